@@ -59,5 +59,8 @@ class Maps:
     is called novel. None where the checkpoint has no novelty statistics, or none for this method."""
     expected_accuracy: float | None = None
     """Share of the pixels that are expected to be right: the mean confidence, if the method is calibrated."""
+    ood_s: float | None = None
+    """Seconds for which the stream has shown another place than the network was trained for (`core.alarm`); None while
+    there is no alarm."""
     novel_regions: np.ndarray | None = None
     """(H, W) uint8: 0: usual; 128: as novel as one pixel in a hundred of the training domain."""

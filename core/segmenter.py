@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from core.alarm import PlaceAlarm
 from core.classes import ClassList
 from core.cuts import CutDetector
 from core.frame import Frame, Maps
@@ -155,7 +156,7 @@ class Segmenter:
         self.fit: Mapping[str, Any] = fit or {}
         self._continuity, self._estimate_motion = Continuity(), MotionEstimator()
         self._is_cut = CutDetector() if find_cuts and self.method.tau else None
-        self._score = (0.0, 0.0)
+        self._score, self._alarm = (0.0, 0.0), PlaceAlarm()
 
     @property
     def executor(self) -> str:
@@ -188,6 +189,7 @@ class Segmenter:
     def reset(self) -> None:
         """Forgets all earlier frames."""
         self._continuity.forget()
+        self._alarm = PlaceAlarm()
 
     def step(self, frame: Frame) -> Maps:
         """Computes the maps of the next frame."""
@@ -203,6 +205,8 @@ class Segmenter:
         started = time.perf_counter()
         if novelty is not None:
             maps = self._with_novelty(maps, novelty, gap)
+        if maps.novelty is not None:
+            maps = dataclasses.replace(maps, ood_s=self._alarm.update(maps.novelty, frame.time_s))
         self.clock.extend("smoothing", motion_ms + (time.perf_counter() - started) * 1e3)
         return maps
 

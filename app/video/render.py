@@ -51,25 +51,35 @@ def describe_novelty(maps: Maps) -> str | None:
     """
     if maps.novelty is None:
         return None
-    level = novelty_level(maps.novelty)
+    if maps.ood_s is not None:
+        return f"another place than it was trained for, since {maps.ood_s:.0f} s"
+    level = novelty_level(maps)
     if level == "novel" or maps.expected_accuracy is None:
         return level
     return f"{level}, about {maps.expected_accuracy:.0%} right"
 
 
-def novelty_level(novelty: float) -> str:
-    """The word for a novelty, 0..1: `novel`, `unusual` or `familiar`."""
-    return "novel" if novelty <= NOVEL else "unusual" if novelty <= UNUSUAL else "familiar"
+def novelty_level(maps: Maps) -> str:
+    """The word for the novelty of a frame that has one: `novel`, also while an alarm is on, `unusual` or `familiar`."""
+    if maps.novelty is None:
+        raise ValueError("these maps have no novelty")
+    return (
+        "novel"
+        if maps.ood_s is not None or maps.novelty <= NOVEL
+        else "unusual"
+        if maps.novelty <= UNUSUAL
+        else "familiar"
+    )
 
 
 def draw_banner(picture: np.ndarray, maps: Maps) -> np.ndarray:
     """Draws a line of text at the top of the picture of an unusual frame, unless it has under 64 pixels a side."""
     words = describe_novelty(maps)
-    if words is None or maps.novelty is None or maps.novelty > UNUSUAL or min(picture.shape[:2]) < 64:
+    if words is None or (level := novelty_level(maps)) == "familiar" or min(picture.shape[:2]) < 64:
         return picture
     cv2, height = opencv(), max(16, picture.shape[0] // 20)
     banner = np.array(picture)
-    banner[:height] = (150, 30, 30) if maps.novelty <= NOVEL else (130, 90, 0)
+    banner[:height] = (150, 30, 30) if level == "novel" else (130, 90, 0)
     cv2.putText(banner, words, (6, height - 5), cv2.FONT_HERSHEY_SIMPLEX, height / 32, (255, 255, 255), 1, cv2.LINE_AA)
     return banner
 

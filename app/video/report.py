@@ -21,6 +21,8 @@ METRIC_KEYS = tuple("nll accuracy miou iou ece ece_15 brier consistency label_co
 
 NOVELTY_STEPS = 1000
 """Novelty is counted in thousandths."""
+MAX_ALARMS = 100
+"""Alarms of another place that a report lists; all are counted."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,7 +80,7 @@ class StreamReport:
         shares = np.bincount(maps.label.ravel(), minlength=len(self.class_pixels)) / maps.label.size
         self.class_pixels += shares
         self.live.update(frame, maps)
-        self.whole_frames.update(maps)
+        self.whole_frames.update(maps, frame.time_s)
         before, self.ended = self.ended, time.perf_counter()
         wall_ms = 1e3 * (self.ended - before)
         told = (maps.novelty, maps.expected_accuracy)
@@ -126,13 +128,16 @@ class NoveltySummary:
         self.shares = np.zeros(NOVELTY_STEPS + 1, np.int64)
         self.frames = self.expected_frames = self.novel = 0
         self.expected = 0.0
+        self.ood: list[dict[str, float]] = []
+        self.ood_count, self._was_ood = 0, False
 
-    def update(self, maps: Maps) -> None:
+    def update(self, maps: Maps, time_s: float) -> None:
         """Adds one frame; frames without novelty or expected accuracy do not count."""
         if maps.novelty is not None:
             self.frames += 1
             self.novel += maps.novelty <= NOVEL
             self.shares[round(maps.novelty * NOVELTY_STEPS)] += 1
+            self._note_alarm(maps.ood_s, time_s)
         if maps.expected_accuracy is not None:
             self.expected_frames += 1
             self.expected += maps.expected_accuracy
@@ -146,10 +151,22 @@ class NoveltySummary:
             "novelty_p05": self._quantile(0.05),
             "novel_frames": self.novel,
             "novel_share": round(self.novel / self.frames, 4),
+            "ood_alarms": self.ood_count,
+            "ood": self.ood,
         }
         if self.expected_frames:
             told["expected_accuracy"] = round(self.expected / self.expected_frames, 4)
         return told
+
+    def _note_alarm(self, ood_s: float | None, time_s: float) -> None:
+        """Lists the alarms: since when the place is another, when the alarm came, and the last frame of it."""
+        if ood_s is not None and not self._was_ood:
+            self.ood_count += 1
+            if self.ood_count <= MAX_ALARMS:
+                self.ood.append({"since_s": round(time_s - ood_s, 3), "alarm_s": round(time_s, 3)})
+        if ood_s is not None and self.ood_count <= MAX_ALARMS:
+            self.ood[-1]["until_s"] = round(time_s, 3)
+        self._was_ood = ood_s is not None
 
     def _quantile(self, share: float) -> float:
         """Quantile of the novelty over the frames; a low value is a novel frame."""
@@ -171,6 +188,9 @@ def print_report(record: dict[str, Any]) -> None:
         table.add_row(
             "training domain", f"{words}; half of them are as novel as {record['novelty_p50']:.0%} of it or less"
         )
+    for alarm in record.get("ood", []):
+        words = f"another place than it was trained for from {alarm['since_s']:.1f} to {alarm['until_s']:.1f} s"
+        table.add_row("alarm", f"{words}; told at {alarm['alarm_s']:.1f} s")
     if "expected_accuracy" in record:
         table.add_row("expected accuracy", f"{record['expected_accuracy']:.4f}")
     for key in METRIC_KEYS:

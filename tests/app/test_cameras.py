@@ -105,19 +105,19 @@ def test_counts_go_on_over_a_dead_worker_and_the_gap_is_counted() -> None:
 
 
 def test_alarms_begin_and_end_once_each_without_secrets(tmp_path: Path) -> None:
-    camera = Camera("a", "rtsp://me:secret@host/x", silent_s=5, max_age_s=1, novel_s=2)
+    camera = Camera("a", "rtsp://me:secret@host/x", silent_s=5, max_age_s=1)
     path = tmp_path / "alarms.jsonl"
     with closing(AlarmWriter(path, print)) as writer:
         alarms = Alarms(writer)
-        for silent_s, age_s, novel_s in (
+        for silent_s, age_s, ood_s in (
             (1, 0.1, 0),
             (6, 0.1, 0),
-            (7, 0.1, 2),
+            (7, 0.1, 0),
             (0, 3.0, 0),
             (0, 0.1, 2.1),
             (0, 0.1, 0),
         ):
-            state = CameraState("a", silent_s=silent_s, age_s=age_s, novel_s=novel_s)
+            state = CameraState("a", silent_s=silent_s, age_s=age_s, ood_s=ood_s)
             alarms.look(camera, CameraFigures(state), at_s=1.0)
     lines = [json.loads(line) for line in path.read_text().splitlines()]
     assert [(line["alarm"], line["on"]) for line in lines] == [
@@ -125,8 +125,8 @@ def test_alarms_begin_and_end_once_each_without_secrets(tmp_path: Path) -> None:
         ("silent", False),
         ("too_old", True),
         ("too_old", False),
-        ("novel", True),
-        ("novel", False),
+        ("ood", True),
+        ("ood", False),
     ]
     assert "secret" not in path.read_text() and lines[0]["source"] == "rtsp://***@host/x"
 
@@ -192,7 +192,7 @@ def test_a_killed_workers_cameras_go_on_and_what_is_gone_or_novel_is_an_alarm(
     noise = np.random.default_rng(0).integers(0, 255, (20, 96, 128, 3), np.uint8)
     write_video(tmp_path / "yard.mp4", list(noise), fps=10)
     (tmp_path / "cameras.toml").write_text(
-        f'[options]\nmodel = "{model}"\nexecutor = "torch"\n[defaults]\nsilent_s = 2\nnovel_s = 1\n'
+        f'[options]\nmodel = "{model}"\nexecutor = "torch"\n[defaults]\nsilent_s = 2\n'
         f'[[camera]]\nname = "yard"\nsource = "{tmp_path}/yard.mp4"\n'
         '[[camera]]\nname = "gone"\nsource = "rtsp://me:secret@127.0.0.1:1/x"\n'
     )
@@ -214,7 +214,7 @@ def test_a_killed_workers_cameras_go_on_and_what_is_gone_or_novel_is_an_alarm(
     assert process.returncode == 130 and "Traceback" not in errors and "leaked" not in errors, errors
     lines = [json.loads(line) for line in alarms.read_text().splitlines()]
     began = {(line["camera"], line["alarm"]) for line in lines if line["on"]}
-    assert {("gone", "silent"), ("yard", "novel")} <= began and ("gone", "novel") not in began
+    assert {("gone", "silent"), ("yard", "ood")} <= began and ("gone", "ood") not in began
     shown = said + errors + alarms.read_text() + report.read_text()
     assert "secret" not in shown and "rtsp://***@127.0.0.1:1/x" in shown
     found = {one["state"]["name"]: one for one in json.loads(report.read_text())["cameras"]}

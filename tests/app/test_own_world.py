@@ -110,11 +110,12 @@ def test_usual_frames_have_the_one_temperature_and_novel_ones_a_higher(
 
 def test_a_video_says_where_it_is_novel(knowing: Path, tmp_path: Path) -> None:
     source, out, report = (tmp_path / name for name in ("in.mkv", "out.mkv", "report.json"))
-    write_video(source, [*drive(4), *(noise(seed) for seed in range(4))], codec="ffv1")
+    write_video(source, [*drive(4), *(noise(seed) for seed in range(9))], codec="ffv1", fps=1)
     flags = ["--mode", "dnn", "--view", "novelty"]
     assert main(["video", str(source), "-o", str(out), "--model", str(knowing), *flags, "--report", str(report)]) == 0
     record = json.loads(report.read_text())
-    assert (record["frames"], record["novel_frames"]) == (8, 4)
+    assert (record["frames"], record["novel_frames"], record["ood_alarms"]) == (13, 9, 1)
+    assert record["ood"][0]["since_s"] == 4 and record["ood"][0]["alarm_s"] < record["ood"][0]["until_s"] == 12
     pictures = [frame.to_ndarray(format="rgb24") for frame in av.open(str(out)).decode(video=0)]
     reds = [picture[:8].mean((0, 1)) for picture in pictures]
     assert all(red[0] > red[2] + 60 for red in reds[4:]) and not any(red[0] > red[2] + 60 for red in reds[:4]), reds

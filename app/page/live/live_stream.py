@@ -120,7 +120,7 @@ def describe_frame(maps: Maps) -> dict[str, Any] | None:
         return None
     expected = None if maps.expected_accuracy is None else round(maps.expected_accuracy, 3)
     return {
-        "level": novelty_level(maps.novelty),
+        "level": novelty_level(maps),
         "score": round(maps.novelty, 4),
         "expected": expected,
         "words": describe_novelty(maps),

@@ -75,7 +75,7 @@ class Alarms:
         state = figures.state
         self._compare(camera, "silent", state.silent_s, camera.silent_s, at_s)
         self._compare(camera, "too_old", state.age_s or 0.0, camera.max_age_s, at_s)
-        self._compare(camera, "novel", state.novel_s, camera.novel_s, at_s)
+        self._compare(camera, "ood", state.ood_s, 0.0, at_s)
 
     def _compare(self, camera: Camera, alarm: str, value: float, limit: float, at_s: float) -> None:
         key, on = (camera.name, alarm), value > limit

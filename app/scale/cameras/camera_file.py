@@ -33,9 +33,6 @@ class Camera:
     """Seconds without a segmented frame after which an alarm is raised."""
     max_age_s: float = 2.0
     """Age of a segmented frame, in seconds since its arrival, above which an alarm is raised."""
-    novel_s: float = 5.0
-    """Seconds of novel frames without exception after which an alarm is raised, for a network with novelty
-    statistics. One frame in twenty of the training domain is novel."""
 
     @property
     def label(self) -> str:
@@ -54,7 +51,6 @@ LIMITS = {
     "fps": (0.001, 1000),
     "silent_s": (0.1, 1e6),
     "max_age_s": (0.01, 1e6),
-    "novel_s": (0, 1e6),
 }
 
 

@@ -32,7 +32,7 @@ METRICS = (
     ("confidence", "gauge", "confidence", "Mean over the pixels of the latest frame."),
     ("entropy", "gauge", "entropy", "Mean uncertainty of the latest frame, a share of ln K."),
     ("novelty", "gauge", "novelty", "Share of the network's training domain that is at least as novel."),
-    ("novel_seconds", "gauge", "novel_s", "Seconds for which every frame has been novel."),
+    ("ood_seconds", "gauge", "ood_s", "Seconds of another place than the network was trained for; 0: no alarm."),
     ("expected_accuracy", "gauge", "expected_accuracy", "Share of the pixels that should be right."),
 )
 """Name after `steadyseg_camera_`, type, field of the figures and help text of each metric; None omits the line."""

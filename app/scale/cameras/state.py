@@ -29,8 +29,8 @@ class CameraState:
     """Mean total uncertainty of the latest frame, as a share of ln K."""
     novelty: float | None = None
     """Novelty of the latest frame (`core.reference`); None if the network has no statistics of its training domain."""
-    novel_s: float = 0.0
-    """Seconds for which all frames up to the latest one have been novel."""
+    ood_s: float = 0.0
+    """Seconds of another place than the network was trained for (`core.alarm`); 0 while there is no alarm."""
     expected_accuracy: float | None = None
     """Expected accuracy of the latest frame; None if its temperature does not follow the frame."""
     trouble: str = ""

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 from app.scale.cameras.state import CameraState
 from app.scale.engines.machine import peak_memory_bytes, pin_cores
 from core.errors import InputError
-from core.reference import NOVEL
 
 if TYPE_CHECKING:
     from app.scale.cameras.camera_file import Camera
@@ -130,7 +129,6 @@ class WatchedCamera:
         self._latest = CameraState(stream.camera.name)
         """Figures as of the latest frame; `state` adds those that go on without one."""
         self._passed_over, self._trouble = 0, ""
-        self._novel_since_s: float | None = None
         self._times: deque[float] = deque()
 
     def step(self, arrived: "Arrived") -> None:
@@ -154,8 +152,6 @@ class WatchedCamera:
 
     def _record(self, arrived: "Arrived", maps: "Maps", began_s: float) -> None:
         before, now_s = self._latest, time.monotonic()
-        novel = maps.novelty is not None and maps.novelty <= NOVEL
-        self._novel_since_s = (self._novel_since_s or now_s) if novel else None
         busy_ms = before.step_ms * before.frames + 1e3 * (time.thread_time() - began_s)
         self._latest = replace(
             before,
@@ -166,7 +162,7 @@ class WatchedCamera:
             entropy=float(maps.entropy.mean()) / 255,
             novelty=maps.novelty,
             expected_accuracy=maps.expected_accuracy,
-            novel_s=now_s - (self._novel_since_s or now_s),
+            ood_s=maps.ood_s or 0.0,
         )
         self._latest_s = now_s
         self._times.append(now_s)
