@@ -12,12 +12,17 @@ from classification.options import ClassifierOptions
 from classification.pretrained import find_classifier, list_classifiers
 from core.method import method_of_fit
 from core.model.checkpoint import CheckpointMeta, read_meta
-from seg.networks.build import build_network
-from seg.options import UNET_PAPER
+from seg.networks.build import Options, build_network
+from seg.options import UNET_PAPER, SegNetOptions
 from seg.presets import PRESETS
 from seg.pretrained import find_checkpoint, list_segmenters
 
-ARCHITECTURES = {"unet (--preset cpu)": PRESETS["cpu"].unet, "unet-paper (--preset paper)": UNET_PAPER}
+ARCHITECTURES: dict[str, tuple[str, Options]] = {
+    "unet (--preset cpu)": ("unet", PRESETS["cpu"].unet),
+    "unet-paper (--preset paper)": ("unet", UNET_PAPER),
+    "segnet (--network segnet)": ("segnet", SegNetOptions()),
+    "segnet (--config segnet_channels=64)": ("segnet", SegNetOptions(segnet_channels=64)),
+}
 COLUMNS = ("name", "size", "params", "GFLOPs")
 SIDE, CLASSES = 32, 10
 """Pictures that the classifiers are listed for: CIFAR-10's."""
@@ -60,8 +65,8 @@ def classifier_table() -> Table:
 
 def segmentation_presets() -> Table:
     table = make_table("segmentation: train seg", *COLUMNS)
-    for name, options in ARCHITECTURES.items():
-        table.add_row(name, *cost_of(build_network("unet", options, 11), 360, 480))
+    for name, (architecture, options) in ARCHITECTURES.items():
+        table.add_row(name, *cost_of(build_network(architecture, options, 11), 360, 480))
     return table
 
 

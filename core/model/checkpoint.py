@@ -32,7 +32,7 @@ class CheckpointMeta:
     """Everything needed to use the weights, and their origin."""
 
     architecture: str
-    """Key of the network builder: unet or smp."""
+    """Key of the network builder: unet, segnet or smp."""
     options: dict[str, Any]
     """The builder's options."""
     classes: ClassList

@@ -1,1 +1,1 @@
-"""Segmentation networks: our U-Net, and those of segmentation-models-pytorch."""
+"""Segmentation networks: U-Net, SegNet, and those of segmentation-models-pytorch."""

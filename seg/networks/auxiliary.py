@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from core.errors import InputError
+from seg.networks.staged import StagedNetwork
 
 
 class DeepSupervision(nn.Module):
@@ -50,8 +51,8 @@ class DeepSupervision(nn.Module):
 
 def decoder_stages(network: nn.Module) -> list[nn.Module]:
     """Returns all stages but the last; InputError where a network's decoder has no list of stages."""
-    if hasattr(network, "stages"):  # our U-Net: encoder stages first
-        return list(network.stages)[network.options.depth : -1]  # type: ignore[arg-type, index, union-attr]
+    if isinstance(network, StagedNetwork):
+        return list(network.stages)[network.encoder_depth : -1]
     blocks = getattr(network.get_submodule("model.decoder"), "blocks", None)
     if not isinstance(blocks, nn.ModuleList | nn.ModuleDict) or len(blocks) < 2:
         raise InputError("auxiliary heads need a decoder with several stages, such as Unet's; use --config auxiliary=0")

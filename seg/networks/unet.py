@@ -1,22 +1,12 @@
 """The U-Net of the papers: additive skips, ReLU before BatchNorm, optional MC dropout and spatial smoothing."""
 
-from typing import NamedTuple
-
 import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import nn
 
-from core.dropout import Dropout
 from core.errors import InputError
 from core.smoothing import SpatialSmoothing
-from core.stages import Stage
+from seg.networks.staged import Flow, StagedNetwork, require_layout
 from seg.options import UNetOptions
-
-
-class Flow(NamedTuple):
-    """The current map and the skips that no decoder stage has used yet, shallowest first."""
-
-    x: Tensor
-    skips: tuple[Tensor, ...] = ()
 
 
 class ConvBlock(nn.Sequential):
@@ -76,68 +66,22 @@ class DecoderStage(nn.Module):
         return Flow(self.convs(self.norm(F.relu(x)) + skip), tuple(skips))
 
 
-class UNet(nn.Module):
-    """(B, 3, h, w) normalised image -> (B, K, h, w) logits; any h, w >= 2 ** (depth - 1).
-
-    forward(x) == suffix(prefix(x)); N dropout passes share `prefix`, which runs once.
-    """
+class UNet(StagedNetwork):
+    """(B, 3, h, w) normalised image -> (B, K, h, w) logits; any h, w >= 2 ** (depth - 1)."""
 
     def __init__(self, num_classes: int, options: UNetOptions = UNetOptions()) -> None:  # noqa: B008 (frozen)
-        super().__init__()
-        _check(num_classes, options)
-        self.options, names = options, stage_names(options)
+        require_layout(num_classes, options.channels)
+        _check(options)
         depth, widths = options.depth, [options.channels * 2**i for i in range(options.depth)]
-        stages: list[nn.Module] = []
-        for i in range(depth):
-            stages.append(EncoderStage(options, i + 1, 3 if i == 0 else widths[i - 1], widths[i]))
-        for i in reversed(range(depth - 1)):
-            stages.append(DecoderStage(widths[i + 1], widths[i], count=2 if i == 0 else 3))
-        self.stages = nn.ModuleList(stages)
-        has_dropout = [options.dropout != 0 and name in options.dropout_places for name in names]
-        self.dropouts = nn.ModuleList([Dropout(options.dropout) if has else nn.Identity() for has in has_dropout])
-        self.head = nn.Conv2d(widths[0], num_classes, 1)
-
-    def forward(self, x: Tensor) -> Tensor:
-        return self.suffix(self.prefix(x))
-
-    def prefix(self, x: Tensor) -> tuple[int, Flow]:
-        """Runs the stages up to the first dropout layer that draws; returns (stages done, flow before that layer)."""
-        flow = Flow(x)
-        for done, (stage, dropout) in enumerate(zip(self.stages, self.dropouts, strict=True), start=1):  # noqa: B007
-            flow = stage(flow)
-            if isinstance(dropout, Dropout) and dropout.draws:
-                break
-        return done, flow
-
-    def suffix(self, shared: tuple[int, Flow]) -> Tensor:
-        """Turns the result of `prefix` into logits (B, K, h, w): the random part, which may run any number of times."""
-        done, flow = shared
-        flow = flow._replace(x=self.dropouts[done - 1](flow.x))
-        for stage, dropout in zip(self.stages[done:], self.dropouts[done:], strict=True):
-            flow = stage(flow)
-            flow = flow._replace(x=dropout(flow.x))
-        return self.head(flow.x)
-
-    def named_stages(self) -> dict[str, Stage]:
-        """Output of each stage, before its dropout."""
-        points = [Stage(stage, lambda flow: flow.x) for stage in self.stages]
-        return dict(zip(stage_names(self.options), points, strict=True))
+        encoder = [EncoderStage(options, i + 1, 3 if i == 0 else widths[i - 1], widths[i]) for i in range(depth)]
+        decoder = [DecoderStage(widths[i + 1], widths[i], count=2 if i == 0 else 3) for i in reversed(range(depth - 1))]
+        head = nn.Conv2d(widths[0], num_classes, 1)
+        super().__init__(encoder, decoder, head, options.dropout, options.dropout_places)
+        self.options = options
 
 
-def stage_names(options: UNetOptions) -> list[str]:
-    """Stages by name: enc1..encD, dec(D+1)..dec(2D-1), numbered as in the published layout."""
-    depth = options.depth
-    return [f"enc{n}" for n in range(1, depth + 1)] + [f"dec{n}" for n in range(depth + 1, 2 * depth)]
-
-
-def _check(num_classes: int, options: UNetOptions) -> None:
-    if num_classes < 2:
-        raise InputError(f"a network needs two or more classes, got {num_classes}")
+def _check(options: UNetOptions) -> None:
     if options.skip not in ("before", "after"):
         raise InputError(f"unknown skip {options.skip!r}; choose from before, after")
-    if not 1 <= options.channels <= 512 or not 2 <= options.depth <= 7:
-        raise InputError(f"channels must be 1..512 and depth 2..7, got {options.channels} and {options.depth}")
-    names = stage_names(options)
-    for place in options.dropout_places:
-        if place not in names:
-            raise InputError(f"unknown dropout place {place!r}; choose from {', '.join(names)}")
+    if not 2 <= options.depth <= 7:
+        raise InputError(f"depth must be 2..7, got {options.depth}")

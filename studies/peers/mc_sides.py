@@ -13,7 +13,8 @@ from core.errors import InputError
 from core.model.checkpoint import load_weights
 from core.predictors import MonteCarlo
 from core.preprocess import Normalize
-from seg.networks.unet import Flow, UNet
+from seg.networks.staged import Flow
+from seg.networks.unet import UNet
 from seg.options import UNetOptions
 from seg.pretrained import read_segmenter
 from seg.street.drive import Street

@@ -41,7 +41,7 @@ def layers(unet: nn.Module) -> list[Dropout]:
 
 def whole_pass(unet: UNet, x: Tensor) -> Tensor:
     """Every stage and every dropout, one after the other: no prefix."""
-    from seg.networks.unet import Flow
+    from seg.networks.staged import Flow
 
     flow = Flow(x)
     for stage, dropout in zip(unet.stages, unet.dropouts, strict=True):

@@ -15,7 +15,8 @@ from core.errors import InputError
 from core.options import PaddingName
 from core.smoothing import SpatialSmoothing
 from seg.networks.build import build_network
-from seg.networks.unet import UNet, stage_names
+from seg.networks.staged import stage_names
+from seg.networks.unet import UNet
 from seg.options import PUBLISHED_PLACES, UNetOptions
 
 NAMES = ("enc1", "enc2", "enc3", "enc4", "enc5", "dec6", "dec7", "dec8", "dec9")
@@ -234,7 +235,7 @@ def test_every_weight_gets_a_gradient() -> None:
 
 @pytest.mark.parametrize("depth", [2, 3, 4, 5])
 def test_stages_are_counted_as_published(depth: int) -> None:
-    names = stage_names(dataclasses.replace(UNetOptions(), depth=depth))
+    names = stage_names(depth, depth - 1)
     assert names == [f"enc{i}" for i in range(1, depth + 1)] + [f"dec{i}" for i in range(depth + 1, 2 * depth)]
     if depth == 5:
         assert tuple(names) == NAMES
@@ -281,8 +282,8 @@ def test_a_network_needs_two_classes(classes: int) -> None:
 
 
 def test_an_unknown_architecture_is_answered_with_the_known_ones() -> None:
-    with pytest.raises(InputError, match="unet, smp"):
-        build_network("segnet", {}, 11)
+    with pytest.raises(InputError, match="unet, segnet, smp"):
+        build_network("resunet", {}, 11)
 
 
 def test_the_options_of_a_record_build_the_same_network() -> None:
