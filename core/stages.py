@@ -47,7 +47,7 @@ class StageFeatures:
                 raise InputError(f"unknown stage {name!r}; this network has {', '.join(points)}")
         self.stages = tuple(stages)
         self._seen: dict[str, Tensor] = {}
-        self._handles = [self._listen(name, points[name]) for name in stages]
+        self._handles = [self._listen(name, *points[name]) for name in stages]
 
     def take(self) -> list[Tensor]:
         """Takes the features of the last pass in the order of `stages`. InputError if a stage did not run."""
@@ -66,8 +66,10 @@ class StageFeatures:
         for handle in self._handles:
             handle.remove()
 
-    def _listen(self, name: str, point: Stage) -> Any:
-        def keep(module: nn.Module, inputs: Any, output: Any) -> None:
-            self._seen[name] = point.pick(output)
+    def _listen(self, name: str, module: nn.Module, pick: Callable[[Any], Tensor]) -> Any:
+        """Adds a hook that does not hold the module, which would otherwise wait for the garbage collector."""
 
-        return point.module.register_forward_hook(keep)
+        def keep(_: nn.Module, inputs: Any, output: Any) -> None:
+            self._seen[name] = pick(output)
+
+        return module.register_forward_hook(keep)

@@ -3,7 +3,7 @@
 import math
 import threading
 from collections import Counter
-from collections.abc import Generator
+from collections.abc import Callable, Generator, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -134,7 +134,11 @@ def to_rgb(frame: "VideoFrame", name: str) -> np.ndarray:
 
 def display_matrix(frame: "VideoFrame") -> tuple[tuple[int, int], tuple[int, int]]:
     """The matrix ((a, b), (c, d)) that shows a pixel (x, y) at (a x + c y, b x + d y), up to a shift; 65536 is 1."""
-    data = cast("SideData | None", frame.side_data.get("DISPLAYMATRIX"))
+    from av.sidedata.sidedata import SideDataContainer
+
+    # `frame.side_data` would keep the container in the frame: a circle, which holds the picture until a collection.
+    container = cast("Callable[[VideoFrame], Mapping[str, SideData]]", SideDataContainer)
+    data = container(frame).get("DISPLAYMATRIX")
     if data is None:
         return (65536, 0), (0, 65536)
     a, b, _, c, d, *_ = np.frombuffer(bytes(data), np.int32).tolist()

@@ -1,5 +1,6 @@
 """Every kind of source, with good and hostile input."""
 
+import gc
 import io
 import os
 import threading
@@ -88,6 +89,18 @@ def test_the_display_matrix_is_obeyed(tmp_path: Path, matrix: tuple[int, ...], e
         assert note in source.info.notes
     assert image.shape == expected.shape
     assert np.abs(image.astype(int) - expected).mean() < 12  # the chroma of the edges is subsampled
+
+
+def test_a_decoded_picture_is_freed_without_the_garbage_collector(tmp_path: Path) -> None:
+    write_video(tmp_path / "made.mp4", grey_frames(30))
+    gc.collect()
+    gc.disable()
+    try:
+        read(tmp_path / "made.mp4")
+        held = sum(type(one) is av.VideoFrame for one in gc.get_objects())
+    finally:
+        gc.enable()
+    assert held == 0
 
 
 def test_a_truncated_file_gives_what_it_has_and_counts_the_rest(tmp_path: Path) -> None:

@@ -1,5 +1,9 @@
 """Features are read where a network names its stages."""
 
+import gc
+import weakref
+from collections.abc import Callable
+
 import pytest
 import torch
 from torch import nn
@@ -40,3 +44,22 @@ def test_a_network_without_names_is_refused_and_taps_can_be_removed() -> None:
     network = UNet(3, UNetOptions(channels=4, depth=2, dropout=0, dropout_places=()))
     StageFeatures(network, ["dec3"]).remove()
     assert not any(module._forward_hooks for module in network.modules())
+
+
+@pytest.mark.parametrize(
+    "network",
+    [
+        lambda: UNet(3, UNetOptions(channels=4, depth=2, dropout_places=())),
+        lambda: SmpNetwork(3, SmpOptions(encoder="resnet18")),
+    ],
+)
+def test_a_network_that_is_read_is_freed_without_the_garbage_collector(network: Callable[[], nn.Module]) -> None:
+    made = network()
+    gone, reader = weakref.ref(named_stages(made)["enc1"].module), StageFeatures(made, ["enc1"])
+    gc.collect()
+    gc.disable()
+    try:
+        del made, reader
+        assert gone() is None
+    finally:
+        gc.enable()

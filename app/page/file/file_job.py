@@ -30,6 +30,7 @@ from core.frame import Frame, Maps
 from core.method import Method
 from core.model.checkpoint import CheckpointMeta
 from core.segmenter import Segmenter
+from core.system.machine import trim_memory
 
 STREET = "street:7:150"
 """Six seconds of the procedural street. Its labels are known, so the report has accuracy and calibration error."""
@@ -103,6 +104,8 @@ def segment_file(
             yield from _segment_file(spec, settings, folder, lease, stop_reason, keep_masks)
     except InputError as error:
         raise InputError(str(error).replace(spec, Path(spec).name).replace(f"{folder}/", "")) from error
+    finally:
+        trim_memory()
 
 
 def _segment_file(
