@@ -4,15 +4,19 @@ import dataclasses
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from core.classes import ClassList
 from core.errors import InputError
-from core.evaluation.metrics import StreamingMetrics
+from core.evaluation.metrics import CUTOFF, StreamingMetrics
 from core.frame import Frame, Maps
 from core.seeds import mix_seed
+
+EDGE_KEYS = ("nll", "accuracy", "miou", "ece")
+"""Figures of the pixels on edges and away from them."""
 
 
 def mark_stills(frames: Iterable[Frame]) -> Iterator[Frame]:
@@ -37,24 +41,22 @@ def enlarge(probs: Tensor, size: tuple[int, ...]) -> Tensor:
 class FrameMetrics:
     """Streaming metrics of labelled frames; frames without a label are counted and do not change the metrics."""
 
-    def __init__(self, num_classes: int, void: int) -> None:
-        self.metrics = StreamingMetrics(num_classes, void)
+    def __init__(self, num_classes: int, void: int, cutoff: float = CUTOFF) -> None:
+        self.metrics = StreamingMetrics(num_classes, void, cutoff=cutoff)
         self.frames = 0
         self.unlabelled = 0
         self._last = -2
 
     @classmethod
-    def of(cls, classes: ClassList) -> "FrameMetrics":
-        return cls(len(classes), classes.void_id)
+    def of(cls, classes: ClassList, cutoff: float = CUTOFF) -> "FrameMetrics":
+        return cls(len(classes), classes.void_id, cutoff)
 
     def update(self, frame: Frame, maps: Maps) -> None:
         """Adds one frame; probabilities are enlarged bilinearly where the label has another size."""
         if frame.label is None:
             self.unlabelled += 1
             return
-        if maps.probs is None:
-            raise ValueError("metrics need probabilities: open the segmenter with keep_probs=True")
-        probs = enlarge(torch.from_numpy(maps.probs)[None], frame.label.shape)
+        probs = probs_at(frame.label, maps)
         label = torch.from_numpy(frame.label)[None].long()
         follows = frame.index == self._last + 1 and not frame.discontinuity
         self.metrics.update(probs, label, continues=follows)
@@ -71,3 +73,48 @@ class FrameMetrics:
     def measurable(self) -> bool:
         """True if a labelled pixel that is not void was seen, so that there is a result."""
         return self.metrics.valid_samples > 0
+
+
+class EdgeMetrics:
+    """Metrics of the pixels on the edges of labels, and of those away from them.
+
+    A pixel is on an edge if another label, void included, lies within `width` pixels of it, diagonally too: with 1 the
+    two pixels on either side of a boundary are.
+    """
+
+    def __init__(self, classes: ClassList, width: int) -> None:
+        self.width, self.void = width, classes.void_id
+        self.parts = {name: StreamingMetrics(len(classes), self.void) for name in ("on", "away")}
+
+    def update(self, frame: Frame, maps: Maps) -> None:
+        """Adds a frame; frames without a label do not count."""
+        if frame.label is None:
+            return
+        probs, edges = probs_at(frame.label, maps), label_edges(frame.label, self.width)
+        for name, other in (("on", ~edges), ("away", edges)):
+            label = np.where(other, np.uint8(self.void), frame.label)
+            self.parts[name].update(probs, torch.from_numpy(label)[None].long())
+
+    def result(self) -> dict[str, Any]:
+        """The width, and for `on` and `away` the share of the pixels and `EDGE_KEYS`; None where there is no pixel."""
+        total = sum(part.valid_samples for part in self.parts.values())
+        record: dict[str, Any] = {"width": self.width}
+        for name, part in self.parts.items():
+            found = part.result() if part.valid_samples else {}
+            record[name] = {"share": part.valid_samples / total} | {key: found.get(key) for key in EDGE_KEYS}
+        return record
+
+
+def label_edges(label: np.ndarray, width: int) -> np.ndarray:
+    """(H, W) uint8 -> (H, W) bool: True where another id lies within `width` pixels."""
+    import cv2
+
+    around = np.ones((2 * width + 1, 2 * width + 1), np.uint8)
+    return np.asarray(cv2.dilate(label, around) != cv2.erode(label, around))
+
+
+def probs_at(label: np.ndarray, maps: Maps) -> Tensor:
+    """Returns the probabilities (1, K, H, W), enlarged bilinearly to the label's size."""
+    if maps.probs is None:
+        raise ValueError("metrics need probabilities: open the segmenter with keep_probs=True")
+    return enlarge(torch.from_numpy(maps.probs)[None], label.shape)

@@ -137,8 +137,9 @@ class SegTrainConfig:
     """Options of a segmentation-models-pytorch network (--network smp)."""
     size: int = 360
     """Height of the network's input; the width keeps the aspect, in steps of 32 pixels."""
-    class_weights: Rare[Literal["none", "softened", "median-frequency"]] = "softened"
-    """Class weights of the loss; softened: median-frequency weights to the power `soften`."""
+    class_weights: Rare[Literal["none", "softened", "median-frequency", "median-frequency-all"]] = "softened"
+    """Class weights of the loss. median-frequency: SegNet's, where the frequency of a class is that in images which
+    contain it; softened: these to the power `soften`; median-frequency-all: VQ-BNN's, where it is of all images."""
     soften: Rare[float] = 0.3
     """Exponent of the softened class weights: 0 is none, 1 is median-frequency."""
     hold_out: Path = Path("auto")

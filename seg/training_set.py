@@ -10,7 +10,7 @@ from torch.utils.data import Dataset
 
 from core.classes import CAMVID, ClassList
 from core.errors import InputError
-from seg.data.camvid import ImageFolderSplit, open_split, read_names
+from seg.data.camvid import ImageFolderSplit, has_split, open_split, read_names
 from seg.data.held_out import HeldOut, camvid_stretches, hold_out, hold_out_recordings, read_stretches
 from seg.options import SegTrainConfig
 from seg.street.drive import StreetSet
@@ -67,7 +67,7 @@ def open_training_images(
     if isinstance(source, StreetSet):  # made, not read: a picture takes 0.2 s
         return LabelledImages(source, split.trained, np.inf), LabelledImages(source, split.held_out, np.inf), [], ()
     trained = LabelledImages(source, split.trained)
-    if split.held_out or str(config.hold_out) != "auto" or not (config.data / "val").is_dir():
+    if split.held_out or str(config.hold_out) != "auto" or not has_split(config.data, "val"):
         names = [source.examples[index].name for index in split.held_out]
         return trained, LabelledImages(source, split.held_out, trained.bytes_left), names, split.remarks
     val = open_split(config.data, "val", classes)
@@ -99,6 +99,6 @@ def split_held_out(source: StreetSet | ImageFolderSplit, choice: Path) -> HeldOu
     names = [example.name for example in source.examples]
     if str(choice) == "auto" and camvid_stretches(names):
         return hold_out(names, camvid_stretches(names))
-    if str(choice) == "auto" and not source.root.joinpath("val").is_dir():
+    if str(choice) == "auto" and not has_split(source.root, "val"):
         return hold_out_recordings(names)
     return hold_out(names, () if str(choice) in ("auto", "none") else read_stretches(choice))

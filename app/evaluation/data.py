@@ -11,9 +11,10 @@ from core.method import is_temporal
 from core.model.model import Model
 from core.segmenter import Executor, Segmenter
 from export.file.onnx_file import OnnxFile
-from seg.data.camvid import ImageFolderSplit, open_split, read_names
+from seg.data.camvid import ImageFolderSplit, has_split, open_split, read_names
 from seg.data.held_out import recorded_names
 from seg.data.moving_stills import CLIP_FRAMES, moving_stills
+from seg.data.sequence import open_sequence
 from seg.evaluate import mark_stills
 
 HELD_OUT = "held-out"
@@ -46,9 +47,16 @@ class LabelledData:
     frames: Path | None
     model: Model | OnnxFile
     """The network; its record lists the images that its training held out."""
+    sequence: Path | None = None
+    """Folder with all frames of the videos that the split has labels of."""
 
     def __post_init__(self) -> None:
         """Raises InputError for flags that do not go with --split held-out."""
+        if self.sequence and (str(self.data) == "street" or self.protocol != "stream"):
+            raise InputError(
+                "--sequence is a folder of a video's frames, whose labels are in the data folder of --data; it goes "
+                "with --protocol stream"
+            )
         if self.split != HELD_OUT:
             return
         if self.protocol == "stream":
@@ -77,6 +85,9 @@ class LabelledData:
             split = self._open_split(segmenter.classes)
             if self.frames:
                 split = split.subset(read_names(self.frames))
+            if self.sequence:
+                sequence = open_sequence(self.sequence, split)
+                return EvaluationFrames(sequence.names, split.frame_hash, sequence.frames(), len(sequence.paths))
             names = [example.name for example in split.examples]
             if self.protocol == "moving-stills":
                 return EvaluationFrames(names, split.frame_hash, moving_stills(split), len(split) * CLIP_FRAMES)
@@ -100,9 +111,9 @@ class LabelledData:
 def default_split(data: Path, model: Model | OnnxFile) -> str:
     """Returns the default split to evaluate on: test, else val, else the images that the training held out."""
     for split in ("test", "val"):
-        if (data / split).is_dir():
+        if has_split(data, split):
             return split
-    trained_here = isinstance(model, Model) and recorded_names(model.meta.training) and (data / "train").is_dir()
+    trained_here = isinstance(model, Model) and recorded_names(model.meta.training) and has_split(data, "train")
     return HELD_OUT if trained_here else "test"
 
 

@@ -14,21 +14,24 @@ from app.executors import RunOptions
 from app.open_model import is_classifier, is_graph, make_segmenter, open_checkpoint, open_model
 from core.errors import InputError
 from core.frame import Frame, Maps
+from core.options import require_ranges
 from core.segmenter import Segmenter, segment
 from seg.calibrate import ConformalCheck
-from seg.evaluate import FrameMetrics, seed_frames
+from seg.evaluate import EDGE_KEYS, EdgeMetrics, FrameMetrics, seed_frames
 
-TABLE_KEYS = tuple(
-    (
-        "nll accuracy miou ece ece_15 ece_signed brier acc_90 iou_90 unc_90 freq_90 aurc error_recall_10 "
-        "error_recall_10_ceiling consistency label_consistency change_agreement change_agreement_frozen cec"
-    ).split()
+FIGURES = (
+    "nll accuracy miou ece ece_15 ece_signed brier acc_{0} iou_{0} unc_{0} freq_{0} aurc error_recall_10 "
+    "error_recall_10_ceiling consistency label_consistency change_agreement change_agreement_frozen cec"
 )
+"""Keys of the printed figures; {0}: the confidence of certain pixels in percent."""
+MAX_EDGE_PX = 100
+"""Widest edge: beyond it hardly a pixel of a street is away from one."""
 
 
 def run_evaluate(job: EvaluateJob) -> int:
     """Measures a segmentation network or an image classifier, prints tables, and writes the JSON and the plot."""
     check_files(job)
+    require_ranges(job, {"cutoff": (0, 0.999), "edge_width": (1, MAX_EDGE_PX)})
     if job.compute.precision == "auto":
         job = replace(job, compute=replace(job.compute, precision="fp32"))
     model = open_model(job.model)
@@ -37,7 +40,9 @@ def run_evaluate(job: EvaluateJob) -> int:
         from app.evaluation.evaluate_classifier import evaluate_classifier
 
         return evaluate_classifier(job, model, split)
-    labelled = LabelledData(job.data, split, job.protocol, job.only, model)
+    if job.sequence and job.protocol == "stills":
+        job = replace(job, protocol="stream")
+    labelled = LabelledData(job.data, split, job.protocol, job.only, model, job.sequence)
     if job.protocol == "stills" and job.method.mode is not None:
         refuse_memory(job.method.mode)
     of_graph = is_graph(job.model)
@@ -61,6 +66,7 @@ def run_evaluate(job: EvaluateJob) -> int:
     result = measure(job, segmenter, chosen)
     record = {
         **describe_run(job, segmenter, segmenter.method, job.data.name, named_split),
+        "sequence": job.sequence.name if job.sequence else None,
         "fitted_on": fitted_on,
         "frame_list_hash": chosen.frame_hash,
         **result,
@@ -74,7 +80,8 @@ def run_evaluate(job: EvaluateJob) -> int:
 def measure(job: EvaluateJob, segmenter: Segmenter, chosen: EvaluationFrames) -> dict[str, Any]:
     """Measures in one pass over the frames; the dropout masks of a frame depend only on the seed and its number."""
     check = ConformalCheck(segmenter.fit, segmenter.classes) if "conformal" in segmenter.fit else None
-    live, promised = FrameMetrics.of(segmenter.classes), NoveltyMetrics(segmenter.classes.void_id)
+    live, promised = FrameMetrics.of(segmenter.classes, job.cutoff), NoveltyMetrics(segmenter.classes.void_id)
+    edges = EdgeMetrics(segmenter.classes, job.edge_width) if job.edges else None
     started = time.perf_counter()
     stream = segment(seed_frames(chosen.frames, job.seed), segmenter)
     title = f"{job.protocol} {segmenter.method.mode}"
@@ -82,6 +89,8 @@ def measure(job: EvaluateJob, segmenter: Segmenter, chosen: EvaluationFrames) ->
     for place, (frame, maps) in enumerate(watched):
         live.update(frame, maps)
         promised.update(frame, maps)
+        if edges:
+            edges.update(frame, maps)
         if check:
             check.update(frame, maps, chosen.sequence(place))
     seconds, names = time.perf_counter() - started, segmenter.classes.names
@@ -90,9 +99,12 @@ def measure(job: EvaluateJob, segmenter: Segmenter, chosen: EvaluationFrames) ->
     conformal = {"conformal": check.result()} if check else {}
     return {
         "frames": live.frames,
+        "unlabelled_frames": live.unlabelled,
         **result,
+        "cutoff": job.cutoff,
         **describe_classes(result["class_pixels"], names),
         **conformal,
+        **({"edges": edges.result()} if edges else {}),
         **promised.record(),
         "class_names": list(names),
         "fps": fps,
@@ -155,7 +167,8 @@ def print_result(record: dict[str, Any]) -> None:
         f"{record['protocol']}, {record['mode']} x{record['samples']}"
     )
     figures = figure_table("metric", "value", title=title)
-    for key in (*TABLE_KEYS, *(key for key in FRAME_KEYS if key in record)):
+    keys = FIGURES.format(f"{100 * record['cutoff']:g}").split()
+    for key in (*keys, *(key for key in FRAME_KEYS if key in record)):
         figures.add_row(key, format_figure(record.get(key)))
     console.print(figures)
     constant, absent = record["constant_answer"], record["absent_classes"]
@@ -167,10 +180,21 @@ def print_result(record: dict[str, Any]) -> None:
     )
     if "conformal" in record:
         print_conformal(record["conformal"], console)
+    if "edges" in record:
+        print_edges(record["edges"], console)
     classes = figure_table("class", "iou", title="IoU per class")
     for name, value in zip(record["class_names"], record["iou"], strict=True):
         classes.add_row(name, format_figure(value))
     console.print(classes)
+
+
+def print_edges(record: dict[str, Any], console: Console) -> None:
+    """Prints the figures of the pixels on label edges and of those away from them."""
+    keys = ("share", *EDGE_KEYS)
+    table = figure_table("pixels", *keys, title=f"edges of labels, {record['width']} pixels wide on either side")
+    for name in ("on", "away"):
+        table.add_row(name, *(format_figure(record[name][key]) for key in keys))
+    console.print(table)
 
 
 def print_conformal(record: dict[str, Any], console: Console) -> None:

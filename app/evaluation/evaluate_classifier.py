@@ -12,6 +12,7 @@ from classification.data.labelled import ClassificationSet
 from classification.evaluate import SizeMetrics, batch_size, batches
 from classification.pretrained import require_classes
 from core.evaluation.conformal import Coverage
+from core.evaluation.metrics import CUTOFF
 from core.method import ModeName
 from core.model.model import Model
 from export.file.onnx_file import OnnxFile
@@ -36,6 +37,9 @@ def evaluate_classifier(job: EvaluateJob, model: Model | OnnxFile, split: str) -
             f"--protocol {job.protocol}": job.protocol != "stills",
             **frame_flags(job.method),
             "--only": job.only is not None,
+            "--sequence": job.sequence is not None,
+            "--edges": job.edges,
+            "--config cutoff": job.cutoff != CUTOFF,
             "--precision bf16": job.compute.precision == "bf16",
         },
     )

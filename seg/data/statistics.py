@@ -46,15 +46,24 @@ def measure(pairs: Iterable[tuple[np.ndarray, np.ndarray]], classes: ClassList) 
     mean = sums / sizes.sum()
     std = np.sqrt(squares / sizes.sum() - mean**2)
     frequency = of_class.sum(0) / np.maximum(sizes @ (of_class > 0), 1)
-    present = frequency > 0
-    weights = np.where(present, np.median(frequency[present]) / np.where(present, frequency, 1), 0.0)
-    return DataStatistics(_rgb(mean), _rgb(std), tuple(float(weight) for weight in weights), pixels)
+    return DataStatistics(_rgb(mean), _rgb(std), _median_over(frequency), pixels)
 
 
 def class_weights(statistics: DataStatistics, config: SegTrainConfig) -> Tensor:
-    """Returns the loss weights (K,): ones, median-frequency weights, or these to the power `soften`."""
+    """Returns the loss weights (K,): ones, median-frequency weights, these to the power `soften`, or those over all
+    pixels."""
+    if config.class_weights == "median-frequency-all":
+        pixels = statistics.pixels[:, :-1].sum(0)
+        return torch.tensor(_median_over(pixels / pixels.sum()))
     exponent = {"none": 0.0, "softened": config.soften, "median-frequency": 1.0}[config.class_weights]
     return torch.tensor(statistics.median_frequency).pow(exponent)
+
+
+def _median_over(frequency: np.ndarray) -> tuple[float, ...]:
+    """Returns median(freq) / freq_c over the classes that occur; 0 for the others."""
+    present = frequency > 0
+    weights = np.where(present, np.median(frequency[present]) / np.where(present, frequency, 1), 0.0)
+    return tuple(float(weight) for weight in weights)
 
 
 def _rgb(values: np.ndarray) -> tuple[float, float, float]:

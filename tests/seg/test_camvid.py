@@ -251,6 +251,17 @@ def test_class_weights_are_powers_of_the_median_frequency(name: str, power: floa
     assert class_weights(statistics, config).tolist() == pytest.approx(expected, rel=1e-6)
 
 
+def test_weights_over_all_pixels_are_those_of_the_counts() -> None:
+    """Counts of 48, 24 and 8 pixels have the median 24; the classes that do not occur have no weight."""
+    label = np.full((10, 10), 11, np.uint8)
+    label[:8, :6], label[:8, 6:9], label[:8, 9] = 0, 4, 7
+    empty = np.full((10, 10), 11, np.uint8)  # images without a class count for the other weights only
+    pairs = [(np.zeros((10, 10, 3), np.uint8), one) for one in (label, empty)]
+    config = SegTrainConfig(class_weights="median-frequency-all")
+    weights = class_weights(measure(pairs, CAMVID), config)
+    assert weights.tolist() == pytest.approx([0.5, 0, 0, 0, 1, 0, 0, 3, 0, 0, 0])
+
+
 # the real data
 
 

@@ -31,7 +31,12 @@ def read_cityscapes(root: Path) -> LabelSource:
     return source
 
 
-def _read(path: Path) -> Label:
+def read_label_ids(path: Path) -> np.ndarray:
+    """Reads a *_labelIds.png as (H, W) uint8: 0..18 in the order of the 19 classes, UNLABELLED elsewhere."""
     table = np.full(256, UNLABELLED, np.uint8)
     table[list(LABEL_IDS)] = range(len(LABEL_IDS))
-    return Label(table[look_at(path, lambda opened: np.array(opened.convert("L")))])
+    return table[look_at(path, lambda opened: np.array(opened.convert("L")))]
+
+
+def _read(path: Path) -> Label:
+    return Label(read_label_ids(path))

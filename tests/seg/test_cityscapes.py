@@ -1,0 +1,104 @@
+"""Cityscapes in its own layout: the real frame of the sample, faults of a copy, and a set written in that layout that
+is trained on, killed, resumed, evaluated and exported."""
+
+import json
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from made.trainings import TINY_SEGMENTATION, epochs_logged
+from PIL import Image
+from refusals import error_after_work, refusal
+
+from app.cli import main
+from core.classes import CAMVID
+from core.model.checkpoint import read_meta
+from export.file.onnx_file import read_onnx
+from seg.data.camvid import has_split, open_split
+from seg.data.class_file import classes_of
+from seg.data.formats.cityscapes import CITYSCAPES, LABEL_IDS
+from seg.data.held_out import recording_of
+from seg.street.drive import Street
+
+
+@pytest.fixture
+def sample(data_dir: Path) -> Path:
+    if not (data_dir / "cityscapes-sample").is_dir():
+        pytest.skip(f"no cityscapes-sample in {data_dir}")
+    return data_dir / "cityscapes-sample"
+
+
+def test_the_real_frame_has_the_train_ids_that_are_published_beside_it(sample: Path) -> None:
+    assert classes_of(sample, None) == CITYSCAPES and has_split(sample, "val") and not has_split(sample, "train")
+    split = open_split(sample, "val", CITYSCAPES)
+    (example,), (image, label) = split.examples, split[0]
+    assert example.name == "frankfurt_000000_000294" and recording_of(example.name) == "frankfurt_000000"
+    assert image.shape == (128, 256, 3)
+    published = example.label.with_name(example.label.name.replace("labelIds", "labelTrainIds"))
+    assert (label == np.array(Image.open(published))).mean() > 0.997  # the sample reduced each file by itself
+
+
+def test_an_incomplete_copy_and_other_classes_are_refused(sample: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "city"
+    shutil.copytree(sample, copy)
+    assert "the classes Sky" in refusal(open_split, copy, "val", CAMVID)
+    assert "holds no CITY/NAME_leftImg8bit.png" in refusal(open_split, copy, "train", CITYSCAPES)
+    next((copy / "gtFine").rglob("*_labelIds.png")).unlink()
+    assert "no label" in refusal(open_split, copy, "val", CITYSCAPES)
+
+
+STREET_NAMES = "sky building pole road sidewalk vegetation traffic_sign fence car person bicycle".split()
+STREET_IDS = np.zeros(256, np.uint8)
+STREET_IDS[: len(CAMVID)] = [LABEL_IDS[CITYSCAPES.names.index(name)] for name in STREET_NAMES]
+"""Cityscapes' ids of the street's classes; 0 (unlabelled) for void."""
+
+
+def street_as_cityscapes(root: Path, train: int, val: int) -> Path:
+    """Writes street frames as leftImg8bit and gtFine of two cities."""
+    for split, city, count, seed in (("train", "aachen", train, 1), ("val", "lindau", val, 2)):
+        folders = [root / kind / split / city for kind in ("leftImg8bit", "gtFine")]
+        for folder in folders:
+            folder.mkdir(parents=True)
+        for frame in Street(seed=seed, height=64, width=128).frames(count):
+            assert frame.label is not None
+            name = f"{city}_000000_{frame.index:06}"
+            Image.fromarray(frame.image).save(folders[0] / f"{name}_leftImg8bit.png")
+            Image.fromarray(STREET_IDS[frame.label]).save(folders[1] / f"{name}_gtFine_labelIds.png")
+    return root
+
+
+@pytest.mark.slow
+def test_a_set_in_that_layout_is_trained_on_killed_resumed_evaluated_and_exported(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data, run, report = street_as_cityscapes(tmp_path / "city", 160, 40), tmp_path / "run", tmp_path / "r.json"
+    words = ["train", "seg", "--data", str(data), "--run", str(run), *TINY_SEGMENTATION]
+    words += ["allow_missing_classes=true", "--epochs", "3"]
+    process = subprocess.Popen([sys.executable, "-m", "app.cli", *words], stderr=subprocess.DEVNULL)
+    deadline = time.monotonic() + 120
+    while epochs_logged(run) < 1 and process.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.05)
+    process.send_signal(signal.SIGKILL)
+    assert process.wait() == -signal.SIGKILL and not (run / "model.safetensors").exists()
+    assert main([*words, "--resume"]) == 0
+    model = run / "model.safetensors"
+    meta = read_meta(model)
+    assert meta.classes == CITYSCAPES and meta.training["images"] == 160 and meta.training["held_out"] == 40
+    assert main(["evaluate", str(model), "--data", str(data), "--report", str(report)]) == 0
+    found = json.loads(report.read_text())
+    assert (found["split"], found["frames"]) == ("val", 40) and "terrain" in found["absent_classes"]
+    video = data / "leftImg8bit"  # all frames of both cities; those of val have labels in this split
+    words = ["evaluate", str(model), "--data", str(data), "--sequence", str(video), "--report", str(report)]
+    assert main([*words, "--overwrite"]) == 0
+    found = json.loads(report.read_text())
+    assert (found["protocol"], found["frames"], found["unlabelled_frames"]) == ("stream", 40, 160)
+    graph = tmp_path / "m.onnx"
+    assert main(["export", str(model), "-o", str(graph)]) == 0
+    assert read_onnx(graph).meta.classes == CITYSCAPES
+    line = error_after_work(capsys, "evaluate", "street-tiny", "--data", data, "--split", "val")
+    assert "gtFine: these labels are not of the classes Sky" in line
