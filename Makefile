@@ -58,6 +58,7 @@ NOVELTY := camvid-unet-s camvid-realtime
 CLASSIFIERS := cifar10-resnet18-plain cifar10-resnet18-mc-smooth
 results: setup
 	$(BIN)/python -m studies.results --data $(DATA)/camvid $(FRESH)
+	$(BIN)/python -m studies.results.front --data $(DATA)/camvid $(FRESH)
 	$(BIN)/python -m studies.robustness --data $(DATA) $(FRESH)
 	$(BIN)/python -m studies.analysis --data $(DATA) $(FRESH)
 	$(BIN)/python -m studies.novelty.collect --data $(DATA) --every 2 $(NOVELTY)

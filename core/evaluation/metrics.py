@@ -79,6 +79,11 @@ class StreamingMetrics:
         """Samples counted so far: those that are not void."""
         return int(self._confusion.sum())
 
+    @property
+    def confusion(self) -> Tensor:
+        """Counts (K, K) int64 of the samples by [true class, predicted class], on the CPU."""
+        return self._confusion.cpu().view(2, self.num_classes, self.num_classes).sum(0)
+
     def result(self) -> dict[str, Any]:
         """All metrics as JSON values, fractions in 0..1, NLL in nats (p clamped at 1e-12); None where undefined.
 

@@ -9,6 +9,7 @@ from classification.pretrained import FOLDER as CLASSIFIERS
 from seg.pretrained import FOLDER as SEGMENTERS
 from studies.harness.rows import has_temperature, title_of
 from studies.harness.tables import Tables, table
+from studies.results.front import front_table
 
 README = Path(__file__).parents[2] / "README.md"
 PAGES = README.parent / "docs" / "studies"
@@ -46,7 +47,7 @@ def cards() -> list[Path]:
 def card_tables(card: Path) -> Tables:
     """The tables of a model card, or of the README, by their names in the page."""
     record = {} if card == README else json.loads(card.with_suffix(".json").read_text())
-    return {name: partial(make, card.stem, record) for name, make in TABLES.items()}
+    return {"front": front_table, **{name: partial(make, card.stem, record) for name, make in TABLES.items()}}
 
 
 def measured(name: str, record: dict[str, Any]) -> str:
@@ -133,21 +134,7 @@ def clean(name: str, record: dict[str, Any]) -> str:
     return table(["network, mode and passes", "with its temperature", "NLL", "accuracy", "ECE"], lines)
 
 
-def front(name: str, record: dict[str, Any]) -> str:
-    """The README's table: the included networks on single frames and with the default smoothing."""
-    speed = json.loads((PAGES / "performance" / "record.json").read_text())
-    lines = []
-    for model in ("camvid-unet-s", "camvid-realtime", "camvid-mobile"):
-        for row in rows_of(json.loads((SEGMENTERS / f"{model}.json").read_text())):
-            if row["mode"] in ("dnn", "vq-dnn"):
-                shown = [cell(row[key]) for key in ("nll", "accuracy", "miou", "ece", "consistency")]
-                timed = speed[model]["rows"]["dnn" if row["mode"] == "dnn" else "vq_dnn_motion"]
-                rate = ABSENT if row["protocol"] == "stills" else f"{timed['frames_per_s']:.1f}"
-                lines.append([f"`{model}`", row["protocol"], f"`{row['mode']}`", *shown, rate])
-    return table(["network", "frames", "mode", "NLL", "accuracy", "mIoU", "ECE", "consistency", "frames/s"], lines)
-
-
-TABLES = {one.__name__: one for one in (measured, iou, sets, int8, changes, clean, front)}
+TABLES = {one.__name__: one for one in (measured, iou, sets, int8, changes, clean)}
 
 
 def rows_of(record: dict[str, Any]) -> list[dict[str, Any]]:

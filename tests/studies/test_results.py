@@ -30,6 +30,7 @@ from seg.street.drive import Street
 from seg.torch_executor import torch_executor
 from studies.harness.networks import measured_networks
 from studies.harness.study import PAGES, Cache, data_digest
+from studies.results.front import SHOWN, front_digest
 from studies.results.jobs import all_jobs, fits_of, fits_record, job_digest
 from studies.results.methods import ALL, MEMBER, MOTION_INPUTS, ONE, Method, Sampling
 from studies.results.parts import Parts
@@ -267,6 +268,10 @@ def test_the_committed_rows_are_of_these_checkpoints_and_this_data(data_dir: Pat
     digest = data_digest(data_dir / "camvid")
     kept = Cache(PAGES / "results" / "record.json")
     assert not [job.name for job in all_jobs() if kept.get(job.name, job_digest(job, digest)) is None]
+    front = json.loads((PAGES / "results" / "front.json").read_text())
+    assert {name: row["digest"] for name, row in front.items()} == {name: front_digest(name, digest) for name in SHOWN}
+        name: front_digest(name, digest) for name in NETWORKS
+    }
 
 
 def test_every_training_on_record_has_a_command_that_is_accepted() -> None:
