@@ -270,8 +270,6 @@ def test_the_committed_rows_are_of_these_checkpoints_and_this_data(data_dir: Pat
     assert not [job.name for job in all_jobs() if kept.get(job.name, job_digest(job, digest)) is None]
     front = json.loads((PAGES / "results" / "front.json").read_text())
     assert {name: row["digest"] for name, row in front.items()} == {name: front_digest(name, digest) for name in SHOWN}
-        name: front_digest(name, digest) for name in NETWORKS
-    }
 
 
 def test_every_training_on_record_has_a_command_that_is_accepted() -> None:
