@@ -4,7 +4,7 @@
 
 Begins with 40 random frames and adds 40 three times: random ones, ones evenly spaced in time, or those that
 `steadyseg pick` chooses by the network of the round before. Every training has the same start and the same number of
-steps. Writes docs/studies/labelling/pick.json; about three minutes of one core a training.
+steps. Writes docs/studies/labelling/pick.json; half a minute of one core a training.
 """
 
 import argparse
@@ -41,7 +41,7 @@ from studies.harness.study import digest_of_file, origin
 START, STEP, ROUNDS = 40, 40, 3
 WAYS = ("random", "uniform", "pick")
 SEEDS = (0, 1)
-STEPS, BATCH, SIZE = 240, 4, 180
+STEPS, BATCH, SIZE = 240, 4, 120
 INIT = "street-tiny"
 """Start of every training: a network of the procedural street, which has seen no photograph."""
 FIGURES, LABELLED = "figures.json", "labelled.txt"
@@ -101,7 +101,7 @@ def picked(split: ImageFolderSplit, labelled: list[str], model: Path) -> list[st
 
 
 def config_of(data: Path, left_out: Path, images: int, seed: int) -> SegTrainConfig:
-    """The recipe of every training: `STEPS` steps at half size from the weights of `INIT`."""
+    """The recipe of every training: `STEPS` steps at a third of the size from the weights of `INIT`."""
     base = PRESETS["cpu"]
     return replace(
         base,
@@ -113,7 +113,7 @@ def config_of(data: Path, left_out: Path, images: int, seed: int) -> SegTrainCon
         loaders=0,
         init=INIT,
         allow_missing_classes=True,
-        augment=replace(base.augment, crop_height=144, crop_width=192),
+        augment=replace(base.augment, crop_height=96, crop_width=128),
         loop=replace(
             base.loop,
             epochs=STEPS // (images // BATCH),
