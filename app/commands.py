@@ -156,5 +156,10 @@ STEADYSEG = Command(
             "app.labelling.flags:PickJob",
             "app.labelling.pick:run_pick",
         ),
+        "suspects": Command(
+            "List labels that are probably wrong: regions of which a network is sure that they are another class.",
+            "app.labelling.flags:SuspectsJob",
+            "app.labelling.suspects:run_suspects",
+        ),
     },
 )

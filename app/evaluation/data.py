@@ -82,7 +82,7 @@ class LabelledData:
             frame_hash = f"street_0_{street.width}x{street.height}_{STREET_FRAMES}"
             frames = street.frames(STREET_FRAMES)
         else:
-            split = self._open_split(segmenter.classes)
+            split = self.images(segmenter.classes)
             if self.frames:
                 split = split.subset(read_names(self.frames))
             if self.sequence:
@@ -96,7 +96,7 @@ class LabelledData:
             frames = mark_stills(frames)
         return EvaluationFrames(names, frame_hash, frames, len(names))
 
-    def _open_split(self, classes: ClassList) -> ImageFolderSplit:
+    def images(self, classes: ClassList) -> ImageFolderSplit:
         """Opens the split of the folder, or the images of train that the record lists as held out."""
         if self.split != HELD_OUT:
             return open_split(self.data, self.split, classes)

@@ -1,8 +1,8 @@
-"""The flags of `steadyseg pick`."""
+"""The flags of `steadyseg pick` and `steadyseg suspects`."""
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from tyro.conf import Positional, arg
 
@@ -22,5 +22,24 @@ class PickJob:
     """Pretrained name or .safetensors file; the one that was trained on the labels so far is best."""
     data: Path | None = None
     """Data folder with the frames that are labelled already: those chosen are unlike its train images."""
+    overwrite: bool = False
+    """Replace a folder that exists."""
+
+
+@dataclass(frozen=True)
+class SuspectsJob:
+    """Labelled pictures, and the labels among them that are probably wrong."""
+
+    data: Positional[Annotated[Path, arg(metavar="DATA")]]
+    """Folder with SPLIT/ and SPLITannot/."""
+    model: str
+    """Pretrained name or .safetensors file of a network with these classes, best one that was not trained on these
+    pictures: a network learns wrong labels too."""
+    output: Annotated[Path, arg(aliases=["-o"])]
+    """Folder to write: suspects.csv and contact-sheet.jpg."""
+    split: Literal["train", "val", "test", "held-out"] = "train"
+    """Split of the data; held-out: the images of train that the network's training held out, by its record."""
+    count: Annotated[int, arg(aliases=["-n"])] = 100
+    """Number of suspect regions to list, the most suspect first."""
     overwrite: bool = False
     """Replace a folder that exists."""

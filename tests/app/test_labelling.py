@@ -1,6 +1,7 @@
-"""`steadyseg pick`: the folder that it writes, read back by the import, and what it refuses."""
+"""`steadyseg pick` and `steadyseg suspects`: what they find and write, and what they refuse."""
 
 import csv
+import json
 from pathlib import Path
 
 import numpy as np
@@ -10,10 +11,12 @@ from refusals import one_line_error
 
 from app.cli import main
 from app.open_model import open_segmenter
+from core.classes import CAMVID
 from core.frame import Frame
 from core.method import MethodOptions
 from seg.data.camvid import open_split
 from seg.data.class_file import read_classes
+from seg.data.regions import connected_regions
 from seg.street.drive import Street
 
 
@@ -73,3 +76,46 @@ def test_pick_refuses_what_it_cannot_do(tmp_path: Path, capsys: pytest.CaptureFi
         assert said in one_line_error(capsys, "pick", *words, "-o", output)
     assert not output.exists()
     assert "there is no folder" in one_line_error(capsys, "pick", "street:1:9", "-o", output / "deeper")
+
+
+def labelled_street(root: Path) -> Path:
+    """Four labelled pictures, of which the third has its largest car labelled as sky."""
+    for folder in ("train", "trainannot"):
+        (root / folder).mkdir(parents=True)
+    for number, frame in enumerate(Street(seed=7, height=180, width=240).frames(4, 200)):
+        assert frame.label is not None
+        label = frame.label.copy()
+        if number == 2:
+            cars = connected_regions(np.where(label == CAMVID.names.index("Car"), 0, -1))
+            car = max(cars, key=lambda region: region.pixels)
+            label[car.rows, car.columns][car.mask] = CAMVID.names.index("Sky")
+        Image.fromarray(frame.image).save(root / "train" / f"{number}.png")
+        Image.fromarray(label).save(root / "trainannot" / f"{number}.png")
+    (root / "classes.json").write_text(
+        json.dumps({"names": CAMVID.names, "colors": CAMVID.colors, "void": CAMVID.void})
+    )
+    return root
+
+
+@pytest.mark.slow
+def test_a_car_that_is_labelled_sky_is_the_first_suspect(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data, output = labelled_street(tmp_path / "data"), tmp_path / "suspects"
+    assert main(["suspects", str(data), "--model", "street-tiny", "-n", "5", "-o", str(output)]) == 0
+    first, *others = csv.DictReader((output / "suspects.csv").read_text().splitlines())
+    assert (first["picture"], first["label"], first["suggested"]) == ("2", "Sky", "Car") and len(others) <= 4
+    assert first["reason"].startswith("labelled Sky") and float(first["self_confidence"]) < 0.1
+    with Image.open(output / "contact-sheet.jpg") as sheet:
+        assert sheet.size[0] > 1900
+    printed = capsys.readouterr()
+    assert "suspect regions in 4 pictures" in printed.out and "was trained on" not in printed.err
+
+
+def test_suspects_refuses_what_it_cannot_do(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for words, said in {
+        ("street", "--model", "street-tiny"): "the street's labels are exact",
+        ("data", "--model", "some.onnx"): "give the checkpoint it was made from",
+        (str(tmp_path), "--model", "street-tiny"): "no such folder",
+        (str(tmp_path), "--model", "street-tiny", "--split", "held-out"): "lists no images",
+    }.items():
+        assert said in one_line_error(capsys, "suspects", *words, "-o", tmp_path / "suspects")
+    assert not (tmp_path / "suspects").exists()

@@ -1,0 +1,130 @@
+"""Suspect labels by confident learning (Northcutt et al. 2021, arXiv 1911.00068), pixels gathered to regions.
+
+A pixel is confidently of class k if its probability of k is at least the mean probability of k over all pixels that are
+labelled k, and no other class that passes its own mean is more probable. Pixels that are confidently of another class
+than their label are the off-diagonal of the confident joint, as in cleanlab (`filter_by="confident_learning"`).
+"""
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from seg.data.regions import connected_regions
+
+MIN_PIXELS = 50
+FLOOR = 1e-4
+"""Smallest probability whose logarithm counts."""
+
+
+class ConfidentJoint:
+    """Class thresholds and the confident joint, each of one pass over the data."""
+
+    def __init__(self, classes: int) -> None:
+        self._sums, self._counts = np.zeros(classes), np.zeros(classes, np.int64)
+        self.joint = np.zeros((classes, classes), np.int64)
+        """(K, K) pixels by [label, confident class]."""
+
+    @property
+    def thresholds(self) -> np.ndarray:
+        """(K,) mean probability of each class over the pixels that are labelled so; infinite for a class that never
+        occurs, which is then suggested nowhere."""
+        return np.where(self._counts > 0, self._sums / np.maximum(self._counts, 1), np.inf)
+
+    def add_to_thresholds(self, probs: np.ndarray, label: np.ndarray) -> None:
+        """First pass: adds a picture, (K, H, W) probabilities and (H, W) class ids; other ids are void."""
+        known = label < len(probs)
+        ids = label[known]
+        of_label = np.take_along_axis(probs[:, known], ids[None].astype(np.int64), 0)[0]
+        self._sums += np.bincount(ids, of_label, len(probs))
+        self._counts += np.bincount(ids, minlength=len(probs))
+
+    def confident_classes(self, probs: np.ndarray) -> np.ndarray:
+        """Returns the confident class of each pixel, (H, W), -1 for none; after the first pass."""
+        passing = np.where(probs >= self.thresholds[:, None, None], probs, -1.0)
+        return np.where(passing.max(0) >= 0, passing.argmax(0), -1)
+
+    def add_to_joint(self, label: np.ndarray, confident: np.ndarray) -> None:
+        """Second pass: adds a picture, (H, W) class ids and confident classes."""
+        classes = len(self.joint)
+        counted = (label < classes) & (confident >= 0)
+        pairs = label[counted].astype(np.int64) * classes + confident[counted]
+        self.joint += np.bincount(pairs, minlength=classes**2).reshape(classes, classes)
+
+
+class Suspect(NamedTuple):
+    """A region of one picture whose label is probably wrong."""
+
+    label: int
+    suggested: int
+    rows: slice
+    columns: slice
+    """The smallest box around it, as slices of the picture."""
+    pixels: int
+    self_confidence: float
+    """Mean probability of the label."""
+    confidence: float
+    """Mean probability of the suggested class."""
+    log_odds: float
+    """Mean of ln(probability of the suggested class / that of the label), at most ln(1 / `FLOOR`) a pixel."""
+    thickness: float
+    """Largest distance of its pixels to its edge, in pixels; a band along an outline has 1 or 2."""
+
+    @property
+    def normalized_margin(self) -> float:
+        """Cleanlab's score, 0..1: (self-confidence - probability of the suggested class + 1) / 2."""
+        return (self.self_confidence - self.confidence + 1) / 2
+
+    def mask(self, label: np.ndarray, confident: np.ndarray) -> np.ndarray:
+        """Returns its pixels in its box, (rows, columns) bool."""
+        box = self.rows, self.columns
+        return (label[box] == self.label) & (confident[box] == self.suggested)
+
+
+def find_suspects(
+    confident: np.ndarray, probs: np.ndarray, label: np.ndarray, min_pixels: int = MIN_PIXELS
+) -> Iterator[Suspect]:
+    """Yields the connected regions of one label and one other confident class, of `min_pixels` or more.
+
+    Args:
+        confident: (H, W), as `ConfidentJoint.confident_classes` returns it.
+        probs: (K, H, W).
+        label: (H, W) class ids; other ids are void.
+    """
+    import cv2
+
+    classes = len(probs)
+    wrong = (label < classes) & (confident >= 0) & (confident != label)
+    for region in connected_regions(np.where(wrong, label.astype(np.int64) * classes + confident, -1), min_pixels):
+        given, suggested = divmod(region.id, classes)
+        inside = probs[:, region.rows, region.columns][:, region.mask]
+        logs = np.log(np.maximum(inside, FLOOR))
+        thickness = cv2.distanceTransform(np.pad(region.mask, 1).astype(np.uint8), cv2.DIST_L2, cv2.DIST_MASK_PRECISE)
+        yield Suspect(
+            given,
+            suggested,
+            region.rows,
+            region.columns,
+            region.pixels,
+            float(inside[given].mean()),
+            float(inside[suggested].mean()),
+            float((logs[suggested] - logs[given]).mean()),
+            float(thickness.max()),
+        )
+
+
+def rank_suspects(suspects: Sequence[Suspect]) -> list[tuple[float, int]]:
+    """Returns (score, place) of all suspects, the most suspect first.
+
+    The score is log-odds * ln(thickness) / sqrt(number of regions with the same label and suggestion). Thin bands are
+    outlines that were drawn less exactly, and a pair of classes that occurs often is a habit of the network
+    (docs/studies/labelling compares this with cleanlab's scores).
+    """
+    habits = Counter((one.label, one.suggested) for one in suspects)
+    scores = [
+        one.log_odds * math.log(max(one.thickness, 1.0)) / math.sqrt(habits[one.label, one.suggested])
+        for one in suspects
+    ]
+    return sorted(zip(scores, range(len(scores)), strict=True), reverse=True)

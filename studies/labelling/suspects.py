@@ -1,0 +1,117 @@
+"""Measures how well labels that were damaged on purpose are found in CamVid's test, which the networks never saw.
+
+    python -m studies.labelling.suspects ../shared/data/camvid
+
+Damages one object in each of 60 of the 147 pictures: another class, a shifted mask, or none where one was. A suspect
+region is a hit if at least half of its pixels were changed. Writes docs/studies/labelling/suspects.json; what is there
+already is kept. Ten minutes of one core.
+"""
+
+import argparse
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+
+from app.executors import RunOptions
+from app.labelling.suspects import LabelCheck
+from app.open_model import make_segmenter, open_model
+from core.method import MethodOptions
+from seg.data.camvid import ImageFolderSplit, open_split
+from seg.label_errors import ConfidentJoint, Suspect, find_suspects, rank_suspects
+from studies.harness.study import PAGES, Cache, data_digest, digest_of_weights, origin
+from studies.labelling.damage import DAMAGES, damaged
+
+NETWORKS = ("camvid-realtime", "camvid-mobile")
+OBJECTS, SEEDS = 60, (0, 1, 2)
+RECORD = "suspects.json"
+
+
+class Judged(NamedTuple):
+    """A suspect region of damaged labels."""
+
+    suspect: Suspect
+    picture: int
+    changed: float
+    """Share of its pixels that were damaged."""
+
+
+Ranking = Callable[[Sequence[Suspect]], Sequence[int]]
+RANKINGS: dict[str, Ranking] = {
+    "self-confidence": lambda found: np.argsort([one.self_confidence for one in found]).tolist(),
+    "normalised margin": lambda found: np.argsort([one.normalized_margin for one in found]).tolist(),
+    "steadyseg suspects": lambda found: [place for _, place in rank_suspects(found)],
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("data", type=Path, help="CamVid folder")
+    data = parser.parse_args().data
+    torch.set_num_threads(1)
+    cache = Cache(PAGES / "labelling" / RECORD)
+    for name in NETWORKS:
+        digest = f"{digest_of_weights(open_model(name).path)}-{data_digest(data)}"
+        if cache.get(name, digest) is None:
+            rows = measure(name, open_split(data, "test"))
+            cache.put(name, digest, rows, {"command": "python -m studies.labelling.suspects DATA", **origin()})
+            print(name, rows, flush=True)
+
+
+def measure(name: str, split: ImageFolderSplit) -> dict[str, Any]:
+    """Returns by damage and ranking the precision and the recall at n of each seed."""
+    segmenter = make_segmenter(open_model(name), MethodOptions(mode="dnn"), RunOptions(keep_probs=True))
+    check, clean = LabelCheck(split, segmenter), [split[number][1] for number in range(len(split))]
+    versions = {
+        (damage, seed): damaged(clean, make, OBJECTS, seed, len(split.classes))
+        for damage, make in DAMAGES.items()
+        for seed in SEEDS
+    }
+    joints = {key: ConfidentJoint(len(split.classes)) for key in versions}
+    for number, probs in enumerate(all_probs(check)):
+        for key, labels in versions.items():
+            joints[key].add_to_thresholds(probs, labels[number])
+    found: dict[tuple[str, int], list[Judged]] = {key: [] for key in versions}
+    for number, probs in enumerate(all_probs(check)):
+        for key, labels in versions.items():
+            confident = joints[key].confident_classes(probs)
+            found[key] += judge(number, confident, probs, labels[number], clean[number])
+    return {
+        damage: {
+            "regions": [len(found[damage, seed]) for seed in SEEDS],
+            "hits": [sum(one.changed >= 0.5 for one in found[damage, seed]) for seed in SEEDS],
+            **{way: at_n([found[damage, seed] for seed in SEEDS], rank) for way, rank in RANKINGS.items()},
+        }
+        for damage in DAMAGES
+    }
+
+
+def all_probs(check: LabelCheck) -> Iterator[np.ndarray]:
+    """Yields the probabilities (K, H, W) of every picture."""
+    return (check.probs(check.split[number][0]) for number in range(len(check.split)))
+
+
+def judge(
+    number: int, confident: np.ndarray, probs: np.ndarray, label: np.ndarray, clean: np.ndarray
+) -> Iterator[Judged]:
+    """Yields the suspect regions of one picture."""
+    changed = label != clean
+    for one in find_suspects(confident, probs, label):
+        yield Judged(one, number, float(changed[one.rows, one.columns][one.mask(label, confident)].mean()))
+
+
+def at_n(by_seed: list[list[Judged]], rank: Ranking) -> dict[str, list[float]]:
+    """Precision among the first `OBJECTS` regions, and the share of the damaged objects that they show, by seed."""
+    precision, recall = [], []
+    for found in by_seed:
+        first = [found[place] for place in rank([one.suspect for one in found])[:OBJECTS]]
+        hits = [one.picture for one in first if one.changed >= 0.5]
+        precision.append(len(hits) / len(first))
+        recall.append(len(set(hits)) / OBJECTS)
+    return {"precision": precision, "recall": recall}
+
+
+if __name__ == "__main__":
+    main()

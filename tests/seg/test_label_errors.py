@@ -1,0 +1,70 @@
+"""Confident learning against the paper's definition pixel by pixel, and the regions that it leads to."""
+
+import numpy as np
+import pytest
+
+from seg.label_errors import ConfidentJoint, find_suspects, rank_suspects
+
+
+def slow_joint(pictures: list[tuple[np.ndarray, np.ndarray]], classes: int) -> tuple[list[float], np.ndarray]:
+    """Thresholds and confident joint by equations 1 and 2 of arXiv 1911.00068, over one list of all pixels."""
+    pixels = [
+        (int(label[place]), probs[(slice(None), *place)].tolist())
+        for probs, label in pictures
+        for place in np.ndindex(*label.shape)
+        if label[place] < classes
+    ]
+    thresholds = []
+    for one in range(classes):
+        own = [p[one] for given, p in pixels if given == one]
+        thresholds.append(sum(own) / len(own) if own else float("inf"))
+    joint = np.zeros((classes, classes), int)
+    for given, p in pixels:
+        passing = [one for one in range(classes) if p[one] >= thresholds[one]]
+        if passing:
+            joint[given, max(passing, key=lambda one: p[one])] += 1
+    return thresholds, joint
+
+
+def test_the_joint_is_that_of_the_paper() -> None:
+    generator = np.random.default_rng(0)
+    pictures = []
+    for _ in range(3):
+        label = generator.choice([0, 1, 2, 255], size=(12, 17)).astype(np.uint8)  # class 3 never occurs
+        logits = generator.normal(size=(4, 12, 17)) + 1.5 * (label == np.arange(4)[:, None, None])
+        pictures.append((np.exp(logits) / np.exp(logits).sum(0), label))
+    found = ConfidentJoint(4)
+    for picture in pictures:
+        found.add_to_thresholds(*picture)
+    for picture in pictures:
+        found.add_to_joint(picture[1], found.confident_classes(picture[0]))
+    thresholds, joint = slow_joint(pictures, 4)
+    assert found.thresholds == pytest.approx(thresholds)
+    assert np.array_equal(found.joint, joint) and joint[:, 3].sum() == 0 < joint[0, 1]
+
+
+def probs_of(label: np.ndarray, classes: int = 4, sure: float = 0.97) -> np.ndarray:
+    """A network that is right everywhere."""
+    return np.where(label == np.arange(classes)[:, None, None], sure, (1 - sure) / (classes - 1))
+
+
+def test_wide_regions_of_a_rare_pair_come_before_outlines_and_habits() -> None:
+    truth = np.zeros((60, 200), np.uint8)
+    truth[:30] = 1
+    given = truth.copy()
+    given[10:22, 10:22] = 2  # one object of a wrong class
+    given[30:32, :100] = 1  # an outline that is 2 pixels off
+    for left in range(60, 180, 30):
+        given[40:52, left : left + 12] = 3  # what the labels, or the network, do again and again
+    probs = probs_of(truth)
+    probs[2], probs[3] = np.where(given == 2, 0.02, probs[2]), np.where(given == 3, 0.02, probs[3])
+    joint = ConfidentJoint(4)
+    joint.add_to_thresholds(probs, given)
+    confident = joint.confident_classes(probs)
+    found = list(find_suspects(confident, probs, given))
+    ranked = [found[place] for _, place in rank_suspects(found)]
+    assert [(one.label, one.suggested) for one in ranked] == [(2, 1), *[(3, 0)] * 4, (1, 0)]
+    first = ranked[0]
+    assert (first.rows, first.columns, first.pixels) == (slice(10, 22), slice(10, 22), 144)
+    assert first.mask(given, confident).all() and first.self_confidence == pytest.approx(0.02)
+    assert first.normalized_margin == pytest.approx((0.02 - 0.97 + 1) / 2)
