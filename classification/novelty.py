@@ -27,7 +27,7 @@ from core.novelty.frame_temperature import fit_warmth
 from core.novelty.gaussians import GaussianSums
 from core.novelty.head import NoveltyHead
 from core.novelty.record import NoveltyFit, NoveltyRecord, Scale, novelty_tensors
-from core.novelty.statistics import ClassDistance, RegionDistance, pooled, score_weights
+from core.novelty.statistics import ClassDistance, pooled, score_weights
 from core.reference import MIN_FRAMES
 from core.stages import named_stages
 
@@ -70,8 +70,8 @@ def fit_statistics(
     extractor, weights = FeatureExtractor(network, meta, stages, device), score_weights(len(stages), ENTROPY_WEIGHT)
     try:
         seen = in_batches(extractor, meta.height, with_cameras(trained, meta.height, watch, "class means"))
-        distances, regions, shrinkage = fit_distances(stages, seen, len(meta.classes))
-        head = NoveltyHead.without_scale(stages, [1] * len(stages), distances, regions).to(device)
+        distances, shrinkage = fit_distances(stages, seen, len(meta.classes))
+        head = NoveltyHead.without_scale(stages, [1] * len(stages), distances).to(device)
         own = in_batches(extractor, meta.height, with_cameras(held_out, meta.height, watch, "training domain"))
         rows, logs = zip(*(read_statistics(head, logits, features) for logits, features, _ in own), strict=True)
         scale = Scale.of(torch.cat(rows), torch.cat(logs).flatten(), weights)
@@ -95,7 +95,7 @@ def fit_statistics(
         "note": "",
     }
     record = NoveltyRecord.of(head, scale, weights, fit.record(), about)
-    return NoveltyFit(asdict(record), novelty_tensors(stages, distances, regions))
+    return NoveltyFit(asdict(record), novelty_tensors(stages, distances))
 
 
 Seen = tuple[Tensor, list[Tensor], Tensor]
@@ -112,11 +112,8 @@ def in_batches(extractor: FeatureExtractor, size: int, pictures: Iterable[Labell
 
 def fit_distances(
     stages: tuple[str, ...], seen: Iterable[Seen], num_classes: int
-) -> tuple[list[ClassDistance], RegionDistance, dict[str, float]]:
-    """Fits the distances of every stage in one pass and O(C^2) memory.
-
-    A record has regions too: those of the last stage, by the means of its classes.
-    """
+) -> tuple[list[ClassDistance], dict[str, float]]:
+    """Fits the distances of every stage in one pass and O(C^2) memory."""
     sums: list[GaussianSums] = []
     for _, features, labels in seen:
         means = [pooled(found) for found in features]
@@ -125,7 +122,7 @@ def fit_distances(
             total.update(mean, labels, frames=len(labels))
     fits = [total.fit() for total in sums]
     shrinkage = {name: round(fit.shrinkage, 6) for name, fit in zip(stages, fits, strict=True)}
-    return [ClassDistance.of(fit) for fit in fits], RegionDistance.of(fits[-1]), shrinkage
+    return [ClassDistance.of(fit) for fit in fits], shrinkage
 
 
 def with_cameras(data: ClassificationSet, size: int, watch: Watch, title: str) -> Iterator[Labelled]:

@@ -9,7 +9,7 @@ STREAMS = "streams"
 MOTION_INPUTS = ("motion", "trust")
 """Inputs of a graph file whose mean follows motion: float (B, h / s, w / s, 2) and (B, h / s, w / s), those of
 `core.motion.Motion` for B streams."""
-NOVELTY_OUTPUTS = ("novelty", "expected_accuracy", "novel_regions")
+NOVELTY_OUTPUTS = ("novelty", "expected_accuracy", "energy")
 """Outputs of a graph file about the whole frame, as in `Maps`: float (B, 1) twice and uint8 (B, H, W)."""
 
 
@@ -62,5 +62,6 @@ class Maps:
     ood_s: float | None = None
     """Seconds for which the stream has shown another place than the network was trained for (`core.alarm`); None while
     there is no alarm."""
-    novel_regions: np.ndarray | None = None
-    """(H, W) uint8: 0: usual; 128: as novel as one pixel in a hundred of the training domain."""
+    energy: np.ndarray | None = None
+    """(H, W) uint8: free energy of the logits, higher where no class has much; 0: the median of the training domain, or
+    less; 128: as high as of one pixel in a hundred there."""

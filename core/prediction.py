@@ -18,14 +18,14 @@ def entropy(probs: Tensor) -> Tensor:
 
 
 class FrameNovelty(NamedTuple):
-    """Score, temperature and regions of each picture of a batch (core/novelty)."""
+    """Score, temperature and energy of each picture of a batch (core/novelty)."""
 
     score: Tensor
     """(B,) novelty score, in standard deviations of the network's training domain."""
     temperature: Tensor
     """(B,) divisor of the logits."""
-    regions: Tensor
-    """(B, h', w') novelty of each region; 0: usual; 1: as novel as one pixel in a hundred of the training domain."""
+    energy: Tensor
+    """(B, h', w'); 0: the median of the training domain; 1: as high as of one pixel in a hundred there."""
 
     def blend(self, other: "FrameNovelty", weight: float | Tensor) -> "FrameNovelty":
         """(1 - weight) * self + weight * other, as of several passes over one picture."""

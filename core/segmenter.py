@@ -21,7 +21,7 @@ from core.reference import ReferenceScores, smooth_score
 MAX_SAMPLES = 10_000
 """Samples of each stage that percentiles are taken over (the latest ones): 400 s at 25 frames/s, and flat memory."""
 RARE_LEVEL = 128
-"""Level of 255 where a region is as novel as one pixel in a hundred of the training domain."""
+"""Level of 255 of an energy that one pixel in a hundred of the training domain has."""
 
 
 class NoveltyArrays(NamedTuple):
@@ -29,7 +29,7 @@ class NoveltyArrays(NamedTuple):
 
     score: float
     temperature: float
-    regions: np.ndarray
+    energy: np.ndarray
     """(h', w') float32."""
 
     def blend(self, other: "NoveltyArrays", weight: float) -> "NoveltyArrays":
@@ -37,7 +37,7 @@ class NoveltyArrays(NamedTuple):
         return NoveltyArrays(
             self.score + (other.score - self.score) * weight,
             self.temperature + (other.temperature - self.temperature) * weight,
-            self.regions + (other.regions - self.regions) * weight,
+            self.energy + (other.energy - self.energy) * weight,
         )
 
 
@@ -222,7 +222,7 @@ class Segmenter:
             maps,
             novelty=self.reference.share(self._score[0]),
             expected_accuracy=confidence if self.method.calibrated else None,
-            novel_regions=draw_regions(novelty.regions, maps.label.shape),
+            energy=draw_energy(novelty.energy, maps.label.shape),
         )
 
 
@@ -240,9 +240,9 @@ def segment(frames: Iterable[Frame], segmenter: Segmenter) -> Iterator[tuple[Fra
             close()
 
 
-def draw_regions(regions: np.ndarray, size: tuple[int, ...]) -> np.ndarray:
-    """Regions (h', w') of `FrameNovelty` -> (H, W) uint8 of `Maps.novel_regions`."""
+def draw_energy(energy: np.ndarray, size: tuple[int, ...]) -> np.ndarray:
+    """Energy (h', w') of `FrameNovelty` -> (H, W) uint8 of `Maps.energy`."""
     import cv2
 
-    shades = np.clip(np.nan_to_num(regions * RARE_LEVEL, nan=255.0), 0, 255).astype(np.uint8)
+    shades = np.clip(np.nan_to_num(energy * RARE_LEVEL, nan=255.0), 0, 255).astype(np.uint8)
     return np.asarray(cv2.resize(shades, size[::-1], interpolation=cv2.INTER_LINEAR))

@@ -21,7 +21,7 @@ from core.temporal import State, forget
 from core.tracing import Signature
 from seg.streaming import Outputs, StreamingSegmenter
 
-NETWORK_OUTPUTS = ("logits", "score", "temperature", "regions")
+NETWORK_OUTPUTS = ("logits", "score", "temperature", "energies")
 """Outputs of the network; all but the first only where the segmenter computes novelty."""
 STATE_FIELDS = len(State._fields)
 
@@ -116,7 +116,7 @@ class ExportedStep(nn.Module):
         share = novelty_share(at_least, self.reference.shape[0])
         confidence = outputs.confidence.float().mean((1, 2))[:, None] / 255.0
         shades = F.interpolate(
-            (frame.regions * RARE_LEVEL).clamp(0.0, 255.0)[:, None],
+            (frame.energy * RARE_LEVEL).clamp(0.0, 255.0)[:, None],
             outputs.label.shape[1:],
             mode="bilinear",
             align_corners=False,
@@ -188,7 +188,7 @@ def network_signature(height: int, width: int) -> Signature:
 class FrameToLogits(nn.Module):
     """(frame, *masks) -> logits: a uint8 (1, h, w, 3) frame of the network's size, and (1, K, h / s, w / s).
 
-    A CPU executor runs it. Where the segmenter computes novelty, score (1,), temperature (1,) and regions (1, h', w')
+    A CPU executor runs it. Where the segmenter computes novelty, score (1,), temperature (1,) and energies (1, h', w')
     come after the logits. masks: uint8 0 or 1, one for each dropout layer in order of use; without them the graph draws
     them.
     """
@@ -238,7 +238,7 @@ class SharedPart(nn.Module):
 
 
 class DrawnPart(nn.Module):
-    """The rest of one pass: (*shared, *masks) -> logits[, score, temperature, regions].
+    """The rest of one pass: (*shared, *masks) -> logits[, score, temperature, energies].
 
     shared: the output of `SharedPart` for frames of one size.
     """

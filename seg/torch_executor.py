@@ -63,8 +63,8 @@ class TorchExecutor:
             maps, novelty = Maps(label, confidence, entropy, disagreement, probs), prediction.novelty
             if novelty is None:
                 return maps, None
-            regions = novelty.regions[0].float().cpu().numpy()
-            return maps, NoveltyArrays(float(novelty.score), float(novelty.temperature), regions)
+            energy = novelty.energy[0].float().cpu().numpy()
+            return maps, NoveltyArrays(float(novelty.score), float(novelty.temperature), energy)
 
     def at_temperature(self, temperature: float) -> "TorchExecutor":
         """Returns an executor of this network at another temperature, for another stream and without novelty."""

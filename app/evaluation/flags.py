@@ -75,9 +75,9 @@ class CalibrateJob:
     """Protocol as in `evaluate`; auto: the stream (moving stills of held-out images), so that the temporal mean is on
     during the fit."""
     novelty: bool = False
-    """Also fit novelty on the train images: how unusual a frame and its regions are, and a temperature that follows the
-    frame, for every mode of one pass and for the method given. A classifier is fitted in mode dnn, with a temperature
-    for each picture."""
+    """Also fit novelty on the train images: how unusual a frame is, the scale of its energy, and a temperature that
+    follows the frame, for every mode of one pass and for the method given. A classifier is fitted in mode dnn, with a
+    temperature for each picture."""
     int8: bool = False
     """Also fit the ranges that int8 needs, on the train images, and measure what int8 loses on these frames: where a
     processor has no bf16, `--precision auto` takes int8 if the loss is at most 0.5 points of accuracy and 0.2 of ECE.

@@ -16,8 +16,8 @@ class VideoOptions:
 
     model: str = "camvid-unet-s"
     """Pretrained name, .safetensors file, or .onnx file of `steadyseg export --stateful`."""
-    view: Literal["overlay", "uncertainty", "side-by-side", "novelty", "set-size"] = "overlay"
-    """What the output shows; novelty: regions unlike the training images, of a checkpoint with novelty (`calibrate
+    view: Literal["overlay", "uncertainty", "side-by-side", "energy", "set-size"] = "overlay"
+    """What the output shows; energy: where no class has a high logit, of a checkpoint with novelty (`calibrate
     --novelty`); set-size: number of classes in each pixel's prediction set, of a calibrated checkpoint."""
     size: int | None = None
     """Height in pixels that frames are resized to for the network; by default the checkpoint's."""

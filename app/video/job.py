@@ -24,7 +24,7 @@ from app.video.render import (
     View,
     conformal_threshold,
     draw_banner,
-    draw_novel_regions,
+    draw_energy,
     draw_set_sizes,
     draw_uncertainty,
     render,
@@ -167,13 +167,13 @@ def choose_view(options: VideoOptions, segmenter: Segmenter) -> View | Paint:
     """The view or function that draws the output. Raises InputError if the model cannot provide it."""
     if options.view == "set-size":
         return make_set_size_view(options.model, segmenter)
-    if options.view == "novelty":
+    if options.view == "energy":
         if segmenter.reference is None:
             raise InputError(
-                f"--view novelty: {options.model} has no novelty for {segmenter.method}; fit it with `steadyseg "
+                f"--view energy: {options.model} has no novelty for {segmenter.method}; fit it with `steadyseg "
                 "calibrate --novelty`"
             )
-        return lambda _, maps: draw_banner(draw_novel_regions(maps), maps)
+        return lambda _, maps: draw_banner(draw_energy(maps), maps)
     return options.view
 
 

@@ -84,15 +84,15 @@ def draw_banner(picture: np.ndarray, maps: Maps) -> np.ndarray:
     return banner
 
 
-def draw_novel_regions(maps: Maps) -> np.ndarray:
-    """(H, W, 3) uint8 RGB: black is at most the median distance in the training domain, pale yellow one that a pixel in
-    a hundred there reaches.
+def draw_energy(maps: Maps) -> np.ndarray:
+    """(H, W, 3) uint8 RGB: black is at most the median energy of the training domain, pale yellow one that a pixel in a
+    hundred there reaches.
 
     Raises InputError where the checkpoint has no statistics of its training domain.
     """
-    if maps.novel_regions is None:
-        raise InputError("novel regions need a checkpoint with novelty: steadyseg calibrate --novelty")
-    return draw_uncertainty(np.minimum(maps.novel_regions, 127) * 2)
+    if maps.energy is None:
+        raise InputError("energy needs a checkpoint with novelty: steadyseg calibrate --novelty")
+    return draw_uncertainty(np.minimum(maps.energy, 127) * 2)
 
 
 def colour_labels(label: np.ndarray, palette: np.ndarray) -> np.ndarray:

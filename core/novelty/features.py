@@ -26,6 +26,5 @@ class FeatureExtractor:
 
 
 def read_statistics(head: NoveltyHead, logits: Tensor, features: list[Tensor]) -> tuple[Tensor, Tensor]:
-    """Statistics (B, S) and log distances of all regions (B, R) of a batch of pictures."""
-    features = head.subsample(features)
-    return head.statistics(features, logits).cpu().double(), head.regions(features[-1]).cpu().flatten(1)
+    """Statistics (B, S) and the energies (B, R) of a batch of pictures."""
+    return head.statistics(head.subsample(features), logits).cpu().double(), head.energy(logits).cpu().flatten(1)

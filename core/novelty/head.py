@@ -1,4 +1,4 @@
-"""The novelty head of a network: score, temperature and regions of a frame, from its features and logits."""
+"""The novelty head of a network: score, temperature and energy of a frame, from its features and logits."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from core.novelty.frame_temperature import warmth
 from core.novelty.statistics import (
     ClassDistance,
     FrameDistance,
-    RegionDistance,
+    energy,
     logit_statistics,
     statistic_names,
     subsample,
@@ -27,7 +27,7 @@ MAX_DEVIATION = 1e4
 
 @dataclass(frozen=True)
 class NoveltyParameters:
-    """Parameters that map the statistics of a frame to score, temperature and regions; tensors are (S,)."""
+    """Parameters that map the statistics of a frame to score, temperature and energy; tensors are (S,)."""
 
     mean: Tensor
     """Mean of each statistic over frames of the training domain."""
@@ -40,18 +40,15 @@ class NoveltyParameters:
     """Warmth of a novel frame with mean statistics; usually negative."""
     temperature: float
     """The fitted temperature, which all frames have that are not novel."""
-    region_median: float
-    """Median log distance of pixels of the training domain."""
-    region_rare: float
-    """99th percentile of the log distances of pixels of the training domain."""
+    energy_median: float
+    """Median energy of pixels of the training domain."""
+    energy_rare: float
+    """99th percentile of the energies of pixels of the training domain."""
     reference: ReferenceScores
 
 
 class NoveltyHead(nn.Module):
-    """(features of `names`, logits) -> `FrameNovelty`; runs beside the network and exports with it.
-
-    Regions are of the last stage.
-    """
+    """(features of `names`, logits) -> `FrameNovelty`; runs beside the network and exports with it."""
 
     mean: Tensor
     deviation: Tensor
@@ -63,12 +60,11 @@ class NoveltyHead(nn.Module):
         names: Sequence[str],
         steps: Sequence[int],
         stages: Sequence[FrameDistance | ClassDistance],
-        regions: RegionDistance,
         readings: NoveltyParameters,
     ) -> None:
         """`steps`: for each stage, the step between the rows and columns that are used."""
         super().__init__()
-        self.names, self.steps, self.stages, self.regions = tuple(names), tuple(steps), nn.ModuleList(stages), regions
+        self.names, self.steps, self.stages = tuple(names), tuple(steps), nn.ModuleList(stages)
         for name in ("mean", "deviation", "weights", "slopes"):
             self.register_buffer(name, getattr(readings, name).float().clone(), persistent=False)
         self.readings, self.reference = readings, readings.reference
@@ -79,7 +75,6 @@ class NoveltyHead(nn.Module):
         names: Sequence[str],
         steps: Sequence[int],
         stages: Sequence[FrameDistance | ClassDistance],
-        regions: RegionDistance,
     ) -> Self:
         """Makes a head that only computes statistics, to fit a scale to them."""
         blank = torch.zeros(len(statistic_names(tuple(names))))
@@ -87,16 +82,13 @@ class NoveltyHead(nn.Module):
             names,
             steps,
             stages,
-            regions,
             NoveltyParameters(blank, blank + 1, blank, blank, 0.0, 1.0, 0.0, 1.0, ReferenceScores(())),
         )
 
     def forward(self, features: Sequence[Tensor], logits: Tensor) -> FrameNovelty:
-        features = self.subsample(features)
-        score, temperature = self.read(self.statistics(features, logits))
-        scale = 1.0 / (self.readings.region_rare - self.readings.region_median)
-        regions = (self.regions(features[-1]) - self.readings.region_median) * scale
-        return FrameNovelty(score, temperature, regions)
+        score, temperature = self.read(self.statistics(self.subsample(features), logits))
+        scale = 1.0 / (self.readings.energy_rare - self.readings.energy_median)
+        return FrameNovelty(score, temperature, (self.energy(logits) - self.readings.energy_median) * scale)
 
     def read(self, statistics: Tensor) -> tuple[Tensor, Tensor]:
         """Statistics (B, S) -> score and temperature, (B,) each."""
@@ -108,6 +100,10 @@ class NoveltyHead(nn.Module):
     def subsample(self, features: Sequence[Tensor]) -> list[Tensor]:
         """Subsamples the features of each stage first: a decoder's last stage is as large as the picture."""
         return [subsample(found, step) for found, step in zip(features, self.steps, strict=True)]
+
+    def energy(self, logits: Tensor) -> Tensor:
+        """(B, K, h, w) or (B, K) -> (B, h', w') energies, at the rows and columns of the last stage that are used."""
+        return energy(logits if logits.ndim == 2 else subsample(logits, self.steps[-1]))
 
     def statistics(self, features: Sequence[Tensor], logits: Tensor) -> Tensor:
         """Statistics (B, S) of subsampled features, in the order of `core.novelty.statistics.statistic_names`."""

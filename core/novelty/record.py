@@ -13,14 +13,13 @@ from core.method import Method, draws_dropout
 from core.model.checkpoint import NOVELTY_PREFIX as PREFIX
 from core.model.model import Model
 from core.novelty.head import NoveltyHead, NoveltyParameters
-from core.novelty.statistics import ClassDistance, FrameDistance, RegionDistance, statistic_names
+from core.novelty.statistics import ClassDistance, FrameDistance, statistic_names
 from core.options import is_number
 from core.reference import MIN_FRAMES, ReferenceScores, binomial_interval
 
 MAX_STAGES, MAX_STEP, MAX_SCORES = 8, 64, 10_000
-Distance = TypeVar("Distance", FrameDistance, ClassDistance, RegionDistance)
+Distance = TypeVar("Distance", FrameDistance, ClassDistance)
 MAX_STATISTIC = 1e9
-REGIONS = "regions"
 
 
 @dataclass(frozen=True)
@@ -29,21 +28,21 @@ class Scale:
 
     mean: tuple[float, ...]
     deviation: tuple[float, ...]
-    region_median: float
-    region_rare: float
+    energy_median: float
+    energy_rare: float
     scores: tuple[float, ...]
 
     @classmethod
-    def of(cls, statistics: Tensor, regions: Tensor, weights: Tensor) -> Self:
+    def of(cls, statistics: Tensor, energies: Tensor, weights: Tensor) -> Self:
         """Computes the scale from frames that nothing was fitted on.
 
         Args:
             statistics: (N, S), a row for each frame.
-            regions: (M,) log distances of their pixels.
+            energies: (M,) of their pixels.
             weights: (S,) of the statistics in the score.
         """
         mean, deviation = statistics.mean(0), statistics.std(0).clamp_min(1e-6)
-        median, rare = (round(float(np.quantile(regions.double().numpy(), share)), 6) for share in (0.5, 0.99))
+        median, rare = (round(float(np.quantile(energies.double().numpy(), share)), 6) for share in (0.5, 0.99))
         scores = ((statistics - mean) / deviation) @ weights
         return cls(
             rounded(mean), rounded(deviation), median, rare, tuple(sorted(round(one, 6) for one in scores.tolist()))
@@ -84,14 +83,14 @@ class NoveltyRecord:
     """The fit of `calibrate --novelty`; fields as in `core.novelty.head.NoveltyParameters`."""
 
     stages: tuple[str, ...]
-    """Stages whose mean features are compared with those of training frames; regions come from the last one."""
+    """Stages whose mean features are compared with those of training frames."""
     steps: tuple[int, ...]
     """Step between the used rows and columns of each stage."""
     mean: tuple[float, ...]
     deviation: tuple[float, ...]
     weights: tuple[float, ...]
-    region_median: float
-    region_rare: float
+    energy_median: float
+    energy_rare: float
     scores: tuple[float, ...]
     """Scores of the held-out frames, ascending."""
     warming: dict[str, Any]
@@ -144,21 +143,20 @@ class NoveltyRecord:
         `temperature`: that of frames that are not novel."""
         own = {name.removeprefix(PREFIX): value.float() for name, value in tensors.items() if name.startswith(PREFIX)}
         try:
-            parts = {name: _below(own, f"{name}.") for name in (*self.stages, REGIONS)}
+            parts = {name: _below(own, f"{name}.") for name in self.stages}
             if absent := [name for name, values in parts.items() if not values]:
                 raise KeyError(f"none of {absent[0]}")
             stages = [_distance(parts[name]) for name in self.stages]
-            regions = _filled(RegionDistance, parts[REGIONS])
         except (KeyError, RuntimeError) as error:
             raise InputError(
                 f"the matrices of novelty do not fit their record ({first_line(error)}); calibrate it again"
             ) from error
         columns = (self.mean, self.deviation, self.weights, self.warming["slopes"])
         mean, deviation, weights, slopes = (torch.tensor(column, dtype=torch.float32) for column in columns)
-        warming, regional = (slopes, float(self.warming["level"])), (self.region_median, self.region_rare)
+        warming, scale = (slopes, float(self.warming["level"])), (self.energy_median, self.energy_rare)
         reference = ReferenceScores(self.scores)
-        readings = NoveltyParameters(mean, deviation, weights, *warming, temperature, *regional, reference)
-        return NoveltyHead(self.stages, self.steps, stages, regions, readings)
+        readings = NoveltyParameters(mean, deviation, weights, *warming, temperature, *scale, reference)
+        return NoveltyHead(self.stages, self.steps, stages, readings)
 
     def _check(self) -> None:
         columns = len(statistic_names(self.stages))
@@ -170,7 +168,7 @@ class NoveltyRecord:
             "deviation": _are_numbers(self.deviation, columns) and min(self.deviation) > 0,
             "weights": _are_numbers(self.weights, columns),
             "warming": _are_numbers([*self.warming["slopes"], self.warming["level"]], columns + 1),
-            "region": _are_numbers((self.region_median, self.region_rare), 2) and self.region_median < self.region_rare,
+            "energy": _are_numbers((self.energy_median, self.energy_rare), 2) and self.energy_median < self.energy_rare,
             "scores": MIN_FRAMES <= len(self.scores) <= MAX_SCORES
             and _are_numbers(self.scores, len(self.scores))
             and list(self.scores) == sorted(self.scores),
@@ -207,13 +205,12 @@ def _filled(kind: type[Distance], values: Mapping[str, Tensor]) -> Distance:
     return found
 
 
-def novelty_tensors(
-    names: tuple[str, ...], stages: Sequence[FrameDistance | ClassDistance], regions: RegionDistance
-) -> dict[str, Tensor]:
+def novelty_tensors(names: tuple[str, ...], stages: Sequence[FrameDistance | ClassDistance]) -> dict[str, Tensor]:
     """The tensors of the distances by their names in a checkpoint."""
-    modules = {**dict(zip(names, stages, strict=True)), REGIONS: regions}
     return {
-        f"{PREFIX}{name}.{key}": value for name, module in modules.items() for key, value in module.state_dict().items()
+        f"{PREFIX}{name}.{key}": value
+        for name, stage in zip(names, stages, strict=True)
+        for key, value in stage.state_dict().items()
     }
 
 

@@ -1,5 +1,5 @@
 """Statistics of one frame: the distance of its mean features from those of training frames, the certainty of its
-logits, and the distance of its pixels from all classes.
+logits, and the energy of its regions.
 
 Everything is convolutions, sums and logarithms, so that it runs and exports with the network. Distances are squared
 Mahalanobis distances over the number of channels.
@@ -41,8 +41,9 @@ class FrameDistance(nn.Module):
         return ((self.whiten(pooled(features.float())) ** 2).mean(1) + SMALLEST).log()
 
 
-class RegionDistance(nn.Module):
-    """(B, C, h, w) features of a stage -> (B, h, w) log distances to the nearest class."""
+class ClassDistance(nn.Module):
+    """(B, C, h, w) or (B, C) features of a stage -> (B,) log distance of their mean from the nearest class of
+    pictures."""
 
     def __init__(self, channels: int, classes: int) -> None:
         super().__init__()
@@ -52,7 +53,7 @@ class RegionDistance(nn.Module):
 
     @classmethod
     def of(cls, within: Gaussians) -> Self:
-        """Builds the distance; `within` holds the deviations of pixels' features from the means of their classes."""
+        """Builds the distance; `within` holds the deviations of features from the means of their classes."""
         stage = cls(len(within.mean), len(within.centres))
         values = {
             "whiten.weight": within.matrix[:, :, None, None],
@@ -63,20 +64,14 @@ class RegionDistance(nn.Module):
         stage.load_state_dict({name: value.float() for name, value in values.items()})
         return stage
 
-    def forward(self, features: Tensor) -> Tensor:
-        if features.ndim == 2:
-            features = features[:, :, None, None]
+    def at(self, features: Tensor) -> Tensor:
+        """(B, C, h, w) -> (B, h, w) log distances to the nearest class at every position."""
         white = self.whiten(features.float())
         nearest = (white * white).sum(1) - self.classes(white).amax(1)  # |y|^2 - (2 m.y - |m|^2) of the nearest m
         return (nearest.clamp_min(0.0) / white.shape[1] + SMALLEST).log()
 
-
-class ClassDistance(RegionDistance):
-    """(B, C, h, w) or (B, C) features of a stage -> (B,) log distance of their mean from the nearest class of
-    pictures."""
-
     def forward(self, features: Tensor) -> Tensor:
-        return super().forward(pooled(features.float()))[:, 0, 0]
+        return self.at(pooled(features.float())[:, :, None, None])[:, 0, 0]
 
 
 def pooled(features: Tensor) -> Tensor:
@@ -107,6 +102,15 @@ def logit_statistics(logits: Tensor) -> Tensor:
     entropy = -(logs.exp() * logs).sum(1).mean(1) / torch.tensor(float(logits.shape[1])).log()
     lead = logits.amax(1) - logits.mean(1)
     return torch.stack([entropy, lead.mean(1), spread(lead)], 1)
+
+
+def energy(logits: Tensor) -> Tensor:
+    """(B, K, h, w) or (B, K) -> (B, h, w) or (B, 1, 1): -log sum exp of the logits, higher where no class has much.
+
+    Free energy (Liu et al. 2020, arXiv 2010.03759).
+    """
+    logits = logits if logits.ndim == 4 else logits[:, :, None, None]
+    return -logits.float().logsumexp(1)
 
 
 def spread(values: Tensor) -> Tensor:

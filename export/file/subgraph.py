@@ -7,7 +7,7 @@ from graphlib import TopologicalSorter
 from typing import Any
 
 FRAME, IMAGE, LOGITS = "frame", "image", "logits"
-NOVELTY = ("score", "temperature", "regions")
+NOVELTY = ("score", "temperature", "energies")
 """Outputs after the logits of a network with novelty statistics."""
 
 

@@ -85,9 +85,9 @@ class GraphExecutor:
                 outputs = self._streams(picture, [gap], [motion], () if self.keep_probs else ("probs",))
             novelty: dict[str, Any] = {}
             if "novelty" in outputs:
-                novel_regions = resize_map(outputs["novel_regions"].numpy()[0], size, is_label=False)
+                energy = resize_map(outputs["energy"].numpy()[0], size, is_label=False)
                 share, accuracy = (outputs[name].numpy().item() for name in ("novelty", "expected_accuracy"))
-                novelty = {"novelty": share, "expected_accuracy": accuracy, "novel_regions": novel_regions}
+                novelty = {"novelty": share, "expected_accuracy": accuracy, "energy": energy}
             label, confidence, entropy, disagreement = (
                 resize_map(outputs[name].numpy()[0], size, is_label=name == "label") for name in MAPS
             )

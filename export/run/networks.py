@@ -26,7 +26,7 @@ class FrameNetwork:
     """Novelty in the last pass; None where the network has no statistics of its training domain."""
 
     def outputs(self, frame: np.ndarray) -> list[np.ndarray]:
-        """Runs one pass: the logits, then score, temperature and regions where the network tells novelty."""
+        """Runs one pass: the logits, then score, temperature and energy where the network tells novelty."""
         raise NotImplementedError
 
     def __call__(self, frame: np.ndarray) -> np.ndarray:
@@ -38,7 +38,7 @@ class FrameNetwork:
             yield self.logits(self.outputs(frame))
 
     def logits(self, outputs: list[np.ndarray]) -> np.ndarray:
-        """Keeps the novelty among the outputs, its regions copied out of the runtime's memory; returns the logits."""
+        """Keeps the novelty among the outputs, its energy copied out of the runtime's memory; returns the logits."""
         logits, *novelty = outputs
         self.novelty = NoveltyArrays(float(novelty[0]), float(novelty[1]), novelty[2].copy()) if novelty else None
         return logits

@@ -22,7 +22,7 @@ from core.novelty.frame_temperature import fit_warmth
 from core.novelty.gaussians import GaussianSums
 from core.novelty.head import NoveltyHead
 from core.novelty.record import NoveltyFit, NoveltyRecord, Scale, novelty_tensors
-from core.novelty.statistics import FrameDistance, RegionDistance, pooled, score_weights, subsample, subsampling_step
+from core.novelty.statistics import FrameDistance, pooled, score_weights, subsample, subsampling_step
 from core.preprocess import enlarge, nearest, network_size
 from core.stages import named_stages
 from seg.data.camvid import ImageFolderSplit
@@ -60,9 +60,9 @@ def fit_statistics(
     extractor = FeatureExtractor(network, meta, stages, device)
     set_dropout_active(network, False)
     fitting = _Fitting(meta, frames, extractor, watch)
-    distances, regions, steps, shrinkage = fitting.distances()
+    distances, steps, shrinkage = fitting.distances()
     weights = score_weights(len(stages))  # what the logits say is in the temperature alone
-    head = NoveltyHead.without_scale(stages, steps, distances, regions).to(device)
+    head = NoveltyHead.without_scale(stages, steps, distances).to(device)
     of_dropout = fitting.scale(head, weights, masks=True) if has_dropout(network) else None
     scale = fitting.scale(head, weights, masks=False)
     warming = fitting.warming(head, scale, weights, temperature)
@@ -77,7 +77,7 @@ def fit_statistics(
         "shrinkage": shrinkage,
     }
     record = NoveltyRecord.of(head, scale, weights, warming, about, of_dropout)
-    return NoveltyFit(asdict(record), novelty_tensors(stages, distances, regions))
+    return NoveltyFit(asdict(record), novelty_tensors(stages, distances))
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,27 +95,22 @@ class _Fitting:
         size = network_size(image.shape[0], image.shape[1], self.meta.height)
         return *self.extractor(image[None], size), size
 
-    def distances(self) -> tuple[list[FrameDistance], RegionDistance, tuple[int, ...], dict[str, float]]:
-        """Fits the distances of every stage, and of the last stage's regions: means, subsampling step, shrinkage."""
+    def distances(self) -> tuple[list[FrameDistance], tuple[int, ...], dict[str, float]]:
+        """Fits the distances of every stage: means, subsampling step, shrinkage."""
         wholes: list[GaussianSums] = []
         steps: list[int] = []
-        within: GaussianSums | None = None
-        for image, label in with_cameras(self.frames, self.frames.fitted, self.watch, "class means"):
+        for image, _ in with_cameras(self.frames, self.frames.fitted, self.watch, "means"):
             _, features, size = self.look(image)
             steps = steps or [subsampling_step(size[0], one) for one in features]
-            features = [subsample(one, step).cpu() for one, step in zip(features, steps, strict=True)]
-            wholes = wholes or [GaussianSums(one.shape[1], 1) for one in features]
-            for total, found in zip(wholes, features, strict=True):
-                total.update(pooled(found), torch.zeros(1, dtype=torch.long))
-            last = features[-1][0]
-            small = nearest(torch.from_numpy(label)[None], size)[0]
-            within = within or GaussianSums(len(last), len(self.meta.classes))
-            within.update(last.flatten(1).T, label_places(small, last.shape[-2:]).flatten())
-        if within is None:
+            means = [pooled(subsample(one, step)).cpu() for one, step in zip(features, steps, strict=True)]
+            wholes = wholes or [GaussianSums(one.shape[1], 1) for one in means]
+            for total, mean in zip(wholes, means, strict=True):
+                total.update(mean, torch.zeros(1, dtype=torch.long))
+        if not wholes:
             raise InputError("no frame was given to fit statistics on")
         fits = [total.fit() for total in wholes]
         shrinkage = {name: round(fit.shrinkage, 6) for name, fit in zip(self.extractor.stages, fits, strict=True)}
-        return [FrameDistance.of(fit) for fit in fits], RegionDistance.of(within.fit()), tuple(steps), shrinkage
+        return [FrameDistance.of(fit) for fit in fits], tuple(steps), shrinkage
 
     def scale(self, head: NoveltyHead, weights: Tensor, masks: bool) -> Scale:
         """Fits the scale of novelty on held-out frames and simulated other cameras, with or without dropout masks."""
@@ -144,13 +139,3 @@ class _Fitting:
 def on_grid(values: Tensor) -> Tensor:
     """(..., h, w) -> every `GRID`-th row and column, from the middle of the first cells."""
     return values[..., GRID // 2 :: GRID, GRID // 2 :: GRID]
-
-
-def label_places(label: Tensor, size: torch.Size) -> Tensor:
-    """Subsamples a label (h, w) to a subsampled stage's size (h', w'): the middle label of each position."""
-    rows, columns = (
-        (torch.arange(count) * step + step // 2).clamp_max(length - 1)
-        for count, length in zip(size, label.shape, strict=True)
-        for step in [max(1, round(length / count))]
-    )
-    return label[rows[:, None], columns[None]]

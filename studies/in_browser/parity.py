@@ -13,7 +13,7 @@ from export.file.onnx_file import OnnxFile, check_onnx
 from export.run.sessions import session_runner
 from export.write.stream_run import GAP, GAP_AT, RESET_AT
 
-MAPS = ("confidence", "entropy", "disagreement", "novel_regions")
+MAPS = ("confidence", "entropy", "disagreement", "energy")
 SCRIPT = """async ({ mode, provider, threads, pixels, gap, reset, width }) => {
   const { Segmenter } = await import(new URL("steadyseg.js", document.baseURI).href);
   const bytes = (text) => Uint8ClampedArray.from(atob(text), (sign) => sign.charCodeAt(0));
@@ -42,7 +42,7 @@ def compare_in_browser(
     }
     state = {name: np.zeros(shape, np.float32) for name, shape in shapes.items() if name.startswith("state_")}
     maps = [name for name in MAPS if name in {value.name for value in file.model.graph.output}]
-    tells = "novel_regions" in maps
+    tells = "energy" in maps
     equal, apart, differing = 1.0, 0, 0
     novelties, novelty_apart, accuracy_apart = [], 0.0, 0.0
     answer: dict[str, Any] = {}

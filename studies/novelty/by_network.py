@@ -34,6 +34,11 @@ def run(about: str, study: str, measure: Callable[[str, Data], Any]) -> None:
         save(folder / f"{study}.pickle", measure(knowing(model, folder, given.data), Data(given.data)))
 
 
+def is_of_streets(model: str) -> bool:
+    """True if the network was trained on the procedural street."""
+    return bool(read_meta(find_model(model)).training.get("config", {}).get("data") == "street")
+
+
 CAMVID = ("camvid", "--mode", "dnn", "--protocol", "stills")
 """The folder of the data, and flags of `steadyseg calibrate`."""
 

@@ -2,9 +2,9 @@
 
     python -m studies.novelty.left_out --data ../shared/data Car Bicyclist
 
-For each class: a U-Net of width 16 is trained on CamVid whose pixels of that class are void, at 180x240, and its
-novelty statistics are fitted there (the class void again). `steadyseg train` and `calibrate` do both; OUT/left-out-
-CLASS holds the data, the run and what was found. A training that was stopped goes on after its last epoch.
+For each class: `steadyseg train` trains a U-Net of width 16 on CamVid whose pixels of that class are void, at 180x240.
+OUT/left-out-CLASS holds the data, the run and what was found. A training that was stopped goes on after its last epoch.
+Thresholds are chosen as in regions.py, on objects pasted into stills that trainings hold out.
 """
 
 import argparse
@@ -18,10 +18,12 @@ from PIL import Image
 from app.cli import main as steadyseg
 from core.classes import CAMVID
 from core.errors import CheckFailed, InputError
-from studies.novelty.by_network import knowing, save
-from studies.novelty.novelty_network import NoveltyNetwork
-from studies.novelty.regions import compare
-from studies.novelty.samples import Data, Sample, of_split
+from seg.pretrained import read_segmenter
+from studies.novelty.by_network import save
+from studies.novelty.pasted import chosen_objects, pasted
+from studies.novelty.region_scores import RegionScores
+from studies.novelty.regions import TRAIN_FRAMES, Columns
+from studies.novelty.samples import Data, Sample, of_split, spread_over
 
 EPOCHS = 20
 TRAINING = "--size 180 --channels 16 --seed 0 --config crop_height=144 crop_width=192".split()
@@ -60,8 +62,12 @@ def stills(name: str, data: Data) -> Iterator[Sample]:
 
 
 def measure(name: str, data: Data, folder: Path) -> dict[str, Any]:
-    model = trained(without(name, data, folder), folder)
-    return compare(NoveltyNetwork(knowing(model, folder, folder)), data, stills(name, data)) | {"epochs": EPOCHS}
+    own = Data(folder)
+    scores = RegionScores(read_segmenter(trained(without(name, data, folder), folder)))
+    places = spread_over(len(own.split("train")), TRAIN_FRAMES)
+    scores.fit([(image, label) for _, image, label in of_split(own, "train", places)])
+    chosen = Columns(scores, pasted(list(of_split(own, "train", own.held_out)), chosen_objects(data)))
+    return Columns(scores, stills(name, data)).figures(chosen.thresholds()) | {"epochs": EPOCHS}
 
 
 def main() -> None:

@@ -25,7 +25,7 @@ GRID = 10
 
 
 class FeatureOutputs(nn.Module):
-    """(1, 3, h, w) normalised -> logits, statistics, score, temperature, regions, and the mean features of every
+    """(1, 3, h, w) normalised -> logits, statistics, score, temperature, energy, and the mean features of every
     stage."""
 
     def __init__(self, network: nn.Module, head: NoveltyHead) -> None:
@@ -41,7 +41,7 @@ class FeatureOutputs(nn.Module):
         statistics = (self.head.statistics(self.head.subsample(own), logits) - self.head.mean) / self.head.deviation
         height = images.shape[-2]
         means = (subsample(one, subsampling_step(height, one)).float().mean((2, 3)) for one in features.values())
-        return logits, statistics, novelty.score, novelty.temperature, novelty.regions, *means
+        return logits, statistics, novelty.score, novelty.temperature, novelty.energy, *means
 
 
 class NoveltyNetwork:

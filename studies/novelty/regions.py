@@ -1,131 +1,108 @@
-"""Foreign objects pasted into test frames: how well each score finds their pixels.
+"""Foreign objects in a street: how well each score finds their pixels, and their regions.
 
-    python -m studies.novelty.regions --data ../shared/data camvid-unet-s ...
+    python -m studies.novelty.regions --data ../shared/data street-tiny camvid-unet-s camvid-realtime camvid-mobile
 
-Ellipses cut out of photographs, each at a random place of the lower two thirds. Scores at stride 4 of what the network
-saw. Standardised max-logit (Jung et al. 2021, arXiv 2107.11264): by predicted class, mean and deviation of training
-frames.
+A score is chosen on small photographs pasted into stills that trainings hold out (street-tiny: into other streets), and
+so is its threshold: that of the highest F1 of pixels. Reported are photographs of other kinds on test stills and on
+streets that nothing was chosen on. The classes that a training left out are in left_out.py.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from core.classes import CAMVID
-from core.novelty.statistics import STRIDE
-from core.preprocess import enlarge, nearest
-from core.system.pictures import read_upright
+from seg.pretrained import read_segmenter
 from studies.harness.ood_detection import auroc
-from studies.novelty.by_network import run
-from studies.novelty.novelty_network import NoveltyNetwork
-from studies.novelty.samples import Data, Sample, drawing, of_split, spread_over
+from studies.novelty.by_network import is_of_streets, run
+from studies.novelty.pasted import OBJECT, VOID, chosen_objects, pasted, reported_objects, stills, streets
+from studies.novelty.region_figures import (
+    average_precision,
+    best_threshold,
+    component_f1,
+    fpr_at_95,
+    overlaps,
+    regions,
+)
+from studies.novelty.region_scores import RegionScores
+from studies.novelty.samples import Data, Sample, of_split, spread_over
 
-STILLS, TRAIN_FRAMES = 49, 40
-SCORES = ("novelty of regions", "max-softmax", "entropy", "max-logit", "energy", "standardised max-logit")
-
-
-def pasted(data: Data) -> Iterator[Sample]:
-    """The label is 1 on the object, 255 where the picture's own label is void, else 0."""
-    import cv2
-
-    photographs = sorted((data.folder / "imagenet-sample/imagenet-1k-24").glob("*.JPEG"))
-    places = spread_over(len(data.split("test")), STILLS)
-    for number, (name, image, label) in enumerate(of_split(data, "test", places)):
-        draw = drawing("paste", name)
-        height, width = (int(draw.integers(50, 130)) for _ in range(2))
-        top = int(draw.integers(image.shape[0] // 3, image.shape[0] - height))
-        left = int(draw.integers(0, image.shape[1] - width))
-        photograph = read_upright(photographs[number % len(photographs)])
-        small = cv2.resize(photograph, (width, height), interpolation=cv2.INTER_AREA)
-        inside = np.zeros((height, width), np.uint8)
-        cv2.ellipse(inside, (width // 2, height // 2), (width // 2 - 1, height // 2 - 1), 0, 0, 360, 1, -1)
-        mixed, truth = image.copy(), np.where(label == CAMVID.void_id, 255, 0).astype(np.uint8)
-        window = slice(top, top + height), slice(left, left + width)
-        mixed[window][inside > 0] = small[inside > 0]
-        truth[window][inside > 0] = 1
-        yield Sample("pasted", name, mixed, truth)
-
-
-class Standard:
-    """Mean and deviation of the largest logit by predicted class."""
-
-    def __init__(self, classes: int) -> None:
-        self.sums = torch.zeros(3, classes, dtype=torch.float64)
-
-    def update(self, logits: Tensor) -> None:
-        best, label = logits[0].flatten(1).max(0)
-        for row, values in enumerate((torch.ones_like(best), best, best**2)):
-            self.sums[row].index_add_(0, label, values.double())
-
-    def __call__(self, logits: Tensor) -> Tensor:
-        best, label = logits[0].max(0)
-        mean, square = self.sums[1:] / self.sums[0].clamp_min(1)
-        deviation = (square - mean**2).clamp_min(1e-6).sqrt()
-        return (best.double() - mean[label]) / deviation[label]
-
-
-def scores_of(logits: Tensor, regions: Tensor, standard: Standard) -> dict[str, Tensor]:
-    """(h, w) each, higher where it is novel; `regions` is brought to the logits' places."""
-    logs = logits[0].log_softmax(0)
-    novel = torch.nn.functional.interpolate(regions[None], logits.shape[-2:], mode="nearest")[0, 0]
-    found = (
-        novel,
-        -logs.amax(0),
-        -(logs.exp() * logs).sum(0),
-        -logits[0].amax(0),
-        -torch.logsumexp(logits[0], 0),
-        -standard(logits),
-    )
-    return dict(zip(SCORES, found, strict=True))
-
-
-def average_precision(scores: Tensor, truth: Tensor) -> float:
-    """Area under precision over recall by steps, as scikit-learn's."""
-    order = scores.argsort(descending=True)
-    hits = truth[order].double()
-    precision = hits.cumsum(0) / torch.arange(1, len(hits) + 1)
-    return float((precision * hits).sum() / hits.sum())
-
-
-def fpr_at_95(inside: Tensor, outside: Tensor) -> float:
-    """Share of ordinary pixels above the score that 95 % of the object's pixels exceed."""
-    return float((inside >= torch.quantile(outside, 0.05)).double().mean())
+TRAIN_FRAMES = 40
+"""Pictures of the training domain that means are of."""
+TRAINED, CHOICE, REPORT, COUNT = 1000, 5000, 5500, 60
+"""First seeds of the streets that street-tiny was trained on, of those for choosing and of those reported; how many."""
 
 
 def measure(model: str, data: Data) -> dict[str, Any]:
-    return compare(NoveltyNetwork(model), data, pasted(data))
+    opened = read_segmenter(model)
+    scores = RegionScores(opened)
+    if is_of_streets(model):
+        size = opened.meta.height, opened.meta.width
+        domain, choice, report = (
+            streets(first, size, count) for first, count in ((TRAINED, TRAIN_FRAMES), (CHOICE, COUNT), (REPORT, COUNT))
+        )
+    else:
+        trained = spread_over(len(data.split("train")), TRAIN_FRAMES)
+        domain, choice = (list(of_split(data, "train", places)) for places in (trained, data.held_out))
+        report = stills(data)
+    scores.fit([(image, label) for _, image, label in domain])
+    chosen = Columns(scores, pasted(choice, chosen_objects(data)))
+    thresholds = chosen.thresholds()
+    home = Columns(scores, (Sample("home", name, image, 0 * label) for name, image, label in report))
+    return {
+        "choice": chosen.figures(thresholds),
+        "report": Columns(scores, pasted(report, reported_objects(data))).figures(thresholds),
+        "home": {"pictures": len(home.truths), "regions": home.regions(thresholds)},
+    }
 
 
-def compare(network: NoveltyNetwork, data: Data, samples: Iterator[Sample]) -> dict[str, Any]:
-    """By score, over the pixels of all pictures together; labels as `pasted` has them."""
-    standard = Standard(len(CAMVID))
-    for _, image, _ in of_split(data, "train", spread_over(len(data.split("train")), TRAIN_FRAMES)):
-        (logits, *_), size = network(image)
-        standard.update(enlarge(logits, size)[..., ::STRIDE, ::STRIDE].float())
-    columns: dict[str, list[Tensor]] = {}
-    truths = []
-    for sample in samples:
-        (logits, _, _, _, regions, *_), size = network(sample.image)
-        thin = enlarge(logits, size)[..., ::STRIDE, ::STRIDE].float()
-        assert sample.label is not None
-        truth = nearest(torch.from_numpy(sample.label)[None], size)[0][::STRIDE, ::STRIDE].flatten()
-        for name, values in scores_of(thin, regions, standard).items():
-            columns.setdefault(name, []).append(values.flatten()[truth != 255])
-        truths.append(truth[truth != 255] == 1)
-    truth = torch.cat(truths)
-    rows = {}
-    for name, parts in columns.items():
-        values = torch.cat(parts).double()
-        inside, outside = values[~truth], values[truth]
-        rows[name] = {
-            "ap": average_precision(values, truth),
-            "auroc": auroc(inside, outside),
-            "fpr95": fpr_at_95(inside, outside),
-        }
-    return {"pictures": len(truths), "share": float(truth.double().mean()), "scores": rows}
+class Columns:
+    """Every score of every picture; labels as `pasted` has them."""
+
+    def __init__(self, scores: RegionScores, samples: Iterable[Sample]) -> None:
+        self.truths: list[Tensor] = []
+        self.kinds: list[str] = []
+        self.maps: dict[str, list[Tensor]] = {}
+        for sample in samples:
+            seen = scores.look(sample.image)
+            assert sample.label is not None
+            self.truths.append(scores.truth(sample.label, seen))
+            self.kinds.append(sample.kind)
+            for name, found in scores(seen).items():
+                self.maps.setdefault(name, []).append(found.float())
+
+    def flat(self, name: str) -> tuple[Tensor, Tensor]:
+        """(N,) scores and (N,) whether each is of an object, over the pixels of all pictures that are not void."""
+        kept = torch.stack(self.truths) != VOID
+        return torch.stack(self.maps[name])[kept].double(), (torch.stack(self.truths) == OBJECT)[kept]
+
+    def thresholds(self) -> dict[str, float]:
+        return {name: best_threshold(*self.flat(name)) for name in self.maps}
+
+    def found(self, name: str, threshold: float) -> list[np.ndarray]:
+        """(h, w) bool of each picture."""
+        pairs = zip(self.maps[name], self.truths, strict=True)
+        return [((one >= threshold) & (truth != VOID)).numpy() for one, truth in pairs]
+
+    def regions(self, thresholds: dict[str, float]) -> dict[str, int]:
+        """Number of regions that each score finds."""
+        return {name: sum(regions(one)[0] for one in self.found(name, at)) for name, at in thresholds.items()}
+
+    def figures(self, thresholds: dict[str, float]) -> dict[str, Any]:
+        rows = {}
+        for name, threshold in thresholds.items():
+            values, truth = self.flat(name)
+            pairs = zip(self.found(name, threshold), self.truths, strict=True)
+            found = [overlaps(one, (own == OBJECT).numpy()) for one, own in pairs]
+            rows[name] = {
+                "ap": average_precision(values, truth),
+                "auroc": auroc(values[~truth], values[truth]),
+                "fpr95": fpr_at_95(values[~truth], values[truth]),
+                "f1": component_f1([one for ious, _ in found for one in ious], [one for _, ps in found for one in ps]),
+            }
+        return {"pictures": len(self.truths), "share": float(truth.double().mean()), "scores": rows}
 
 
 if __name__ == "__main__":

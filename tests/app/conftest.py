@@ -69,7 +69,7 @@ def small_checkpoint(path: Path, world: dict[str, Any], dropout: float = 0.5, me
         novelty=world,
         **mean_std,
     )
-    save_checkpoint(path, tensors | world_tensors("dec9", 4, len(CAMVID)), meta)
+    save_checkpoint(path, tensors | world_tensors("dec9", 4), meta)
 
 
 @pytest.fixture(scope="session")
@@ -133,8 +133,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     world = world_record("dec9")
     world |= {
         "scores": np.linspace(14.552, 14.566, 20).tolist(),
-        "region_median": -6.0,
-        "region_rare": -5.0,
+        "energy_median": -6.0,
+        "energy_rare": -5.0,
     }  # of stripes
     # A third method would take a third of the time more.
     small_checkpoint(checkpoint, world, dropout=0.0, method=PUBLISHED)

@@ -65,8 +65,8 @@ def test_it_says_whether_it_knows_such_pictures(browser: Any, served_site: str) 
         until(page, "!!document.querySelector('#novelty').dataset.level")
         assert page.inner_text("#novelty") in ("familiar", "unusual", "novel")
         assert 0 < float(fact(page, "expected").removesuffix(" %")) < 100
-        page.select_option("#second", "novel")
-        assert page.inner_text("#second-title") == "novel regions"
+        page.select_option("#second", "energy")
+        assert page.inner_text("#second-title") == "energy of the logits"
         shown = page.evaluate("steadyseg.instruments.shown")
         until(page, f"steadyseg.instruments.shown > {shown} + 1")
         page.check("#mode input[value=dnn]")

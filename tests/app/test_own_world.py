@@ -111,7 +111,7 @@ def test_usual_frames_have_the_one_temperature_and_novel_ones_a_higher(
 def test_a_video_says_where_it_is_novel(knowing: Path, tmp_path: Path) -> None:
     source, out, report = (tmp_path / name for name in ("in.mkv", "out.mkv", "report.json"))
     write_video(source, [*drive(4), *(noise(seed) for seed in range(9))], codec="ffv1", fps=1)
-    flags = ["--mode", "dnn", "--view", "novelty"]
+    flags = ["--mode", "dnn", "--view", "energy"]
     assert main(["video", str(source), "-o", str(out), "--model", str(knowing), *flags, "--report", str(report)]) == 0
     record = json.loads(report.read_text())
     assert (record["frames"], record["novel_frames"], record["ood_alarms"]) == (13, 9, 1)
@@ -145,8 +145,8 @@ def test_the_cpu_executor_tells_the_same(knowing: Path) -> None:
         one, other = (each.step(Frame(image, number, number / 15)) for each in (by_torch, on_cpu))
         assert one.novelty == pytest.approx(other.novelty, abs=2 / 61)
         assert one.expected_accuracy == pytest.approx(other.expected_accuracy, abs=2e-3)
-        assert one.novel_regions is not None and other.novel_regions is not None and one.novel_regions.shape == SIZE
-        assert np.abs(one.novel_regions.astype(int) - other.novel_regions).max() <= 2
+        assert one.energy is not None and other.energy is not None and one.energy.shape == SIZE
+        assert np.abs(one.energy.astype(int) - other.energy).max() <= 2
 
 
 def test_the_graph_tells_the_same(knowing: Path, tmp_path: Path) -> None:

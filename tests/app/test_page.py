@@ -174,8 +174,8 @@ def test_unfamiliar_pictures_are_told_by_the_record_and_only_by_it(model: str) -
     assert LiveStream(POOL).step(stripes(1)[0], of("street-tiny"), 0.0).facts["novelty"] is None
 
 
-def test_novel_regions_are_a_picture_where_the_model_has_novelty(model: str) -> None:
-    view = ViewSettings(second="novel regions")
+def test_energy_is_a_picture_where_the_model_has_novelty(model: str) -> None:
+    view = ViewSettings(second="energy")
     shown = LiveStream(POOL).step(stripes(1)[0], replace(of(model, mode="vq-dnn"), view=view), 0.0)
     assert shown.facts["note"] is None
     other = LiveStream(POOL).step(stripes(1)[0], replace(of("street-tiny"), view=view), 0.0)

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from core.novelty.gaussians import GaussianSums, shrink
-from core.novelty.statistics import FrameDistance, RegionDistance, logit_statistics, subsample
+from core.novelty.statistics import ClassDistance, FrameDistance, logit_statistics, subsample
 from tests.refusals import refusal
 
 CHANNELS, CLASSES = 5, 3
@@ -48,7 +48,7 @@ def test_the_convolutions_compute_the_same_on_every_fourth_pixel() -> None:
     x, labels = samples(12 * 16)
     found = fitted(x, labels, 24)
     features = torch.from_numpy(x.T.reshape(1, CHANNELS, 12, 16)).float()
-    logs = RegionDistance.of(found)(subsample(features, 4))
+    logs = ClassDistance.of(found).at(subsample(features, 4))
     white = (torch.from_numpy(x) - found.mean) @ found.matrix.T
     places = white.reshape(12, 16, CHANNELS)[::4, ::4].reshape(-1, CHANNELS)
     wanted = (torch.cdist(places, found.centres).amin(1) ** 2 / CHANNELS + 1e-6).log()

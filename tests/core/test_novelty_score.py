@@ -7,9 +7,9 @@ import torch
 from pytorch_ood.detector import EnergyBased, Entropy, Mahalanobis, MaxLogit
 
 from core.novelty.gaussians import GaussianSums
-from core.novelty.statistics import RegionDistance
+from core.novelty.statistics import ClassDistance
 from core.reference import ReferenceScores, binomial_interval, smooth_score
-from studies.novelty.regions import Standard, scores_of
+from studies.novelty.region_scores import logit_scores
 
 WORLD = ReferenceScores(tuple(float(score) for score in range(1, 61)))
 
@@ -55,7 +55,7 @@ def test_binomial_intervals_are_the_published_ones(hits: int, count: int, low: f
 def test_scores_agree_with_pytorch_ood() -> None:
     draw = torch.Generator().manual_seed(0)
     logits = torch.randn(1, 5, 6, 7, generator=draw)
-    ours = scores_of(logits, torch.zeros(1, 6, 7), Standard(5))
+    ours = logit_scores(logits)
     theirs = {"max-logit": MaxLogit, "energy": EnergyBased, "entropy": Entropy}
     for name, detector in theirs.items():
         torch.testing.assert_close(ours[name], detector.score(logits)[0], rtol=1e-5, atol=1e-5)
@@ -65,6 +65,6 @@ def test_scores_agree_with_pytorch_ood() -> None:
     sums = GaussianSums(4, 3)
     sums.update(features, labels)
     sums.frames = 10**9  # no shrinkage
-    distance = RegionDistance.of(sums.fit())(features)[:, 0, 0].exp()  # squared, over the channels
+    distance = ClassDistance.of(sums.fit())(features).exp()  # squared, over the channels
     detector = Mahalanobis(None).fit_features(features, labels)  # half of the squared, over the samples
     torch.testing.assert_close(distance * 4 / 2 / 400, detector.predict_features(features), rtol=1e-3, atol=1e-5)

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from core.novelty.gaussians import Gaussians
 from core.novelty.record import novelty_tensors
-from core.novelty.statistics import FrameDistance, RegionDistance
+from core.novelty.statistics import FrameDistance
 
 COLUMNS = 4
 """A stage and three statistics of the logits."""
@@ -21,8 +21,8 @@ def world_record(stage: str) -> dict[str, Any]:
         "mean": [-20.0] * COLUMNS,
         "deviation": [1.0] * COLUMNS,
         "weights": [1.0, 0, 0, 0],
-        "region_median": 0.0,
-        "region_rare": 1.0,
+        "energy_median": 0.0,
+        "energy_rare": 1.0,
         "scores": [0.0] * 20,
         "warming": {"slopes": [0.0] * COLUMNS, "level": 0.6931},
         "dropout": {},
@@ -30,7 +30,7 @@ def world_record(stage: str) -> dict[str, Any]:
     }
 
 
-def world_tensors(stage: str, channels: int, classes: int) -> dict[str, Tensor]:
-    """Features count as they are, around means of 0."""
-    unit = Gaussians(torch.eye(channels), torch.zeros(channels), torch.zeros(classes, channels), 0.0, 1)
-    return novelty_tensors((stage,), [FrameDistance.of(unit)], RegionDistance.of(unit))
+def world_tensors(stage: str, channels: int) -> dict[str, Tensor]:
+    """Features count as they are, around a mean of 0."""
+    unit = Gaussians(torch.eye(channels), torch.zeros(channels), torch.zeros(1, channels), 0.0, 1)
+    return novelty_tensors((stage,), [FrameDistance.of(unit)])

@@ -30,8 +30,8 @@ export function shaded(map, shades) {
   return new Uint8ClampedArray(drawn.buffer);
 }
 
-// Stretches novel regions: full brightness at level 128, which one pixel in a hundred of the training recordings exceeds.
-export const novelRegions = (map) => map.map((level) => 2 * Math.min(level, 127));
+// Stretches the energy: full brightness at level 128, which one pixel in a hundred of the training recordings exceeds.
+export const stretchedEnergy = (map) => map.map((level) => 2 * Math.min(level, 127));
 
 // Mean confidence, the share of unsure pixels and of each class, all in 0..1.
 export function summary(label, confidence, count) {

@@ -3,7 +3,7 @@
 const NAMES = { dnn: "single frame", "vq-dnn": "smoothed", bnn: "random draws", "vq-bnn": "random draws, smoothed" };
 const SECONDS = {
   entropy: ["uncertainty (entropy)", "certain", "uncertain"],
-  novel: ["novel regions", "familiar", "rarer than 1 pixel in 100"],
+  energy: ["energy of the logits", "usual", "rarer than 1 pixel in 100"],
 }; // the second picture: its title, and the meaning of its darkest and brightest colours
 const one = (selector) => document.querySelector(selector);
 const number = (selector) => Number(one(selector).value);
@@ -28,7 +28,7 @@ export class Settings {
     return number("#tau");
   }
 
-  // The view of `Segmenter.step`. Novel regions need a method with novelty statistics.
+  // The view of `Segmenter.step`. The energy needs a method with novelty statistics.
   get view() {
     const hidden = [...document.querySelectorAll("#legend input:not(:checked)")].map((box) => Number(box.value));
     return { opacity: number("#opacity") / 100, hidden, second: this.method.reference_scores ? one("#second").value : "entropy" };

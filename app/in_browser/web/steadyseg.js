@@ -10,7 +10,7 @@ export { Source } from "./source.js";
 export { Trouble } from "./trouble.js";
 
 const MAX_THREADS = 4; // further cores of a phone are slow
-const VIEW = { opacity: 0.5, hidden: [], second: "entropy" }; // second: entropy, or novel (novel regions, if the method has novelty statistics)
+const VIEW = { opacity: 0.5, hidden: [], second: "entropy" }; // second: entropy, or energy (if the method has novelty statistics)
 
 export class Segmenter {
   #worker;
@@ -77,7 +77,7 @@ export class Segmenter {
     return this.#step(image, { gap, reset, tau, crop, watch, view });
   }
 
-  // Returns {facts, maps} instead: label, confidence, entropy, disagreement and, with novelty statistics, novel_regions, each a
+  // Returns {facts, maps} instead: label, confidence, entropy, disagreement and, with novelty statistics, energy, each a
   // Uint8Array.
   async maps(image, { gap = 1, reset = false, tau, crop, watch = null } = {}) {
     return this.#step(image, { gap, reset, tau, crop, watch, wantsMaps: true });

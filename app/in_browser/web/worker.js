@@ -1,9 +1,9 @@
 // The graph of one method in a worker: a frame in, maps and pictures out; the temporal state stays here.
-import { overlay, shaded, novelRegions, summary } from "./drawing.js";
+import { overlay, shaded, stretchedEnergy, summary } from "./drawing.js";
 import { sentence, Trouble } from "./trouble.js";
 import { wholeFile } from "./whole_file.js";
 
-const MAPS = ["label", "confidence", "entropy", "disagreement", "novel_regions"]; // the last one needs novelty statistics
+const MAPS = ["label", "confidence", "entropy", "disagreement", "energy"]; // the last one needs novelty statistics
 const CARRIED = ["state_00_out", "state_01_out", "state_02_out", "state_03_out", "state_04_out"]; // a graph has all, some, or none of them
 let ort, session, manifest, canvas, paper;
 let state = {}; // input name -> tensor: outputs of the previous frame
@@ -80,7 +80,7 @@ async function step({ bitmap, crop, pixels, gap, reset, watch, view, wantsMaps }
   if (wantsMaps) return [{ facts, maps }, Object.values(maps).map((map) => map.buffer)];
   const pictures = [
     picture(overlay(pixels, maps.label, classes, view)),
-    picture(shaded(view.second === "novel" && maps.novel_regions ? novelRegions(maps.novel_regions) : maps.entropy, manifest.shades)),
+    picture(shaded(view.second === "energy" && maps.energy ? stretchedEnergy(maps.energy) : maps.entropy, manifest.shades)),
   ];
   return [{ facts, overlay: pictures[0], shade: pictures[1] }, pictures];
 }

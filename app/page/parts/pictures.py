@@ -7,7 +7,7 @@ from app.page.parts.settings import Second, ViewSettings
 from app.video.render import (
     LARGEST_SET,
     conformal_threshold,
-    draw_novel_regions,
+    draw_energy,
     draw_overlay,
     draw_set_sizes,
     draw_uncertainty,
@@ -25,7 +25,7 @@ SCALES: dict[Second, tuple[str, str]] = {
     "confidence": ("confidence 1", "0"),
     "disagreement": ("samples agree", f"disagree (x {DISAGREEMENT_GAIN})"),
     "set size": ("1 class", f"{LARGEST_SET} or more"),
-    "novel regions": ("familiar", "rarer than 1 pixel in 100"),
+    "energy": ("usual", "rarer than 1 pixel in 100"),
 }
 """Meaning of the darkest and the brightest colour of each kind of second picture."""
 
@@ -59,8 +59,8 @@ def second_picture(maps: Maps, second: Second, meta: CheckpointMeta, method: Met
         return draw_uncertainty(maps.entropy)
     if second == "confidence":
         return draw_uncertainty(255 - maps.confidence)
-    if second == "novel regions":
-        return draw_novel_regions(maps)
+    if second == "energy":
+        return draw_energy(maps)
     if second == "disagreement":
         return draw_uncertainty(opencv().convertScaleAbs(maps.disagreement, alpha=DISAGREEMENT_GAIN))
     return draw_uncertainty(draw_set_sizes(maps, conformal_threshold(meta.fit_in_use(method), method)))

@@ -24,13 +24,13 @@ SAMPLES, MAX_SAMPLES = 5, 50
 """Published are 30 samples; the included networks have a temperature for 5, which stay watchable on two cores."""
 TAU, MIN_TAU, MAX_TAU = MOTION_TAU, 0.25, 16.0
 """Decay time of the temporal mean in frames; 16 at 15 frames/s are a second."""
-Second = Literal["entropy", "confidence", "disagreement", "set size", "novel regions"]
+Second = Literal["entropy", "confidence", "disagreement", "set size", "energy"]
 SECONDS: tuple[tuple[str, Second], ...] = (
     ("uncertainty (entropy)", "entropy"),
     ("1 - confidence", "confidence"),
     ("disagreement of samples", "disagreement"),
     ("prediction set size", "set size"),
-    ("novel regions", "novel regions"),
+    ("energy of the logits", "energy"),
 )
 
 

@@ -1,0 +1,110 @@
+"""Scores of regions: how strange each place of a picture is, from the logits and the features of the last stage."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from core.classes import CAMVID
+from core.model.model import Model
+from core.novelty.features import FeatureExtractor
+from core.novelty.gaussians import GaussianSums
+from core.novelty.statistics import STRIDE, ClassDistance
+from core.preprocess import enlarge, nearest, network_size
+from seg.novelty.fit import default_stages
+
+SCORES = ("max-softmax", "entropy", "max-logit", "energy", "standardised max-logit", "distance", "energy and distance")
+
+
+def logit_scores(logits: Tensor) -> dict[str, Tensor]:
+    """(1, K, h, w) -> (h, w) each, higher where it is strange."""
+    logs = logits[0].log_softmax(0)
+    return {
+        "max-softmax": -logs.amax(0),
+        "entropy": -(logs.exp() * logs).sum(0),
+        "max-logit": -logits[0].amax(0),
+        "energy": -torch.logsumexp(logits[0], 0),
+    }
+
+
+class Standard:
+    """Mean and deviation of the largest logit by predicted class (Jung et al. 2021, arXiv 2107.11264)."""
+
+    def __init__(self, classes: int) -> None:
+        self.sums = torch.zeros(3, classes, dtype=torch.float64)
+
+    def update(self, logits: Tensor) -> None:
+        best, label = logits[0].flatten(1).max(0)
+        for row, values in enumerate((torch.ones_like(best), best, best**2)):
+            self.sums[row].index_add_(0, label, values.double())
+
+    def __call__(self, logits: Tensor) -> Tensor:
+        best, label = logits[0].max(0)
+        mean, square = self.sums[1:] / self.sums[0].clamp_min(1)
+        deviation = (square - mean**2).clamp_min(1e-6).sqrt()
+        return -(best.double() - mean[label]) / deviation[label]
+
+
+@dataclass(frozen=True, eq=False)
+class Seen:
+    """What a network makes of a picture, at every `STRIDE`-th row and column of its input."""
+
+    logits: Tensor
+    """(1, K, h, w)"""
+    features: Tensor
+    """(1, C, h, w) of the last stage."""
+    size: tuple[int, int]
+    """Height and width of the network's input."""
+
+
+class RegionScores:
+    """The scores of one network; `fit` gives it the training domain's."""
+
+    def __init__(self, model: Model) -> None:
+        network = model.network()
+        stages = default_stages(network)[-1:]
+        self.meta, self.extractor = model.meta, FeatureExtractor(network, model.meta, stages, torch.device("cpu"))
+        self.standard = Standard(len(CAMVID))
+
+    def look(self, image: np.ndarray) -> Seen:
+        size = network_size(image.shape[0], image.shape[1], self.meta.height)
+        logits, (features,) = self.extractor(image[None], size)
+        logits, features = (enlarge(one, size)[..., ::STRIDE, ::STRIDE].float() for one in (logits, features))
+        return Seen(logits, features, size)
+
+    def truth(self, label: np.ndarray, seen: Seen) -> Tensor:
+        return nearest(torch.from_numpy(label)[None], seen.size)[0][::STRIDE, ::STRIDE]
+
+    @torch.inference_mode()
+    def fit(self, pictures: list[tuple[np.ndarray, np.ndarray]]) -> None:
+        """Fits the class means of features, the largest logit of each class, and mean and deviation of two scores, on
+        labelled pictures of the training domain."""
+        sums: GaussianSums | None = None
+        for image, label in pictures:
+            seen = self.look(image)
+            self.standard.update(seen.logits)
+            sums = sums or GaussianSums(seen.features.shape[1], len(CAMVID))
+            sums.update(seen.features[0].flatten(1).T, self.truth(label, seen).flatten())
+        assert sums is not None
+        self.distance = ClassDistance.of(sums.fit())
+        rows = [self.parts(self.look(image)) for image, _ in pictures]
+        flat = torch.stack([torch.cat([one.flatten() for one in column]) for column in zip(*rows, strict=True)])
+        self.mean, self.deviation = flat.mean(1), flat.std(1)
+
+    def parts(self, seen: Seen) -> tuple[Tensor, Tensor]:
+        return -torch.logsumexp(seen.logits[0], 0), self.distance.at(seen.features)[0]
+
+    @torch.inference_mode()
+    def __call__(self, seen: Seen) -> dict[str, Tensor]:
+        """(h, w) each, higher where it is strange."""
+        energy, distance = (
+            (part - mean) / deviation
+            for part, mean, deviation in zip(self.parts(seen), self.mean, self.deviation, strict=True)
+        )
+        return {
+            **logit_scores(seen.logits),
+            "standardised max-logit": self.standard(seen.logits),
+            "distance": distance,
+            "energy and distance": energy + distance,
+        }
