@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from app.executors import RunOptions
-from app.open_model import make_segmenter, open_checkpoint
+from app.open_model import make_segmenter, open_checkpoint, resolve_method
 from core.evaluation.figures import accuracy_of, class_iou, mean_of_known
 from core.method import MethodOptions
 from core.segmenter import Segmenter, segment
@@ -27,7 +27,7 @@ from seg.data.camvid import ImageFolderSplit, open_split
 from seg.data.moving_stills import CLIP_FRAMES, moving_stills
 from seg.evaluate import FrameMetrics, seed_frames
 from studies.harness.machine import cpu_name
-from studies.harness.study import PAGES, Cache, data_digest, digest_of_file, exit_code, origin
+from studies.harness.study import PAGES, Cache, data_digest, digest_of_weights, exit_code, origin
 from studies.harness.tables import read_record, table
 from studies.results.rows import unseen_stills
 
@@ -62,8 +62,9 @@ def run(data: Path, fresh: bool) -> None:
 
 
 def front_digest(name: str, data: str) -> str:
-    """The digest of the data, and that of the checkpoint with its temperatures."""
-    return f"{data}-{digest_of_file(open_checkpoint(name).path)}"
+    """The digests of the data and of the weights, and the temperature in use."""
+    model = open_checkpoint(name)
+    return f"{data}-{digest_of_weights(model.path)}-{resolve_method(model, MethodOptions()).temperature}"
 
 
 def chosen(data: Path, place: str) -> tuple[ImageFolderSplit, bool]:
