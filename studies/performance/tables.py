@@ -24,7 +24,7 @@ ROWS = {
     "mc_reuse_30": "torch fp32: 30",
     "mc_reuse_50": "torch fp32: 50",
     "naive_deque": "one pass and a deque of 6 maps, torch",
-    "published": "the published way, 6 passes a frame",
+    "published": "the network on the last 6 frames again",
     "end_to_end_labels": "H.264 file to labels and maps",
     "end_to_end_video": "H.264 file to side-by-side file",
 }
