@@ -72,7 +72,11 @@ def executor(
         )
     if run.members and run.executor == "openvino":
         raise InputError("an ensemble is run by torch; omit --executor openvino")
-    chosen, why = ("torch", "runs ensembles") if run.members else choose(run.executor, run.device)
+    if method.lag and method.samples > 1 and run.executor == "openvino":
+        raise InputError("a lag with several passes a frame is computed by torch; omit --executor openvino")
+    chosen, why = choose(run.executor, run.device)
+    if run.members or (method.lag and method.samples > 1):
+        chosen, why = "torch", "runs ensembles" if run.members else "runs a lag with several passes"
     if chosen == "torch":
         device = choose_device(run.device)
         return torch_executor(

@@ -16,6 +16,8 @@ MODE_NAMES: tuple[ModeName, ...] = get_args(ModeName)
 
 PUBLISHED_TAU, MOTION_TAU = 1.25, 8.0
 """Frames: published (VQ-BNN, arXiv 1907.05911); a mean that follows motion remembers longer (docs/studies/results)."""
+MAX_LAG = 30
+"""Frames: a second of video; each waits in memory (8 MB for 11 classes at 360x480)."""
 BNN_SAMPLES = 30
 """Dropout passes of mode bnn (published on CamVid)."""
 MAX_SAMPLES, MAX_TAU = 10_000, 1e6
@@ -48,6 +50,8 @@ class Method:
     """Decay time of the temporal mean in source frames; None: no temporal mean."""
     motion: bool = False
     """True if the temporal mean is warped along the motion between frames."""
+    lag: int = 0
+    """Frames after a frame that its mean uses too, and by which the output is late (core/lag.py)."""
     temperature: float = 1.0
     """Divisor of the logits."""
     calibrated: bool = False
@@ -64,11 +68,13 @@ class Method:
         samples = f"1 or more, at most {MAX_SAMPLES}" if draws else f"1 in mode {self.mode}, which has no dropout"
         tau = f"a positive number of frames, at most {MAX_TAU:g}" if temporal else f"none in mode {self.mode}"
         motion = "on or off" if temporal else f"off in mode {self.mode}, which has no memory; use vq-{self.mode}"
+        lag = f"0 to {MAX_LAG} in a vq mode without motion and adaptive, else 0"
         temperature = f"a positive number, {MIN_TEMPERATURE:g} to {MAX_TEMPERATURE:g}"
         for name, expected, holds in (
             ("samples", samples, is_whole(self.samples, 1, MAX_SAMPLES if draws else 1)),
             ("tau", tau, is_number(self.tau, 1e-6, MAX_TAU) if temporal else self.tau is None),
             ("motion", motion, self.motion is False or (self.motion is True and temporal)),
+            ("lag", lag, is_whole(self.lag, 0, 0 if not temporal or self.motion or self.adaptive else MAX_LAG)),
             ("temperature", temperature, is_number(self.temperature, MIN_TEMPERATURE, MAX_TEMPERATURE)),
             ("calibrated", "true or false", isinstance(self.calibrated, bool)),
             ("adaptive", "true or false", isinstance(self.adaptive, bool)),
@@ -80,7 +86,8 @@ class Method:
         """Everything but the temperature: `vq-bnn x5, tau 8, motion`."""
         parts = [f"{self.mode} x{self.samples}" if self.mode == "bnn" or self.samples > 1 else self.mode]
         parts += [] if self.tau is None else [f"tau {self.tau:g}"]
-        return ", ".join([*parts, "motion"] if self.motion else parts)
+        parts += ["motion"] if self.motion else []
+        return ", ".join([*parts, f"lag {self.lag}"] if self.lag else parts)
 
 
 def settings(method: Method) -> dict[str, Any]:
@@ -122,13 +129,17 @@ class PassOptions:
     tau: float | None = None
     """Decay time of the temporal mean in source frames (default 8, and 1.25 with --motion off, as published)."""
     motion: bool | None = None
-    """Motion compensation: the temporal mean is warped along the optical flow between frames; auto: on."""
+    """Motion compensation: the temporal mean is warped along the optical flow between frames; auto: on, or off with a
+    lag."""
 
 
 @dataclass(frozen=True)
 class MethodOptions(PassOptions):
     """Settings of a method; those that are not given follow from the model."""
 
+    lag: int | None = None
+    """Frames after a frame that its temporal mean uses too (default 0): the output is late by so many frames, and the
+    mean does not follow the motion."""
     calibrated: bool | None = None
     """Use the temperature that was fitted for this very method; auto: if there is one."""
     adaptive: bool | None = None
@@ -157,11 +168,12 @@ class MethodOptions(PassOptions):
 
     def _without_temperature(self, mode: ModeName) -> Method:
         samples = self.samples if self.samples is not None else BNN_SAMPLES if mode == "bnn" else 1
+        lag = self.lag or 0
         if not is_temporal(mode):
-            return Method(mode, samples, motion=bool(self.motion))
-        motion = self.motion is not False
+            return Method(mode, samples, motion=bool(self.motion), lag=lag)
+        motion = self.motion if self.motion is not None else not lag
         tau = self.tau if self.tau is not None else default_tau(motion)
-        return Method(mode, samples, tau, motion)
+        return Method(mode, samples, tau, motion, lag)
 
     def _with_temperature(self, method: Method, meta: Calibrated | None) -> Method:
         if self.calibrated is False or meta is None:
@@ -187,6 +199,8 @@ class MethodOptions(PassOptions):
 
 def fit_of(fits: Mapping[str, Fit], method: Method) -> Fit | None:
     """The fit whose settings are those of the method (its temperature does not matter), or None."""
+    if method.lag:  # no temperature is fitted with a lag
+        return None
     asked = settings(method)
     return next((fit for fit in fits.values() if settings(method_of_fit(fit)) == asked), None)
 

@@ -13,6 +13,7 @@ import numpy as np
 from core.alarm import PlaceAlarm
 from core.classes import ClassList
 from core.cuts import CutDetector
+from core.errors import InputError
 from core.frame import Frame, Maps
 from core.method import Method
 from core.motion import Motion, MotionEstimator
@@ -136,10 +137,19 @@ class Executor(Protocol):
         """Computes the maps of an image (H, W, 3) uint8 RGB; the second value is its novelty, None if the maps contain
         it.
 
-        `gap`: source frames since the last image, 0 to start anew. The clock gets the time of preprocess, network and
-        smoothing.
+        `gap`: source frames since the last image, 0 to start anew. With a lag of F the maps are those of the image F
+        calls before, which had this size, and the novelty is this image's. The clock gets the time of preprocess,
+        network and smoothing.
         """
         ...
+
+
+class Waiting(NamedTuple):
+    """A frame whose maps have not come out yet."""
+
+    frame: Frame
+    gap: int
+    novelty: NoveltyArrays | None
 
 
 class Segmenter:
@@ -157,6 +167,7 @@ class Segmenter:
         self._continuity, self._estimate_motion = Continuity(), MotionEstimator()
         self._is_cut = CutDetector() if find_cuts and self.method.tau else None
         self._score, self._alarm = (0.0, 0.0), PlaceAlarm()
+        self._waiting: deque[Waiting] = deque()
 
     @property
     def executor(self) -> str:
@@ -190,25 +201,58 @@ class Segmenter:
         """Forgets all earlier frames."""
         self._continuity.forget()
         self._alarm = PlaceAlarm()
+        self._waiting.clear()
 
     def step(self, frame: Frame) -> Maps:
-        """Computes the maps of the next frame."""
+        """Computes the maps of the next frame; InputError for a method with a lag, whose maps `steps` gives."""
+        if self.method.lag:
+            raise InputError(
+                f"the maps of a frame come {self.method.lag} frames late with this lag; use `Segmenter.steps` or no lag"
+            )
+        ((_, maps),) = self.steps(frame)
+        return maps
+
+    def steps(self, frame: Frame) -> Iterator[tuple[Frame, Maps]]:
+        """Takes the next frame, and yields those whose maps are ready: with a lag of F it is the frame F before, and
+        where the size changes all that wait."""
+        if self._waiting and self._waiting[-1].frame.image.shape != frame.image.shape:
+            yield from self.drain()
+        yield from self._take(frame)
+
+    def drain(self) -> Iterator[tuple[Frame, Maps]]:
+        """Yields the frames that wait at the end of a stream with a lag; their means have no later frames."""
+        if self._waiting:
+            last = self._waiting[-1].frame
+            for _ in range(self.method.lag):  # what comes after a break has no weight, so any picture will do
+                yield from self._take(last, ends=True)
+        self._waiting.clear()
+
+    def _take(self, frame: Frame, ends: bool = False) -> Iterator[tuple[Frame, Maps]]:
         started, motion = time.perf_counter(), None
-        gap = self._continuity.gap_before(frame)
-        if self._is_cut and self._is_cut(frame.image, gap):
-            self.resets["cut"] += 1
-            gap = 0
+        gap = 0 if ends else self._gap_before(frame)
         if self.method.motion:
             motion = self._estimate_motion(frame.image, self._executor.state_size(*frame.image.shape[:2]), gap)
         motion_ms = (time.perf_counter() - started) * 1e3
         maps, novelty = self._executor.compute(frame.image, gap, motion)
         started = time.perf_counter()
-        if novelty is not None:
-            maps = self._with_novelty(maps, novelty, gap)
+        self._waiting.append(Waiting(frame, gap, novelty))
+        if len(self._waiting) <= self.method.lag:
+            return
+        ready = self._waiting.popleft()
+        if ready.novelty is not None:
+            maps = self._with_novelty(maps, ready.novelty, ready.gap)
         if maps.novelty is not None:
-            maps = dataclasses.replace(maps, ood_s=self._alarm.update(maps.novelty, frame.time_s))
+            maps = dataclasses.replace(maps, ood_s=self._alarm.update(maps.novelty, ready.frame.time_s))
         self.clock.extend("smoothing", motion_ms + (time.perf_counter() - started) * 1e3)
-        return maps
+        yield ready.frame, maps
+
+    def _gap_before(self, frame: Frame) -> int:
+        """Source frames since the previous frame, 0 where the stream or the scene starts anew."""
+        gap = self._continuity.gap_before(frame)
+        if self._is_cut and self._is_cut(frame.image, gap):
+            self.resets["cut"] += 1
+            return 0
+        return gap
 
     def _with_novelty(self, maps: Maps, novelty: NoveltyArrays, gap: int) -> Maps:
         """Adds novelty: the share of reference frames whose score is at least the mean score over time."""
@@ -227,13 +271,14 @@ class Segmenter:
 
 
 def segment(frames: Iterable[Frame], segmenter: Segmenter) -> Iterator[tuple[Frame, Maps]]:
-    """Yields every frame with its maps. The caller owns pace, display and cancellation.
+    """Yields every frame with its maps, late by the method's lag. The caller owns pace, display and cancellation.
 
     Closing this generator closes `frames` where that is a generator too, so a reader thread behind it is freed.
     """
     try:
         for frame in frames:
-            yield frame, segmenter.step(frame)
+            yield from segmenter.steps(frame)
+        yield from segmenter.drain()
     finally:
         close = getattr(frames, "close", None)
         if close is not None:

@@ -10,6 +10,7 @@ from torch.utils._pytree import tree_flatten, tree_leaves, tree_unflatten
 from core.cuts import CUT, MAX_GAP, distance, structure, thumbnail
 from core.dropout import drawing_dropouts, dropout_calls
 from core.frame import MOTION_INPUTS, NOVELTY_OUTPUTS, STREAMS
+from core.lag import LaggedState
 from core.motion import Motion, no_motion
 from core.novelty.head import NoveltyPredictor
 from core.prediction import FrameNovelty, Prediction
@@ -23,7 +24,9 @@ from seg.streaming import Outputs, StreamingSegmenter
 
 NETWORK_OUTPUTS = ("logits", "score", "temperature", "energies")
 """Outputs of the network; all but the first only where the segmenter computes novelty."""
-STATE_FIELDS = len(State._fields)
+
+BREAK = 1e9
+"""Gap in frames after a reset with a lag: exp(-gap / tau) is 0, and graphs with infinities are refused."""
 
 
 class ExportedStep(nn.Module):
@@ -35,7 +38,8 @@ class ExportedStep(nn.Module):
     frames since the last call; reset float (B, 1), where 1 starts anew, as a state of zeros does. A number of a stream
     has a second axis of 1, as servers that batch requests give it. motion float (B, h / s, w / s, 2) and trust float
     (B, h / s, w / s) are those of `core.motion.Motion` where the mean follows motion; a reset ignores them. probs
-    (B, K, h / s, w / s) is the prediction of a method without memory; another's is the mean, which is its first state.
+    (B, K, h / s, w / s) is the prediction of a method without memory, or the mean of one with a lag; another's is the
+    mean, which is its first state. With a lag of F the maps are those of the frame F calls before.
     image is the network's normalised input, inner its logits, if it runs once a frame. Where the method is
     calibrated and has a novelty head, novelty holds `NOVELTY_OUTPUTS`, inner all of `NETWORK_OUTPUTS`, and the state
     before the last is the score's mean and mass. The last state is the structure of the frame, by which a scene cut is
@@ -56,25 +60,31 @@ class ExportedStep(nn.Module):
     ) -> None:
         super().__init__()
         segmenter.fixed_size = (height, width)
-        watches = reference is not None and segmenter.method.calibrated
+        watches = reference is not None and segmenter.method.calibrated and not segmenter.method.lag
         self.watched = segmenter.predictor if watches and isinstance(segmenter.predictor, NoveltyPredictor) else None
         self.register_buffer("reference", torch.tensor(reference.scores if reference else ()), persistent=False)
         self.most = reference.max if reference else 0.0
         self.segmenter, self.mask_inputs = segmenter.eval(), mask_inputs
         self.dropouts = drawing_dropouts(segmenter)
         self.follows = segmenter.smoothing is not None and segmenter.smoothing.motion
+        self.state_type: type[State] | type[LaggedState] = LaggedState if segmenter.method.lag else State
+        self.returns_probs = segmenter.smoothing is None or segmenter.method.lag > 0
 
     def forward(self, frame: Tensor, gap: Tensor, reset: Tensor, *rest: Tensor) -> tuple[Tensor, ...]:
         motion = Motion(cast(Any, rest[0]), cast(Any, rest[1])) if self.follows else None  # tensors: `warp` takes both
         rest = rest[2:] if self.follows else rest
-        fields = STATE_FIELDS if self.segmenter.smoothing else 0
+        fields = len(self.state_type._fields) if self.segmenter.smoothing else 0
         score_fields = 1 if fields and self.watched else 0
         masks = rest[fields + score_fields + (1 if fields else 0) :]
         state, seen = None, None
         if fields:
             seen = self._structure(frame)
             reset = torch.maximum(reset, self._cut(rest[fields + score_fields], seen, gap))
-            state = forget(State(*rest[:fields]), reset)
+            state = self.state_type(*rest[:fields])
+            if isinstance(state, LaggedState):  # frames that wait before a break still come out after it
+                gap = torch.where(reset > 0, BREAK, gap)
+            else:
+                state = forget(state, reset)
         inner: list[Tensor] = []
         novelties: list[FrameNovelty | None] = []
 
@@ -85,7 +95,7 @@ class ExportedStep(nn.Module):
             return now
 
         outputs, after = self.segmenter(frame, state, gap, motion, predict)
-        probs = () if after else (outputs.prediction.probs,)
+        probs = (outputs.prediction.probs,) if self.returns_probs else ()
         states: tuple[Tensor, ...] = tuple(after or ())
         novelty: tuple[Tensor, ...] = ()
         if self.watched and novelties[0]:
@@ -144,7 +154,7 @@ class ExportedStep(nn.Module):
         still = no_motion((state[2].shape[-2], state[2].shape[-1])) if self.follows else None
         motion = (still.source, still.trust) if still else ()
         moved = [torch.as_tensor(one)[None].repeat(count, *[1] * one.ndim) for one in motion]
-        carried = [*([] if smoothing else ["probs"]), *(f"{name}_out" for name in states)]
+        carried = [*(["probs"] if self.returns_probs else []), *(f"{name}_out" for name in states)]
         inner = ("image", *NETWORK_OUTPUTS[: len(network)])
         novelty = NOVELTY_OUTPUTS if self.watched else ()
         names = ("frame", "gap", "reset", *MOTION_INPUTS[: len(moved)], *(f"{name}_in" for name in states), *rates)

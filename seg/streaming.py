@@ -1,7 +1,7 @@
 """The computation of a frame, from which all executors derive: uint8 frame and state in, maps and state out."""
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -9,13 +9,14 @@ from torch import Tensor, nn
 
 from core.dropout import is_stochastic, set_dropout_active
 from core.errors import InputError
+from core.lag import LaggedState, smoothing_of
 from core.method import Method, draws_dropout
 from core.motion import Motion
 from core.novelty.head import NoveltyHead, NoveltyPredictor
 from core.prediction import Prediction
 from core.predictors import AllMembers, Ensemble, MonteCarlo, OneMember, OnePass
 from core.preprocess import Normalize, enlarge, nearest, network_size, resize
-from core.temporal import State, TemporalSmoothing
+from core.temporal import State
 from core.tracing import is_fixed
 
 
@@ -54,7 +55,7 @@ class StreamingSegmenter(nn.Module):
         """(h, w) of the network whatever the frame's size, as an exported graph has it; None: the frame's aspect
         decides."""
         self.normalize = Normalize(mean, std)
-        self.smoothing = None if method.tau is None else TemporalSmoothing(method.tau, method.motion)
+        self.smoothing = smoothing_of(method)
         self.head_stride: int = getattr(network, "head_stride", 1)
         set_dropout_active(network, draws_dropout(method.mode))
         if draws_dropout(method.mode) and not is_stochastic(network):
@@ -79,11 +80,11 @@ class StreamingSegmenter(nn.Module):
     def forward(
         self,
         frame: Tensor,
-        state: State | None,
-        gap: int | Tensor = 1,
+        state: State | LaggedState | None,
+        gap: float | Tensor = 1,
         motion: Motion | None = None,
         predict: Callable[[Tensor], Prediction] | None = None,
-    ) -> tuple[Outputs, State | None]:
+    ) -> tuple[Outputs, Any]:
         """(B, H, W, 3) uint8 RGB, the state (None: start anew), source frames since the last call -> outputs, next
         state.
 
@@ -95,11 +96,11 @@ class StreamingSegmenter(nn.Module):
     def mean(
         self,
         frame: Tensor,
-        state: State | None,
-        gap: int | Tensor = 1,
+        state: State | LaggedState | None,
+        gap: float | Tensor = 1,
         motion: Motion | None = None,
         predict: Callable[[Tensor], Prediction] | None = None,
-    ) -> tuple[Prediction, State | None]:
+    ) -> tuple[Prediction, Any]:
         """The temporal mean at the network's size, without the maps; arguments as in `forward`."""
         return self.smooth((predict or self.predictor)(self.preprocess(frame)), state, gap, motion)
 
@@ -113,9 +114,14 @@ class StreamingSegmenter(nn.Module):
         return self.normalize(resize(images, self.size(frame.shape[1], frame.shape[2])))
 
     def smooth(
-        self, now: Prediction, state: State | None, gap: int | Tensor, motion: Motion | None = None
-    ) -> tuple[Prediction, State | None]:
-        """Averages over time in a vq mode; returns the prediction unchanged otherwise."""
+        self,
+        now: Prediction,
+        state: State | LaggedState | None,
+        gap: float | Tensor,
+        motion: Motion | None = None,
+    ) -> tuple[Prediction, Any]:
+        """Averages over time in a vq mode; returns the prediction unchanged otherwise. With a lag of F the mean is that
+        of the frame F calls before."""
         return (now, None) if self.smoothing is None else self.smoothing(now, state, gap, motion)
 
     def state_size(self, height: int, width: int) -> tuple[int, int]:

@@ -2,8 +2,10 @@
 
 import contextlib
 import copy
+import math
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import torch
@@ -11,6 +13,7 @@ from torch import Tensor, nn
 
 from core.errors import InputError
 from core.frame import Maps
+from core.lag import LaggedState
 from core.method import Method
 from core.model.checkpoint import CheckpointMeta
 from core.model.int8 import Ranges, round_convolutions
@@ -43,7 +46,7 @@ class TorchExecutor:
         self.name = f"torch {torch.__version__.split('+')[0]} {precision}"
         self.reference = module.head.reference if module.head else None
         self.clock = StageClock()
-        self._state: State | None = None
+        self._state: State | LaggedState | None = None
 
     def state_size(self, height: int, width: int) -> tuple[int, int]:
         return self.module.state_size(height, width)
@@ -55,8 +58,7 @@ class TorchExecutor:
             batch = self.module.preprocess(torch.from_numpy(pixels).to(self.device)[None])
         prediction = self._predict(batch)
         with self.clock.measure("smoothing"):
-            state = self._state if gap else None
-            mean, self._state = self.module.smooth(prediction, state, max(gap, 1), motion)
+            mean, self._state = self._smooth(prediction, gap, motion)
             outputs = self.module.maps(mean, *image.shape[:2])
             label, confidence, entropy, disagreement = (tensor[0].cpu().numpy() for tensor in outputs[:4])
             probs = outputs.prediction.probs[0].float().cpu().numpy() if self.keep_probs else None
@@ -88,6 +90,14 @@ class TorchExecutor:
             if self.device == "cuda":
                 torch.cuda.synchronize()
         return prediction
+
+    def _smooth(self, now: Prediction, gap: int, motion: Motion | None) -> tuple[Prediction, Any]:
+        """Averages over time; `gap` 0 starts anew. With a lag, frames that wait come out after a break too, unless the
+        size changes."""
+        state, lagged = self._state, self.method.lag > 0
+        if not gap and not (lagged and state is not None and state.probs.shape == now.probs.shape):
+            state = None
+        return self.module.smooth(now, state, math.inf if lagged and not gap else max(gap, 1), motion)
 
     def _autocast(self) -> contextlib.AbstractContextManager[object]:
         """The number format of the network; all after it is float32: means of probabilities need more than 8 bits."""

@@ -69,6 +69,8 @@ def refuse_job(job: ExportJob) -> None:
         raise InputError(f"--size {job.size}: the width must be {SIZE_MULTIPLE} pixels or more")
     if job.streams is not None and not job.stateful:
         raise InputError("--streams is for a graph with a state; add --stateful, or omit it")
+    if job.method.lag and job.target != "onnx":
+        raise InputError(f"target {job.target} answers a frame with its own maps; use --target onnx, or omit --lag")
     number = job.streams or "1"
     if number != "dynamic" and not (number.isdecimal() and 1 <= int(number) <= MAX_STREAMS):
         raise InputError(f"--streams must be 1 to {MAX_STREAMS} or dynamic, got {number}")

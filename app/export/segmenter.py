@@ -82,9 +82,10 @@ def exported_options(job: ExportJob) -> MethodOptions:
     single passes in the network alone."""
     if job.stateful:
         return job.method if job.target == "onnx" else job.method.or_default(motion=False)
-    if job.method.motion:
+    if job.method.motion or job.method.lag:
         raise InputError(
-            "the network alone has no temporal mean that could follow motion; add --stateful, or omit --motion"
+            "the network alone has no temporal mean that could follow motion or wait; add --stateful, or omit --motion "
+            "and --lag"
         )
     if job.method.mode is not None and draws_dropout(job.method.mode):
         raise InputError("the network alone is exported without dropout; add --stateful for MC dropout in the graph")

@@ -1,5 +1,6 @@
 """The CPU executor: OpenVINO or ONNX Runtime runs the network, and one fused kernel computes all that follows."""
 
+import math
 import time
 from collections.abc import Callable, Iterator
 
@@ -13,6 +14,7 @@ from core.motion import Motion
 from core.preprocess import nearest, resize
 from core.reference import ReferenceScores
 from core.segmenter import NoveltyArrays, StageClock
+from export.kernels.lagged import LaggedPostprocess
 from export.kernels.postprocess import FusedPostprocess
 from export.run.networks import FrameNetwork
 
@@ -47,14 +49,7 @@ class CpuExecutor:
         self.name, self.classes, self.method, self.size = name, classes, method, size
         self.keep_probs, self.reference, self.why = keep_probs, reference, why
         self.clock = StageClock()
-        self._postprocess = FusedPostprocess(
-            len(classes),
-            temperature=method.temperature,
-            tau=method.tau,
-            samples=method.samples,
-            stride=head_stride,
-            motion=method.motion,
-        )
+        self._postprocess = open_postprocess(len(classes), method, head_stride)
         self._head_stride, self._open, self._size_rule = head_stride, open_network, size_rule
         self._compiled: tuple[int, int] | None = None
         self._novelty: NoveltyArrays | None = None
@@ -68,12 +63,14 @@ class CpuExecutor:
         size = self._size_rule(height, width)
         with self.clock.measure("preprocess"):
             picture = resize_frame(image, size)
-        if size != self._compiled:
+        is_new = size != self._compiled
+        if is_new:
             self._compiled, self._network = size, self._open(*size)
         with self.clock.measure("smoothing"):
-            if not gap:
+            is_break = not gap and self.method.lag > 0 and not is_new  # what waits comes out after it
+            if not gap and not is_break:
                 self._postprocess.reset()
-            maps = self._postprocess(self._passes(picture), size, max(gap, 1), motion)
+            maps = self._postprocess(self._passes(picture), size, math.inf if is_break else max(gap, 1), motion)
             label, confidence, entropy, disagreement = (
                 resize_map(values, (height, width), is_label=values is maps.label) for values in maps
             )
@@ -97,6 +94,16 @@ class CpuExecutor:
             self._novelty = mean.blend(novelty, 1 / (number + 1)) if number and novelty and mean else novelty
             yield logits
         self.clock.add("network", seconds * 1e3)
+
+
+def open_postprocess(num_classes: int, method: Method, stride: int) -> FusedPostprocess:
+    """Returns the kernels of a method."""
+    temperature, tau = method.temperature, method.tau
+    if method.lag and tau is not None:
+        return LaggedPostprocess(num_classes, temperature=temperature, tau=tau, lag=method.lag, stride=stride)
+    return FusedPostprocess(
+        num_classes, temperature=temperature, tau=tau, samples=method.samples, stride=stride, motion=method.motion
+    )
 
 
 def resize_frame(image: np.ndarray, size: tuple[int, int]) -> np.ndarray:

@@ -77,6 +77,7 @@ def test_a_reader_in_another_language_finds_plain_entries() -> None:
         "versions",
         "licence",
         "motion",
+        "lag",
         "calibrated",
         "note",
         "adaptive",

@@ -53,15 +53,15 @@ class LiveStream:
         self._close_all_but(settings.methods)
         needs_probs = settings.watch is not None or (settings.view.second == "set size" and settings.against is None)
         results = [self._segment(frame, method, needs_probs) for method in settings.methods]
-        flicker = [self._flicker(method, maps) for method, (_, maps) in zip(settings.methods, results, strict=True)]
+        flicker = [self._flicker(method, maps) for method, (_, _, maps) in zip(settings.methods, results, strict=True)]
         changes = [changed if settings.view.mark_changes else None for changed, _ in flicker]
         stepped_s = self._clock()
-        opened, maps = results[-1]
+        opened, shown, maps = results[-1]
         classes = opened.meta.classes
-        left = overlay_picture(frame, results[0][1], classes, settings.view, changes[0])
+        left = overlay_picture(*results[0][1:], classes, settings.view, changes[0])
         note = None
         if settings.against is not None:
-            right = overlay_picture(frame, maps, classes, settings.view, changes[-1])
+            right = overlay_picture(shown, maps, classes, settings.view, changes[-1])
         else:
             try:
                 right = second_picture(maps, settings.view.second, opened.meta, opened.segmenter.method)
@@ -70,10 +70,11 @@ class LiveStream:
         facts = {
             **describe_maps(maps, len(classes)),
             "flicker": [share for _, share in flicker],
-            "probs": [at_pixel(maps, settings.watch) for _, maps in results] if settings.watch else None,
+            "probs": [at_pixel(maps, settings.watch) for *_, maps in results] if settings.watch else None,
             "novelty": describe_frame(maps),
             "note": note,
             "executor": opened.segmenter.executor,
+            "lag": opened.segmenter.method.lag,
             "step_ms": round((stepped_s - began_s) * 1e3, 1),
         }
         return LivePictures(jpeg(left), jpeg(right), facts)
@@ -82,11 +83,11 @@ class LiveStream:
         """Releases the networks and their state."""
         self._close_all_but(())
 
-    def _segment(self, frame: Frame, method: MethodSettings, keep_probs: bool) -> tuple[OpenMethod, Maps]:
+    def _segment(self, frame: Frame, method: MethodSettings, keep_probs: bool) -> tuple[OpenMethod, Frame, Maps]:
         opened = self._open.get(method)
         if opened is None:
             opened = self._open[method] = OpenMethod(method, self._lease)
-        return opened, opened.step(frame, keep_probs)
+        return opened, *opened.step(frame, keep_probs)
 
     def _close_all_but(self, methods: tuple[MethodSettings, ...]) -> None:
         for method in self._open.keys() - set(methods):

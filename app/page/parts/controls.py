@@ -7,6 +7,7 @@ from typing import Any
 
 from app.page.parts.settings import (
     FIRST_MODE,
+    MAX_AHEAD,
     MAX_SAMPLES,
     MAX_TAU,
     MIN_TAU,
@@ -44,6 +45,7 @@ class Controls:
     samples: Any
     tau: Any
     motion: Any
+    lag: Any
     calibrated: Any
     second: Any
     opacity: Any
@@ -52,7 +54,7 @@ class Controls:
     @property
     def method_values(self) -> list[Any]:
         """The model and what `method_options` takes."""
-        return [self.model, self.mode, self.samples, self.tau, self.motion, self.calibrated]
+        return [self.model, self.mode, self.samples, self.tau, self.motion, self.lag, self.calibrated]
 
     @property
     def values(self) -> list[Any]:
@@ -87,17 +89,19 @@ def add_controls(model: str) -> Controls:
         motion = gr.Checkbox(
             True, label="Motion compensation", info="The mean follows the optical flow.", elem_id="motion"
         )
+        ahead = "Later frames in the mean: the output is late by as many, and follows no motion."
+        lag = _slider("lag", "Lag in frames", ahead, (0, MAX_AHEAD, 0), 1)
         info = describe_temperature(meta, method_options())
         calibrated = gr.Checkbox(True, label="Calibrated temperature", info=info, elem_id="calibrated")
     mode.change(
-        lambda mode: (gr.update(visible=mode == "bnn"), *[gr.update(visible=is_temporal(mode))] * 2),
+        lambda mode: (gr.update(visible=mode == "bnn"), *[gr.update(visible=is_temporal(mode))] * 3),
         mode,
-        [samples, tau, motion],
+        [samples, tau, motion, lag],
         **QUIET,
     )
     # In the browser: an answer of the server could arrive after the visitor has set tau by hand.
     motion.input(None, motion, tau, js=f"motion => motion ? {default_tau(True)} : {default_tau(False)}")
-    return Controls(offered, models, mode, samples, tau, motion, calibrated, second, opacity, min_confidence)
+    return Controls(offered, models, mode, samples, tau, motion, lag, calibrated, second, opacity, min_confidence)
 
 
 def _slider(

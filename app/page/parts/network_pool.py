@@ -8,6 +8,7 @@ from typing import Self
 
 from app.open_model import open_segmenter
 from app.page.parts.settings import MethodSettings, model_meta
+from core.errors import InputError
 from core.frame import Frame, Maps
 from core.model.checkpoint import CheckpointMeta
 from export.run.networks import FrameNetwork
@@ -84,10 +85,16 @@ class OpenMethod:
         # A bound method instead would make a circle, and what it holds would wait for the garbage collector.
         self.segmenter = open_segmenter(settings.model, settings.options, take=partial(lease.take, settings))
 
-    def step(self, frame: Frame, keep_probs: bool) -> Maps:
-        """Segments one frame; with `keep_probs` the maps have the probabilities, which costs a copy of a few MB."""
+    def step(self, frame: Frame, keep_probs: bool) -> tuple[Frame, Maps]:
+        """Segments one frame; with `keep_probs` the maps have the probabilities, which costs a copy of a few MB.
+
+        Returns the frame that the maps are of: with a lag an earlier one. InputError while the first one is waited for.
+        """
         self.segmenter.keep_probs = keep_probs
-        return self.segmenter.step(frame)
+        ready = list(self.segmenter.steps(frame))
+        if not ready:
+            raise InputError(f"the output is {self.segmenter.method.lag} frames late: waiting for the first one")
+        return ready[-1]
 
     def close(self) -> None:
         """Gives its network back."""

@@ -24,6 +24,8 @@ SAMPLES, MAX_SAMPLES = 5, 50
 """Published are 30 samples; the included networks have a temperature for 5, which stay watchable on two cores."""
 TAU, MIN_TAU, MAX_TAU = MOTION_TAU, 0.25, 16.0
 """Decay time of the temporal mean in frames; 16 at 15 frames/s are a second."""
+MAX_AHEAD = 5
+"""Frames after a frame that its mean may use on the page: a third of a second at 15 frames/s."""
 Second = Literal["entropy", "confidence", "disagreement", "set size", "energy"]
 SECONDS: tuple[tuple[str, Second], ...] = (
     ("uncertainty (entropy)", "entropy"),
@@ -39,16 +41,19 @@ def method_options(
     samples: float = SAMPLES,
     tau: float = TAU,
     motion: bool = True,
+    lag: float = 0,
     calibrated: bool = True,
 ) -> MethodOptions:
     """Method options from the values of the page's controls. Controls that a mode does not use are hidden, and their
     values ignored."""
     temporal = is_temporal(mode)
+    ahead = round(lag) if temporal else 0
     return MethodOptions(
         mode,
         round(samples) if mode == "bnn" else None,
         tau if temporal else None,
-        motion if temporal else None,
+        motion and not ahead if temporal else None,
+        lag=ahead or None,
         calibrated=None if calibrated else False,
     )
 
@@ -106,6 +111,7 @@ def settings_from(record: Mapping[str, Any], models: Mapping[str, str]) -> Setti
         number(record, "samples", SAMPLES, 1, MAX_SAMPLES),
         number(record, "tau", TAU, MIN_TAU, MAX_TAU),
         bool(record.get("motion", True)),
+        number(record, "lag", 0, 0, MAX_AHEAD),
         bool(record.get("calibrated", True)),
     )
     left = MethodSettings(model, method_options(against, *values)) if against else None

@@ -69,7 +69,8 @@
       state.textContent = facts.novelty ? facts.novelty.words : "";
       state.dataset.level = facts.novelty ? facts.novelty.level : "";
     }
-    put("executor", `${facts.executor}, ${facts.step_ms.toFixed(0)} ms a frame`);
+    put("executor", `${facts.executor}, ${facts.step_ms.toFixed(0)} ms a frame`
+      + (facts.lag ? `, ${facts.lag} frames late` : ""));
   }
 
   function line(values) {

@@ -1,0 +1,117 @@
+"""The mean with a lag against sums written out: gaps, breaks, sizes and ends of a stream, frame by frame."""
+
+import dataclasses
+import math
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+import torch
+from made.methods import opened_by_torch
+from refusals import refusal
+
+from core.frame import Frame
+from core.lag import LaggedSmoothing
+from core.method import Method, MethodOptions
+from core.prediction import Prediction
+from core.segmenter import segment
+from seg.street.drive import Street
+
+TAU = 1.25
+
+
+def written(times: list[float], runs: list[int], values: np.ndarray, lag: int) -> Iterator[np.ndarray]:
+    """The definition: exp(-|t| / tau) over all earlier frames of the run and the F frames that come after it."""
+    for now in range(len(times)):
+        window = [k for k in range(min(now + lag + 1, len(times))) if runs[k] == runs[now]]
+        weights = np.exp([-abs(times[k] - times[now]) / TAU for k in window])
+        yield np.tensordot(weights / weights.sum(), values[window], 1)
+
+
+def test_two_frames_on_either_side_have_the_published_weights() -> None:
+    """With one frame before and one after, e^-0.8 : 1 : e^-0.8."""
+    smoothing, state, found = LaggedSmoothing(TAU, 1), None, []
+    for one in range(3):
+        probs = torch.zeros(1, 3, 1, 1, dtype=torch.float64)
+        probs[0, one] = 1.0
+        mean, state = smoothing(Prediction(probs, torch.zeros(1, 1, 1, dtype=torch.float64)), state)
+        found.append(mean.probs.flatten())
+    weights = torch.tensor([math.exp(-0.8), 1.0, math.exp(-0.8)], dtype=torch.float64)
+    torch.testing.assert_close(found[2], weights / weights.sum())
+
+
+@pytest.mark.parametrize("lag", [1, 3])
+def test_streams_of_a_batch_have_the_sums_of_their_own_gaps_and_breaks(lag: int) -> None:
+    generator = np.random.default_rng(0)
+    count, batch = 12, 2
+    values = generator.dirichlet(np.ones(4), (batch, count, 2, 3)).transpose(0, 1, 4, 2, 3)  # (B, frames, K, h, w)
+    entropies = generator.random((batch, count, 2, 3))
+    gaps = generator.integers(1, 4, (batch, count)).astype(float)
+    gaps[0, 5], gaps[1, 2], gaps[1, 3] = math.inf, math.inf, math.inf
+    gaps[:, 0] = 1
+    smoothing, state, means = LaggedSmoothing(TAU, lag), None, []
+    for place in [*range(count), *[count - 1] * lag]:
+        ended = len(means) >= count
+        gap = np.full((batch, 1), math.inf) if ended else gaps[:, place : place + 1]
+        now = Prediction(torch.tensor(values[:, place]), torch.tensor(entropies[:, place]))
+        mean, state = smoothing(now, state, torch.tensor(gap))
+        means.append(mean)
+    for stream in range(batch):
+        breaks = np.isinf(gaps[stream])
+        times = np.cumsum(np.where(breaks, 0, gaps[stream])).tolist()
+        runs = np.cumsum(breaks).tolist()
+        for place, expected in enumerate(written(times, runs, values[stream], lag)):
+            np.testing.assert_allclose(means[place + lag].probs[stream], expected, atol=1e-12)
+        for place, expected in enumerate(written(times, runs, entropies[stream], lag)):
+            np.testing.assert_allclose(means[place + lag].member_entropy[stream], expected, atol=1e-12)
+
+
+def street(count: int) -> list[Frame]:
+    """Frames with a gap of 3, a break before frame 6 and another size from frame 9 on."""
+    frames = []
+    for frame in Street(seed=3, height=64, width=96).frames(count):
+        image = frame.image[:, :64] if frame.index >= 9 else frame.image
+        index = frame.index + (2 if frame.index >= 4 else 0)
+        frames.append(Frame(image, index, 0.0, discontinuity=frame.index == 6))
+    return frames
+
+
+@pytest.mark.parametrize(("count", "lag"), [(12, 2), (2, 3), (11, 1)])
+def test_a_segmenter_gives_every_frame_its_own_mean(count: int, lag: int) -> None:
+    """Two frames with a lag of three come out at the end alone, and so do those before a change of size."""
+    flags = {"keep_probs": True, "size": 64, "calibrated": False}
+    single = opened_by_torch("street-tiny", mode="dnn", **flags)
+    lagged = opened_by_torch("street-tiny", mode="vq-dnn", lag=lag, **flags)
+    frames = street(count)
+    probs = [single.step(frame).probs for frame in frames]
+    found = list(segment(frames, lagged))
+    assert [frame.index for frame, _ in found] == [frame.index for frame in frames]
+    runs = [0 if place < 6 else 1 if place < 9 else 2 for place in range(count)]
+    for run in sorted(set(runs)):
+        places = [place for place in range(count) if runs[place] == run]
+        values = np.stack([probs[place] for place in places])
+        times = [float(frames[place].index) for place in places]
+        for place, expected in zip(places, written(times, [0] * len(places), values, lag), strict=True):
+            maps = found[place][1]
+            assert maps.label.shape == frames[place].image.shape[:2]
+            np.testing.assert_allclose(maps.probs, expected, atol=1e-5)
+    assert lagged.resets == single.resets
+
+
+def test_a_segmenter_forgets_what_waits_when_it_is_reset() -> None:
+    lagged = opened_by_torch("street-tiny", mode="vq-dnn", lag=2, size=64)
+    frames = street(6)
+    for frame in frames[:3]:
+        list(lagged.steps(frame))
+    lagged.reset()
+    again = [frame.index for one in frames[3:] for frame, _ in lagged.steps(one)] + [f.index for f, _ in lagged.drain()]
+    assert again == [frame.index for frame in frames[3:]]
+    assert "come 2 frames late" in refusal(lagged.step, dataclasses.replace(frames[0], discontinuity=True))
+
+
+def test_a_lag_needs_a_mean_without_motion_and_has_no_temperature() -> None:
+    method = MethodOptions(lag=3).resolve()
+    assert (method.motion, method.tau, method.lag, str(method)) == (False, TAU, 3, "vq-dnn, tau 1.25, lag 3")
+    for options in (MethodOptions(lag=3, motion=True), MethodOptions("dnn", lag=1), MethodOptions(lag=-1)):
+        assert "lag must be" in refusal(options.resolve)
+    assert "lag must be 0 to 30" in refusal(Method, "vq-dnn", tau=1.0, lag=31)
