@@ -1,11 +1,13 @@
 """Predictors turn a batch into a `Prediction`: one pass, N dropout passes that share their prefix, or an ensemble."""
 
-from collections.abc import Iterable, Iterator
+import warnings
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor, nn
 
+from core.dropout import has_dropout
 from core.errors import InputError
 from core.prediction import Prediction, mean_prediction
 
@@ -17,6 +19,23 @@ class SplitNetwork(Protocol):
     def prefix(self, x: Tensor) -> Any: ...
 
     def suffix(self, shared: Any) -> Tensor: ...
+
+
+def first_tensor(output: Any) -> Tensor:
+    """Returns the tensor of an output: itself, the entry `out` or `logits` of a dictionary, the attribute `logits`, or
+    the first of a sequence. InputError for anything else."""
+    if isinstance(output, Mapping):
+        output = next((output[key] for key in ("out", "logits") if key in output), output)
+    output = getattr(output, "logits", output)
+    if isinstance(output, Sequence) and output:
+        output = output[0]
+    if not isinstance(output, Tensor):
+        keys = f" with {', '.join(map(str, output))}" if isinstance(output, Mapping) else ""
+        raise InputError(
+            f"the network gives a {type(output).__name__}{keys}, expected a tensor of logits, {{'out': ...}}, or an "
+            "object with logits; pass a function that returns the logits"
+        )
+    return output
 
 
 class Predictor(nn.Module):
@@ -32,7 +51,7 @@ class OnePass(Predictor):
     """softmax(network(x) / temperature): one member."""
 
     def forward(self, batch: Tensor) -> Prediction:
-        return Prediction.from_logits(self.network(batch), self.temperature)
+        return Prediction.from_logits(first_tensor(self.network(batch)), self.temperature)
 
 
 class MonteCarlo(Predictor):
@@ -45,12 +64,23 @@ class MonteCarlo(Predictor):
         super().__init__(network, temperature)
         if samples < 1:
             raise InputError(f"the number of dropout samples must be 1 or more, got {samples}")
+        if samples > 1 and not (has_dropout(network) or _draws_by_torch(network)):
+            warnings.warn(
+                "MonteCarlo: the network has no dropout that is on, so all passes are equal and disagreement is 0; "
+                "insert_dropout adds layers, and torch's own draw in training mode alone",
+                stacklevel=2,
+            )
         self.samples = samples
 
     def forward(self, batch: Tensor) -> Prediction:
         logits = forward_passes(self.network, batch, self.samples)
-        *_, mean = running_mean(Prediction.from_logits(one, self.temperature) for one in logits)
+        *_, mean = running_mean(Prediction.from_logits(first_tensor(one), self.temperature) for one in logits)
         return mean
+
+
+def _draws_by_torch(network: nn.Module) -> bool:
+    kinds = (nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d, nn.AlphaDropout, nn.FeatureAlphaDropout)
+    return any(isinstance(module, kinds) and module.p > 0 and module.training for module in network.modules())
 
 
 def forward_passes(network: nn.Module, batch: Tensor, samples: int) -> Iterator[Any]:
@@ -86,7 +116,7 @@ class AllMembers(Predictor):
 
     def forward(self, batch: Tensor) -> Prediction:
         return mean_prediction(
-            [Prediction.from_logits(member(batch), self.temperature) for member in self.network.members]
+            [Prediction.from_logits(first_tensor(member(batch)), self.temperature) for member in self.network.members]
         )
 
 
@@ -97,4 +127,4 @@ class OneMember(Predictor):
 
     def forward(self, batch: Tensor) -> Prediction:
         drawn = int(torch.randint(len(self.network.members), ()))
-        return Prediction.from_logits(self.network.members[drawn](batch), self.temperature)
+        return Prediction.from_logits(first_tensor(self.network.members[drawn](batch)), self.temperature)

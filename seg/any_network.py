@@ -1,6 +1,6 @@
 """Any segmentation network as one that gives logits: its output is recognised, checked and brought to one form."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,6 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from core.errors import InputError, first_line
+from core.predictors import first_tensor
 from core.preprocess import Normalize
 
 MAX_CLASSES = 255
@@ -116,23 +117,6 @@ class AnyNetwork(nn.Module):
     def forward(self, image: Tensor) -> Tensor:
         logits: Tensor = self.to_logits(first_tensor(self.call(image)), (image.shape[-2], image.shape[-1]))
         return logits
-
-
-def first_tensor(output: Any) -> Tensor:
-    """Returns the tensor of an output: itself, the entry `out` or `logits` of a dictionary, the attribute `logits`, or
-    the first of a sequence. InputError for anything else."""
-    if isinstance(output, Mapping):
-        output = next((output[key] for key in ("out", "logits") if key in output), output)
-    output = getattr(output, "logits", output)
-    if isinstance(output, Sequence) and output:
-        output = output[0]
-    if not isinstance(output, Tensor):
-        keys = f" with {', '.join(map(str, output))}" if isinstance(output, Mapping) else ""
-        raise InputError(
-            f"gives a {type(output).__name__}{keys}, expected a tensor of logits, {{'out': ...}}, or an object with "
-            "logits; pass a function that returns the logits"
-        )
-    return output
 
 
 def probes(height: int, width: int) -> list[Tensor]:

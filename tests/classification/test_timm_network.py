@@ -135,7 +135,8 @@ def test_prefix_and_suffix_are_the_whole(name: str, options: dict[str, Any]) -> 
         torch.manual_seed(1)
         assert torch.equal(network.suffix(network.prefix(x)), expected)
     set_dropout_active(network, True)
-    assert (MonteCarlo(network, 3)(x).disagreement.max() > 1e-6) == bool(options.get("dropout"))
+    if options.get("dropout"):
+        assert MonteCarlo(network, 3)(x).disagreement.max() > 1e-6
 
 
 @torch.no_grad()

@@ -11,7 +11,7 @@ from core.dropout import Dropout, draw_mask, set_dropout_active
 from core.errors import InputError
 from core.novelty.head import NoveltyPredictor
 from core.prediction import FrameNovelty, Prediction, entropy
-from core.predictors import MonteCarlo, OnePass, SplitNetwork
+from core.predictors import MonteCarlo, OnePass, SplitNetwork, first_tensor, forward_passes
 from seg.networks.unet import UNet
 from seg.options import PUBLISHED_PLACES, UNetOptions
 
@@ -114,7 +114,7 @@ def test_the_prefix_ends_before_the_first_dropout_and_runs_once(places: tuple[st
     unet.head.register_forward_hook(lambda *_: count("head"))
     first = min((names.index(place) for place in places), default=len(names))
     with torch.no_grad():
-        MonteCarlo(unet, SAMPLES)(picture())
+        assert len(list(forward_passes(unet, picture(), SAMPLES))) == SAMPLES
     assert calls == {name: 1 if i <= first else SAMPLES for i, name in enumerate(names)} | {"head": SAMPLES}
 
 
@@ -167,6 +167,31 @@ def test_samples_of_one_image_differ_and_their_mean_settles() -> None:
         single = [(MonteCarlo(unet, 1)(x).probs - MonteCarlo(unet, 1)(x).probs).abs().mean() for _ in range(4)]
         many = [(MonteCarlo(unet, 32)(x).probs - MonteCarlo(unet, 32)(x).probs).abs().mean() for _ in range(4)]
     assert sum(many) < sum(single) / 3  # about 1 / sqrt(32) of it
+
+
+class InDictionary(nn.Module):
+    """Gives its logits as torchvision's networks do."""
+
+    def __init__(self, network: nn.Module) -> None:
+        super().__init__()
+        self.network = network
+
+    def forward(self, x: Tensor) -> dict[str, Tensor]:
+        return {"out": self.network(x)}
+
+
+def test_logits_in_a_dictionary_are_found_and_a_network_that_draws_nothing_is_said() -> None:
+    unet, x = network(), picture()
+    set_dropout_active(unet, False)
+    with torch.no_grad():
+        assert torch.equal(OnePass(InDictionary(unet))(x).probs, OnePass(unet)(x).probs)
+        torch.testing.assert_close(MonteCarlo(InDictionary(unet), 3)(x).probs, OnePass(unet)(x).probs)
+    convolution = nn.Sequential(nn.Conv2d(3, 4, 3), nn.Dropout(0.5))
+    MonteCarlo(convolution, 3)  # torch's dropout draws in training mode
+    with pytest.warns(UserWarning, match="all passes are equal and disagreement is 0; insert_dropout adds"):
+        MonteCarlo(convolution.eval(), 3)
+    with pytest.raises(InputError, match=r"the network gives a dict with aux, expected a tensor of logits"):
+        first_tensor({"aux": x})
 
 
 @pytest.mark.parametrize("samples", [0, -3])

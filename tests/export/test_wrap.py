@@ -18,10 +18,10 @@ from torch import nn
 from app.cli import main
 from core.dropout import set_dropout_active
 from core.frame import Maps
+from core.predictors import first_tensor
 from core.preprocess import Normalize
 from export.file.onnx_file import read_onnx
 from export.run.sessions import cpu_session
-from seg.any_network import first_tensor
 from seg.pretrained import read_segmenter
 from seg.street.drive import Street
 
