@@ -160,14 +160,22 @@ class Segmenter:
 
         `find_cuts`: scene cuts start the temporal mean anew.
         """
-        self._executor = executor
+        self.clock, self._continuity, self._find_cuts = executor.clock, Continuity(), find_cuts
+        self._start(executor, fit or {})
+
+    def continue_as(self, other: "Segmenter") -> None:
+        """Takes over the executor and the method of another segmenter; the next frame is the first one for it."""
+        self._start(other._executor, other.fit)
+
+    def _start(self, executor: Executor, fit: Mapping[str, Any]) -> None:
+        self._executor, executor.clock = executor, self.clock
         self.classes, self.method, self.size = executor.classes, executor.method, executor.size
-        self.clock, self.reference = executor.clock, executor.reference
-        self.fit: Mapping[str, Any] = fit or {}
-        self._continuity, self._estimate_motion = Continuity(), MotionEstimator()
-        self._is_cut = CutDetector() if find_cuts and self.method.tau else None
-        self._score, self._alarm = (0.0, 0.0), PlaceAlarm()
+        self.reference, self.fit = executor.reference, fit
+        self._estimate_motion = MotionEstimator()
+        self._is_cut = CutDetector() if self._find_cuts and self.method.tau else None
+        self._score = (0.0, 0.0)
         self._waiting: deque[Waiting] = deque()
+        self.reset()
 
     @property
     def executor(self) -> str:

@@ -11,7 +11,9 @@ from typing import Any
 import numpy as np
 
 from app.in_browser.runtime import LICENCE, PROVIDERS, VERSION
-from app.video.render import UNUSUAL, draw_uncertainty
+from app.video.palette import display_classes
+from app.video.render import draw_uncertainty
+from app.video.verdict import UNUSUAL
 from app.video.video_writer import VideoSink
 from core.errors import InputError
 from core.reference import NOVEL
@@ -137,7 +139,7 @@ def describe(meta: GraphMeta) -> dict[str, Any]:
         "head_stride": meta.head_stride,
         "classes": [
             {"name": name, "color": list(color)}
-            for name, color in zip(meta.classes.names, meta.classes.colors, strict=True)
+            for name, color in zip(meta.classes.names, display_classes(meta.classes).colors, strict=True)
         ],
         "shades": draw_uncertainty(np.arange(256, dtype=np.uint8)[None])[0].tolist(),
         "novelty": {"novel": NOVEL, "unusual": UNUSUAL},

@@ -1,8 +1,10 @@
 """The tab "About this model": its card, its figures, its limits and its licence, in plain words."""
 
 import re
+from pathlib import Path
 from typing import Any
 
+from app.open_model import is_graph
 from app.page.parts.settings import model_meta
 from core.method import method_of_fit
 from core.model.checkpoint import CheckpointMeta
@@ -17,34 +19,30 @@ PLAIN = (
 )
 IMAGE = re.compile(r"!\[[^\]]*\]\([^)]*\)|<[^>]*>")
 """A card could name a picture of another host, and the page asks no other host for anything."""
+LINK = re.compile(r"\[([^\]]*)\]\((?!https?://)[^)]*\)")
+"""A link to a file of the repository, which the page does not serve; its words stay."""
 
 
 def add_about_tab(model: str) -> list[Any]:
-    """Adds the tab and returns the components that change with the model."""
+    """Adds the tab and returns the components that change with the model: the short card and the whole one."""
     import gradio as gr
 
-    return [gr.Markdown(about(model), sanitize_html=True, elem_id="about")]
+    short, whole = about(model)
+    shown = gr.Markdown(short, sanitize_html=True, elem_id="about")
+    with gr.Accordion("The whole card: training, figures, limits", open=False, elem_id="card"):
+        return [shown, gr.Markdown(whole, sanitize_html=True, elem_id="about-all")]
 
 
-def about(model: str) -> str:
-    """Markdown about the checkpoint: the facts of its record, then the model card beside it, if there is one."""
-    path = find_checkpoint(model)
+def about(model: str) -> tuple[str, str]:
+    """Markdown about the model: the facts of its record in short; its figures and the model card beside it, if there is
+    one."""
+    path = Path(model) if is_graph(model) else find_checkpoint(model)
     meta = model_meta(model)
-    parts = [
-        f"## {path.stem} in short",
-        PLAIN,
-        "",
-        *facts(meta),
-        "",
-        *figures(meta),
-        "",
-        "### Licence",
-        meta.licence or "not stated",
-    ]
-    card = path.with_suffix(".md")
+    short = [f"## {path.stem} in short", PLAIN, "", *facts(meta), f"- licence: {meta.licence or 'not stated'}"]
+    whole, card = figures(meta), path.with_suffix(".md")
     if card.is_file():
-        parts += ["", "---", "", IMAGE.sub("", card.read_text(errors="replace"))]
-    return "\n".join(parts)
+        whole += ["", LINK.sub(r"\1", IMAGE.sub("", card.read_text(errors="replace")))]
+    return "\n".join(short), "\n".join(whole)
 
 
 def facts(meta: CheckpointMeta) -> list[str]:

@@ -7,6 +7,7 @@ from typing import Annotated
 
 from tyro.conf import Positional, arg
 
+from app.flags import DEFAULT_MODEL
 from core.errors import InputError
 from core.system.hosts import LOCAL_HOSTS
 
@@ -15,9 +16,9 @@ from core.system.hosts import LOCAL_HOSTS
 class PageOptions:
     """The page: the network that is chosen at first, the address, and what visitors may do."""
 
-    model: Positional[Annotated[str, arg(metavar="MODEL")]] = "camvid-realtime"
-    """Pretrained name or .safetensors file that is chosen at first."""
-    source: str | None = None
+    model: Positional[Annotated[str, arg(metavar="MODEL")]] = DEFAULT_MODEL
+    """Pretrained name, .safetensors file, or .onnx file of `export --stateful` or `wrap`, that is chosen at first."""
+    source: str = "street"
     """File, camera index, address or street of this machine that the tab Live can play besides the browser's camera."""
     host: str = "127.0.0.1"
     """Address to serve at. Browsers give the camera only to 127.0.0.1 or over HTTPS, which a proxy provides."""

@@ -21,7 +21,7 @@ from app.page.live.live_tab import add_compare_tab, add_live_tab, legend
 from app.page.live.live_worker import LiveWorkers
 from app.page.live.source_feed import SourceFeed, display_name
 from app.page.parts.controls import QUIET, SET_JS, Controls, add_controls, describe_controls
-from app.page.parts.settings import MethodSettings, list_limits, method_options, model_meta, notices, offered_models
+from app.page.parts.settings import list_limits, method_options, method_settings, model_meta, notices, offered_models
 from app.page.session_gate import SessionGate
 from app.page.visitors.disk import Disk
 from app.page.visitors.gradio_memory import GradioMemory
@@ -67,7 +67,7 @@ class Page:
         routes: list[Any] = [*live_routes(self.workers, offered_models(options.model)), upload_route(self.disk)]
         if options.in_browser:  # files below the folder, and no link that leads out of it
             routes.append(Mount(IN_BROWSER, StaticFiles(directory=options.in_browser, html=True)))
-        scripts = "\n".join((WEB / name).read_text() for name in ("live.js", "instruments.js"))
+        scripts = "\n".join((WEB / name).read_text() for name in ("live.js", "instruments.js", "timeline.js"))
         _, address, shared = self.blocks.launch(
             server_name=f"[{options.host}]" if ":" in options.host else options.host,
             server_port=options.port,
@@ -136,14 +136,13 @@ def announce(page: Page, address: str) -> None:
     """Prints the address of the page, its model and executor, and all limits."""
     options = page.options
     print(f"SteadySeg at {address}  (Ctrl-C ends it)", flush=True)
-    segmenter = page.workers.warm(MethodSettings(options.model))
+    segmenter = page.workers.warm(method_settings(options.model))
     print(f"model {Path(options.model).name}, executor {segmenter.executor} on {segmenter.device}")
     for note in list_limits(model_meta(options.model)):
         print(f"note: {note}")
     if options.in_browser is not None:
         print(f"in the visitor's own browser: {address.rstrip('/')}/in-browser/")
-    if options.source is not None:
-        print(f"the tab Live plays {display_name(options.source)} too")
+    print(f"the tab Live plays {display_name(options.source)} too")
     if not options.local:
         print("note: whoever reaches this address can use the page")
         if not options.share:
@@ -157,9 +156,8 @@ def build_page(options: PageOptions) -> Page:
 
     meta = model_meta(options.model)
     disk = Disk(Path(gr.utils.get_upload_folder()), options.max_upload)
-    source = options.source
-    workers = LiveWorkers(options.max_sessions, None if source is None else SourceFeed(source).subscribe)
-    playing = None if source is None else display_name(source)
+    workers = LiveWorkers(options.max_sessions, SourceFeed(options.source).subscribe)
+    playing = display_name(options.source)
     blocks = gr.Blocks(title=TITLE, analytics_enabled=False, fill_width=True)
     memory = GradioMemory(blocks)
     sessions = Sessions(disk.folder, memory.forget)
@@ -204,10 +202,10 @@ def connect(
         model = controls.offered[name]
         meta = model_meta(model)
         colors = legend(meta.classes)
-        return notices(meta), about(model), *[colors] * len(legends)
+        return notices(meta), *about(model), *[colors] * len(legends)
 
-    def describe_method(name: str, *values: Any) -> tuple[Any, Any]:
-        return describe_controls(model_meta(controls.offered[name]), method_options(*values))
+    def describe_method(name: str, *values: Any) -> tuple[Any, ...]:
+        return describe_controls(controls.offered[name], method_options(*values))
 
     controls.model.change(
         describe,
@@ -220,7 +218,7 @@ def connect(
         [control.change for control in controls.method_values],
         describe_method,
         controls.method_values,
-        [controls.calibrated, controls.second],
+        [*controls.method_values[1:], controls.second],
         trigger_mode="always_last",
         **QUIET,
     )

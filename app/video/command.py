@@ -1,15 +1,21 @@
 """`steadyseg video`: one source through the segmenter into files, with a report of classes, uncertainty and times."""
 
+import contextlib
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 
 from app.console import Console, progress_bar
 from app.report_file import check_place, write_json
 from app.sources.source import Source
+from app.video.caches import Recent
 from app.video.flags import VideoJob
 from app.video.job import check_job, open_for, segment_to_files
 from app.video.report import print_report
+from app.video.window import Player, Window, check_display
 from core.frame import Frame
+from core.method import MethodOptions
+from export.run.networks import FrameNetwork
 
 
 def run_video(job: VideoJob) -> int:
@@ -17,7 +23,11 @@ def run_video(job: VideoJob) -> int:
     good and a full disk leave playable files and a report; exit codes 130, 2 and 1."""
     check_place(job.report, overwrite=job.overwrite)
     check_job(job)
-    segmenter = open_for(job)
+    if job.show:
+        check_display()
+    networks = Recent[FrameNetwork]()
+    segmenter = open_for(job, networks.get)
+    player = Player(job, segmenter, lambda one: open_for(with_method(job, one), networks.get)) if job.show else None
     console = Console(stderr=True)
 
     def opened(source: Source) -> None:
@@ -29,7 +39,9 @@ def run_video(job: VideoJob) -> int:
         total = min(filter(None, (source.info.length, job.options.max_frames)), default=None)
         return show_progress(frames, console, total)
 
-    outcome = segment_to_files(job, segmenter, follow=follow, opened=opened)
+    with Window(player) if player else contextlib.nullcontext() as window:
+        outcome = segment_to_files(job, segmenter, follow=follow, opened=opened, show=window)
+    outcome.record["notes"] += player.notes if player else []
     if job.report:
         write_json(job.report, outcome.record)
     print_report(outcome.record)
@@ -40,6 +52,11 @@ def run_video(job: VideoJob) -> int:
     if outcome.interrupted:
         console.print("interrupted: what was done until then is whole")
     return 130 if outcome.interrupted else 0
+
+
+def with_method(job: VideoJob, method: MethodOptions) -> VideoJob:
+    """A copy of the job with another method."""
+    return replace(job, options=replace(job.options, method=method))
 
 
 def show_progress(frames: Iterator[Frame], console: Console, total: int | None) -> bool:

@@ -2,27 +2,38 @@
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
 from tyro.conf import Positional, arg
 
-from app.flags import ComputeOptions
+from app.flags import DEFAULT_MODEL, ComputeOptions, Settings
 from core.method import MethodOptions
+from core.options import Rare
+
+ViewName = Literal["overlay", "side-by-side", "uncertainty", "confidence", "disagreement", "energy", "set-size"]
+VIEW_NAMES: tuple[ViewName, ...] = get_args(ViewName)
 
 
 @dataclass(frozen=True)
 class VideoOptions:
     """Settings of a segmentation, of one video or of each of `steadyseg batch`."""
 
-    model: str = "camvid-unet-s"
-    """Pretrained name, .safetensors file, or .onnx file of `steadyseg export --stateful`."""
-    view: Literal["overlay", "uncertainty", "side-by-side", "energy", "set-size"] = "overlay"
-    """What the output shows; energy: where no class has a high logit, of a checkpoint with novelty (`calibrate
-    --novelty`); set-size: number of classes in each pixel's prediction set, of a calibrated checkpoint."""
+    model: str = DEFAULT_MODEL
+    """Pretrained name, .safetensors file, or .onnx file of `steadyseg export --stateful` or `wrap`."""
+    view: ViewName = "overlay"
+    """What the output shows, with a legend below; energy: where no class has a high logit, of a checkpoint with
+    novelty (`calibrate --novelty`); set-size: number of classes in each pixel's prediction set, of a calibrated
+    checkpoint."""
     size: int | None = None
     """Height in pixels that frames are resized to for the network; by default the checkpoint's."""
     max_frames: int | None = None
     """Stop after this many frames."""
+    legend: Rare[bool] = True
+    """Add a legend below the pictures: classes that occur with their colours, or the scale of a map."""
+    palette: Rare[Literal["distinct", "own"]] = "distinct"
+    """Colours of videos and masks: the model's own, or distinct: others where two of them are hard to tell apart."""
+    settings: Settings = ()
+    """Settings without a flag, NAME=VALUE or files of them, such as palette=own; `--config list` prints all."""
     method: MethodOptions = field(default_factory=MethodOptions)
     compute: ComputeOptions = field(default_factory=ComputeOptions)
 
@@ -36,6 +47,8 @@ class VideoJob:
     output: Annotated[Path | None, arg(aliases=["-o"])] = None
     """Video file to write (.mp4, .mkv, .mov); by default none."""
     options: VideoOptions = field(default_factory=VideoOptions)
+    show: bool = False
+    """Show the pictures in a window while they are made; its title names the keys for method, view and pause."""
     masks: Path | None = None
     """Folder for label PNGs (palette) and 8-bit uncertainty PNGs."""
     labels: Path | None = None

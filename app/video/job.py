@@ -17,22 +17,17 @@ from app.open_model import is_graph, make_segmenter, open_model
 from app.sources.image_folder import IMAGE_SUFFIXES
 from app.sources.open_source import is_street, open_source
 from app.sources.read_ahead import read_ahead
-from app.sources.source import Source, describe_losses
+from app.sources.source import Source, SourceInfo, describe_losses
 from app.video.caches import Recent
 from app.video.flags import VideoJob, VideoOptions
-from app.video.render import (
-    View,
-    conformal_threshold,
-    draw_banner,
-    draw_energy,
-    draw_set_sizes,
-    draw_uncertainty,
-    render,
-    rendered_size,
-)
+from app.video.palette import display_classes
+from app.video.render import conformal_threshold
 from app.video.report import EachFrame, StreamReport, nothing
 from app.video.sinks import MaskSink, Sink, WriteMasks
+from app.video.verdict import percent
 from app.video.video_writer import VideoSink
+from app.video.views import SCALES, Painter
+from core.classes import ClassList
 from core.errors import InputError
 from core.frame import Frame, Maps
 from core.segmenter import MAX_SAMPLES, Segmenter, segment
@@ -41,6 +36,8 @@ from export.run.networks import FrameNetwork
 
 Paint = Callable[[Frame, Maps], np.ndarray]
 """Draws the picture of one frame, (H, W, 3) uint8 RGB of the size that the sink expects."""
+Show = Callable[[Frame, Maps, SourceInfo], bool]
+"""Shows a frame of a source to somebody; False ends the work after it."""
 Follow = Callable[[Iterator[Frame], Source], bool]
 """Takes every frame after it was written; returns whether an interruption ended that before the last one."""
 
@@ -98,6 +95,7 @@ def segment_to_files(
     follow: Follow,
     each: EachFrame = nothing,
     opened: Callable[[Source], None] = nothing,
+    show: Show | None = None,
 ) -> Outcome:
     """Segments one source into files. Everything is opened and checked before the first frame; then `opened` is called
     with the source.
@@ -106,18 +104,21 @@ def segment_to_files(
     until then. `each` gets the figures of every frame. Raises InputError where not one frame could be read.
     """
     options = job.options
-    view = choose_view(options, segmenter)
+    classes = display_classes(segmenter.classes) if options.palette == "distinct" else segmenter.classes
+    paint = open_painter(options, segmenter, classes)
     with open_source(job.source, labels=job.labels, classes=segmenter.classes) as source:
-        width, height = rendered_size("overlay" if callable(view) else view, source.info.width, source.info.height)
-        sink = VideoSink(job.output, width, height, source.info.fps, job.overwrite) if job.output else None
-        masks = MaskSink(job.masks, segmenter.classes, job.overwrite).write if job.masks else None
+        size = paint.size(source.info.width, source.info.height)
+        sink = VideoSink(job.output, *size, source.info.fps, job.overwrite) if job.output else None
+        masks = MaskSink(job.masks, classes, job.overwrite).write if job.masks else None
         opened(source)
         report = StreamReport(segmenter.classes, each)
         interrupted = False
         broken_off: InputError | OSError | None = None
         try:
             with contextlib.closing(
-                process(source, segmenter, sink, view, report=report, masks=masks, max_frames=options.max_frames)
+                process(
+                    source, segmenter, sink, paint, report=report, masks=masks, max_frames=options.max_frames, show=show
+                )
             ) as frames:
                 interrupted = follow(frames, source)
         except (InputError, OSError) as error:  # hours may have gone well
@@ -137,11 +138,12 @@ def process(
     source: Source,
     segmenter: Segmenter,
     sink: Sink | None,
-    view: View | Paint,
+    paint: Paint,
     *,
     report: StreamReport | None = None,
     masks: WriteMasks | None = None,
     max_frames: int | None = None,
+    show: Show | None = None,
 ) -> Generator[Frame, None, None]:
     """Yields every frame after it was written and reported. Closing the generator in any way finishes the sink."""
     clock = segmenter.clock
@@ -152,7 +154,7 @@ def process(
             with uninterrupted():  # a frame is in the video, the masks and the report, or in none of them
                 if sink:
                     with clock.measure("render"):
-                        picture = view(frame, maps) if callable(view) else render(frame, maps, view, segmenter.classes)
+                        picture = paint(frame, maps)
                     with clock.measure("encode"):
                         sink.write(picture, frame.time_s)
                 if masks:
@@ -161,29 +163,23 @@ def process(
                 if report:
                     report.update(frame, maps)
             yield frame
+            if show and not show(frame, maps, source.info):
+                return
 
 
-def choose_view(options: VideoOptions, segmenter: Segmenter) -> View | Paint:
-    """The view or function that draws the output. Raises InputError if the model cannot provide it."""
-    if options.view == "set-size":
-        return make_set_size_view(options.model, segmenter)
-    if options.view == "energy":
-        if segmenter.reference is None:
-            raise InputError(
-                f"--view energy: {options.model} has no novelty for {segmenter.method}; fit it with `steadyseg "
-                "calibrate --novelty`"
-            )
-        return lambda _, maps: draw_banner(draw_energy(maps), maps)
-    return options.view
-
-
-def make_set_size_view(model: str, segmenter: Segmenter) -> Paint:
-    """Returns a view of the size of every pixel's prediction set, by the thresholds of the fit in use."""
-    if is_graph(model):
-        raise InputError(f"{model}: a graph file carries no thresholds for --view set-size; give the checkpoint")
+def open_painter(options: VideoOptions, segmenter: Segmenter, classes: ClassList) -> Painter:
+    """The painter of the view that the options ask for. Raises InputError if the model cannot provide it."""
+    if options.view == "energy" and segmenter.reference is None:
+        raise InputError(
+            f"--view energy: {options.model} has no novelty for {segmenter.method}; fit it with `steadyseg calibrate "
+            "--novelty`"
+        )
+    if options.view != "set-size":
+        return Painter(options.view, classes, legend=options.legend)
+    if is_graph(options.model):
+        raise InputError(
+            f"{options.model}: a graph file carries no thresholds for --view set-size; give the checkpoint"
+        )
     threshold = conformal_threshold(segmenter.fit, segmenter.method)
-
-    def draw(frame: Frame, maps: Maps) -> np.ndarray:
-        return draw_uncertainty(draw_set_sizes(maps, threshold))
-
-    return draw
+    held = f"classes in the set that holds the true one for {percent(segmenter.fit['conformal']['coverage'])} of pixels"
+    return Painter(options.view, classes, SCALES["set-size"]._replace(title=held), threshold, options.legend)

@@ -2,80 +2,41 @@
 
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import torch
 
 from app.opencv import opencv
-from core.classes import ClassList
+from app.video.verdict import describe_frame, frame_level
 from core.errors import InputError
 from core.evaluation.conformal import prediction_sets
-from core.frame import Frame, Maps
+from core.frame import Maps
 from core.method import Method
-from core.reference import NOVEL
-
-View = Literal["overlay", "uncertainty", "side-by-side"]
-UNUSUAL = 0.2
-"""Novelty at or below which a frame is called unusual."""
-
-
-def render(frame: Frame, maps: Maps, view: View, classes: ClassList, opacity: float = 0.5) -> np.ndarray:
-    """The picture of one frame, (H, W, 3) uint8 RGB; side by side it is the overlay and the uncertainty, 2 W wide."""
-    if view == "uncertainty":
-        return draw_uncertainty(maps.entropy)
-    overlay = draw_banner(draw_overlay(frame.image, maps.label, classes.palette(), opacity), maps)
-    return overlay if view == "overlay" else side_by_side(overlay, draw_uncertainty(maps.entropy))
-
-
-def rendered_size(view: View, width: int, height: int) -> tuple[int, int]:
-    """(width, height) of the picture that `render` makes of a frame of that size."""
-    return (2 * width if view == "side-by-side" else width), height
 
 
 def draw_overlay(image: np.ndarray, label: np.ndarray, palette: np.ndarray, opacity: float = 0.5) -> np.ndarray:
     """Class colours over the picture: opacity 0 shows the picture alone, 1 the colours alone.
 
-    image: (H, W, 3) uint8 RGB; label: (H, W) uint8; palette: (256, 3) uint8 RGB. 0.7 ms a frame; `palette[label]`
-    instead of OpenCV's table look-up would take 5 ms.
+    image: (H, W, 3) uint8 RGB; label: (H, W) uint8; palette: (N, 3) uint8 RGB, at most 256 colours; labels from N on
+    are black. InputError for another palette. 0.7 ms a frame; `palette[label]` instead of OpenCV's table look-up would
+    take 5 ms.
     """
+    return opencv().addWeighted(image, 1 - opacity, colour_labels(label, palette), opacity, 0)
+
+
+def draw_contours(picture: np.ndarray, label: np.ndarray, palette: np.ndarray) -> None:
+    """Draws into the picture, on both sides of each border between classes, a line in the full colour of that side."""
     cv2 = opencv()
-    return cv2.addWeighted(image, 1 - opacity, colour_labels(label, palette), opacity, 0)
-
-
-def describe_novelty(maps: Maps) -> str | None:
-    """Describes in words how familiar such frames are to the network; None without novelty statistics.
-
-    Of a novel frame no share of right pixels is said: under corruption the mean confidence at one temperature is 9 to
-    10 points off (docs/studies/novelty).
-    """
-    if maps.novelty is None:
-        return None
-    if maps.ood_s is not None:
-        return f"another place than it was trained for, since {maps.ood_s:.0f} s"
-    level = novelty_level(maps)
-    if level == "novel" or maps.expected_accuracy is None:
-        return level
-    return f"{level}, about {maps.expected_accuracy:.0%} right"
-
-
-def novelty_level(maps: Maps) -> str:
-    """The word for the novelty of a frame that has one: `novel`, also while an alarm is on, `unusual` or `familiar`."""
-    if maps.novelty is None:
-        raise ValueError("these maps have no novelty")
-    return (
-        "novel"
-        if maps.ood_s is not None or maps.novelty <= NOVEL
-        else "unusual"
-        if maps.novelty <= UNUSUAL
-        else "familiar"
-    )
+    side = 3 + 2 * (label.shape[0] // 720)
+    edges = cv2.morphologyEx(label, cv2.MORPH_GRADIENT, np.ones((side, side), np.uint8))
+    cv2.copyTo(colour_labels(label, palette), edges, picture)
 
 
 def draw_banner(picture: np.ndarray, maps: Maps) -> np.ndarray:
     """Draws a line of text at the top of the picture of an unusual frame, unless it has under 64 pixels a side."""
-    words = describe_novelty(maps)
-    if words is None or (level := novelty_level(maps)) == "familiar" or min(picture.shape[:2]) < 64:
+    words = describe_frame(maps)
+    if words is None or (level := frame_level(maps)) == "familiar" or min(picture.shape[:2]) < 64:
         return picture
     cv2, height = opencv(), max(16, picture.shape[0] // 20)
     banner = np.array(picture)
@@ -96,8 +57,11 @@ def draw_energy(maps: Maps) -> np.ndarray:
 
 
 def colour_labels(label: np.ndarray, palette: np.ndarray) -> np.ndarray:
-    """Colours (H, W) uint8 ids by the (256, 3) palette: (H, W, 3) uint8 RGB. 0.4 ms a frame."""
-    return opencv().applyColorMap(label, palette[:, None, :])
+    """Colours (H, W) uint8 ids by the (N, 3) uint8 palette: (H, W, 3) uint8 RGB. 0.4 ms a frame."""
+    if palette.dtype != np.uint8 or palette.ndim != 2 or palette.shape[1] != 3 or len(palette) > 256:
+        raise InputError(f"a palette is (N, 3) uint8 RGB, at most 256 colours, got {palette.shape} {palette.dtype}")
+    table = palette if len(palette) == 256 else np.pad(palette, ((0, 256 - len(palette)), (0, 0)))
+    return opencv().applyColorMap(label, table[:, None, :])
 
 
 def draw_uncertainty(entropy: np.ndarray) -> np.ndarray:

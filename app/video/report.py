@@ -10,6 +10,7 @@ from rich.table import Table
 
 from app.console import Console
 from app.sources.source import Source
+from app.video.verdict import CAVEAT, describe_stream, frame_level
 from core.classes import ClassList
 from core.frame import Frame, Maps
 from core.reference import NOVEL
@@ -45,6 +46,8 @@ class FrameFigures:
     """Novelty of the frame (`core.reference`); None if the network has no statistics of its training domain."""
     expected_accuracy: float | None
     """Expected accuracy of the frame; None if the method is not calibrated."""
+    ood_s: float | None
+    """Seconds for which the place has been another than that of the training; None without an alarm."""
     wall_ms: float
     """Milliseconds since the previous frame was done, for the first frame since the beginning of the work."""
 
@@ -83,7 +86,7 @@ class StreamReport:
         self.whole_frames.update(maps, frame.time_s)
         before, self.ended = self.ended, time.perf_counter()
         wall_ms = 1e3 * (self.ended - before)
-        told = (maps.novelty, maps.expected_accuracy)
+        told = (maps.novelty, maps.expected_accuracy, maps.ood_s)
         self._each(FrameFigures(frame.index, frame.time_s, confidence, entropy, disagreement, shares, *told, wall_ms))
 
     def record(self, segmenter: Segmenter, source: Source, sink_notes: tuple[str, ...]) -> dict[str, Any]:
@@ -108,6 +111,8 @@ class StreamReport:
             "device": segmenter.device,
             "executor": segmenter.executor,
         }
+        if verdict := describe_stream(record):
+            record |= {"verdict": verdict, "caveat": CAVEAT}
         if self.live.frames and not self.live.measurable:
             record["notes"].append("the labels hold nothing but void, so nothing was measured")
         elif self.live.frames:
@@ -132,13 +137,13 @@ class NoveltySummary:
         self.ood_count, self._was_ood = 0, False
 
     def update(self, maps: Maps, time_s: float) -> None:
-        """Adds one frame; frames without novelty or expected accuracy do not count."""
+        """Adds one frame; frames without novelty do not count. Of a novel frame no accuracy is expected."""
         if maps.novelty is not None:
             self.frames += 1
             self.novel += maps.novelty <= NOVEL
             self.shares[round(maps.novelty * NOVELTY_STEPS)] += 1
             self._note_alarm(maps.ood_s, time_s)
-        if maps.expected_accuracy is not None:
+        if maps.expected_accuracy is not None and frame_level(maps) != "novel":
             self.expected_frames += 1
             self.expected += maps.expected_accuracy
 
@@ -183,16 +188,11 @@ def print_report(record: dict[str, Any]) -> None:
     table.add_row("dropped", str(record["dropped"]))
     for key in ("mean_confidence", "mean_entropy", "mean_disagreement"):
         table.add_row(key, f"{record[key]:.4f}")
-    if "novel_share" in record:
-        words = f"{record['novel_frames']} of {record['frames']} frames ({record['novel_share']:.1%}) are novel to it"
-        table.add_row(
-            "training domain", f"{words}; half of them are as novel as {record['novelty_p50']:.0%} of it or less"
-        )
+    if "verdict" in record:
+        table.add_row("novelty", f"{record['verdict']}\n({record['caveat']})")
     for alarm in record.get("ood", []):
         words = f"another place than it was trained for from {alarm['since_s']:.1f} to {alarm['until_s']:.1f} s"
         table.add_row("alarm", f"{words}; told at {alarm['alarm_s']:.1f} s")
-    if "expected_accuracy" in record:
-        table.add_row("expected accuracy", f"{record['expected_accuracy']:.4f}")
     for key in METRIC_KEYS:
         if isinstance(record.get(key), float):
             table.add_row(key, f"{record[key]:.4f}")

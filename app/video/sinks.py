@@ -1,5 +1,6 @@
 """The protocol of a sink of rendered pictures, and the writing of masks."""
 
+import csv
 import io
 import os
 from collections.abc import Callable, Iterator
@@ -34,10 +35,12 @@ class Sink(Protocol):
 WriteMasks = Callable[[Maps, str], None]
 """Takes the maps of a frame and its base name, as `Source.frame_name` gives it."""
 GREY = "_uncertainty.png"
+TABLE = "classes.csv"
 
 
 class MaskSink:
     """A folder of PNGs per frame: NAME.png with class ids (palette colours) and NAME_uncertainty.png (grey entropy).
+    In it, classes.csv has the name and colour of each id.
 
     The ids are those of `Maps.label`; the grey value is `Maps.entropy`, 255 = ln K. With `overwrite`, the first frame
     replaces all pairs of an earlier run, and nothing else in the folder. Raises InputError for a folder that is not
@@ -61,6 +64,7 @@ class MaskSink:
         """Writes both files; `name` is the frame's base name, as `Source.frame_name` gives it."""
         if not self._begun:
             self._remove_earlier()
+            write_atomic(self._folder / TABLE, class_table(self._classes).encode(), durable=False)
         for file, data in mask_files(maps, name, self._classes):
             write_atomic(self._folder / file, data, durable=False)
 
@@ -70,6 +74,18 @@ class MaskSink:
         for grey in self._folder.glob(f"*{GREY}"):
             grey.with_name(f"{grey.name.removesuffix(GREY)}.png").unlink(missing_ok=True)
             grey.unlink()
+
+
+def class_table(classes: ClassList) -> str:
+    """CSV of the class of each id in a mask and of its colour, the void id last."""
+    rows = [
+        (number, name, *color) for number, (name, color) in enumerate(zip(classes.names, classes.colors, strict=True))
+    ]
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(
+        [("id", "name", "red", "green", "blue"), *rows, (classes.void_id, "void", 0, 0, 0)]
+    )
+    return text.getvalue()
 
 
 def mask_files(maps: Maps, name: str, classes: ClassList) -> Iterator[tuple[str, bytes]]:

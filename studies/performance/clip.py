@@ -11,8 +11,8 @@ import numpy as np
 from app.sources.open_source import open_source
 from app.sources.read_ahead import read_ahead
 from app.video.job import process
-from app.video.render import rendered_size
 from app.video.video_writer import VideoSink
+from app.video.views import Painter
 from core.errors import InputError
 from core.frame import Frame
 from core.segmenter import Segmenter, segment
@@ -62,9 +62,10 @@ class Clip:
         """The file through the segmenter to an encoded file, picture and uncertainty side by side."""
         segmenter.reset()
         with open_source(str(self.path)) as source:
-            size = rendered_size("side-by-side", source.info.width, source.info.height)
+            paint = Painter("side-by-side", segmenter.classes)
+            size = paint.size(source.info.width, source.info.height)
             sink = VideoSink(output, *size, source.info.fps, overwrite=True)
-            job = process(source, segmenter, sink, "side-by-side", max_frames=frames)
+            job = process(source, segmenter, sink, paint, max_frames=frames)
             with contextlib.closing(job):
                 self._check(sum(1 for _ in job), frames)
 

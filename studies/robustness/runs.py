@@ -55,7 +55,7 @@ GROUPS = (
         ("corruptions", "stream", "attacks"),
         "off",
     ),
-    Group("camvid-unet-s", "the default network as it ships, calibrated", ("camvid-unet-s",), "camvid", (), "auto"),
+    Group("camvid-unet-s", "camvid-unet-s as it ships, calibrated", ("camvid-unet-s",), "camvid", (), "auto"),
 )
 
 

@@ -19,9 +19,8 @@ from refusals import refusal
 from app.in_browser.site import WEB, check_site
 from app.page.flags import PageOptions
 from app.page.server import build_page
-from app.video.render import UNUSUAL, describe_novelty
+from app.video.verdict import UNUSUAL, novelty_level
 from core.errors import InputError
-from core.frame import Maps
 from core.reference import NOVEL
 from studies.harness.browser import CAMERA_FLAGS, launch_bare_chromium
 from studies.in_browser.measured import memory_mb
@@ -75,8 +74,7 @@ def test_it_says_whether_it_knows_such_pictures(browser: Any, served_site: str) 
         script = "async ([shares, limits]) => { const { describeNovelty } = await import('./instruments.js'); \
 return shares.map((score) => describeNovelty(limits, Math.fround(score))); }"
         said = page.evaluate(script, [shares, {"novel": NOVEL, "unusual": UNUSUAL}])
-        blank = np.zeros((1, 1), np.uint8)
-        assert said == [describe_novelty(Maps(*[blank] * 4, novelty=share)) for share in shares]
+        assert said == [novelty_level(share) for share in shares]
 
 
 @pytest.mark.long

@@ -26,6 +26,7 @@ import pytest
 from made.video import write_video
 from page_visit import free_port, stripes, wait_until
 
+from app.cli import main
 from app.page.about_tab import about
 from app.page.file.fetch import fetch
 from app.page.file.file_job import STREET, Progress, Result, segment_file
@@ -34,10 +35,18 @@ from app.page.guard import guard_events
 from app.page.live.live_routes import live_routes
 from app.page.live.live_stream import RATE_HZ, LiveStream
 from app.page.live.live_worker import LiveWorkers, Request
+from app.page.parts.controls import describe_temperature
 from app.page.parts.network_pool import NetworkPool
 from app.page.parts.pictures import jpeg, overlay_picture
 from app.page.parts.report import diagram, report_html
-from app.page.parts.settings import MethodSettings, Settings, ViewSettings, method_options, settings_from
+from app.page.parts.settings import (
+    MethodSettings,
+    Settings,
+    ViewSettings,
+    method_options,
+    offered_models,
+    settings_from,
+)
 from app.page.server import build_page, check_address
 from core.classes import CAMVID
 from core.errors import InputError
@@ -173,7 +182,7 @@ def test_an_inspected_pixel_tells_a_distribution(model: str) -> None:
 
 
 def test_sets_that_were_not_fitted_are_said_and_the_stream_goes_on(model: str) -> None:
-    view = ViewSettings(second="set size")
+    view = ViewSettings(second="set-size")
     shown = LiveStream(POOL).step(stripes(1)[0], replace(of(model), view=view), 0.0)
     assert "steadyseg calibrate" in shown.facts["note"]
     assert shown.right == LiveStream(POOL).step(stripes(1)[0], of(model), 0.0).right
@@ -183,7 +192,7 @@ def test_sets_that_were_not_fitted_are_said_and_the_stream_goes_on(model: str) -
 
 def test_unfamiliar_pictures_are_told_by_the_record_and_only_by_it(model: str) -> None:
     shown = LiveStream(POOL).step(stripes(1)[0], of(model, mode="vq-dnn"), 0.0)
-    assert shown.facts["novelty"]["words"] == "novel" and shown.facts["novelty"]["score"] <= 0.05
+    assert shown.facts["novelty"]["words"].startswith("novel (") and shown.facts["novelty"]["score"] <= 0.05
     assert LiveStream(POOL).step(stripes(1)[0], of("street-tiny"), 0.0).facts["novelty"] is None
 
 
@@ -367,8 +376,8 @@ def test_both_views_of_a_large_video_fit_a_page_and_it_is_said(model: str, tmp_p
     result = run_file(str(video), of(model), tmp_path)
     assert result.video is not None
     with av.open(str(result.video)) as container:
-        assert (container.streams.video[0].width, container.streams.video[0].height) == (1920, 96)
-    assert "fitted into 1920x96" in report_html(result.record)
+        assert (container.streams.video[0].width, container.streams.video[0].height) == (1920, 114)
+    assert "fitted into 1920x114" in report_html(result.record)
 
 
 def test_a_video_larger_than_a_page_works_on_is_refused(model: str, tmp_path: Path) -> None:
@@ -376,6 +385,26 @@ def test_a_video_larger_than_a_page_works_on_is_refused(model: str, tmp_path: Pa
     with pytest.raises(InputError, match=r"frames are 4000x2400; .* at most 9\.4 million pixels") as refused:
         run_file(str(video), of(model), tmp_path)
     assert str(tmp_path) not in str(refused.value)
+
+
+def test_a_graph_file_is_served_with_its_own_method_alone(tmp_path: Path) -> None:
+    graph = str(tmp_path / "mine.onnx")
+    assert main(["export", "street-tiny", "--stateful", "--motion", "off", "-o", graph]) == 0
+    record = {"model": "mine.onnx", "mode": "bnn", "samples": 3}
+    settings = settings_from(record, offered_models(graph))
+    shown = LiveStream(POOL).step(stripes(1)[0], settings, 0.0)
+    assert len(shown.facts["shares"]) == 11 and shown.facts["note"] is None
+    with pytest.raises(InputError, match=r"^mine\.onnx holds one method, so there is no other to compare"):
+        settings_from(record | {"against": "dnn"}, offered_models(graph))
+    result = run_file(STREET, settings, tmp_path, stop_after=2)
+    assert (result.record["mode"], result.record["tau"], result.record["samples"]) == ("vq-dnn", 1.25, 1)
+    assert "vq-dnn, tau 1.25" in describe_temperature(graph, MethodOptions()) and "11 classes" in about(graph)[0]
+    page = build_page(PageOptions(model=graph, port=free_port(), open_browser=False))
+    page.close()
+    logits = str(tmp_path / "logits.onnx")
+    assert main(["export", "street-tiny", "-o", logits]) == 0
+    with pytest.raises(InputError, match="holds the network alone; export it with --stateful"):
+        build_page(PageOptions(model=logits, port=free_port(), open_browser=False))
 
 
 def test_a_file_name_cannot_become_html(model: str, tmp_path: Path) -> None:
@@ -387,10 +416,16 @@ def test_a_file_name_cannot_become_html(model: str, tmp_path: Path) -> None:
 
 def test_a_card_can_bring_no_pictures_and_no_scripts(model: str) -> None:
     card = Path(model).with_suffix(".md")
-    card.write_text("# Mine\n![spy](http://elsewhere.example/x.png) <script>alert(1)</script> <img src=x> fine")
-    shown = about(model)
+    card.write_text(
+        "# Mine\n![spy](http://elsewhere.example/x.png) <script>alert(1)</script> <img src=x> fine "
+        "[figures](../../docs/x.md) [paper](https://arxiv.org/abs/2105.12639)"
+    )
+    _, shown = about(model)
     card.unlink()
-    assert "Mine" in shown and "fine" in shown and "elsewhere" not in shown and "<" not in shown
+    assert "Mine" in shown and "elsewhere" not in shown and "<" not in shown
+    assert "fine figures [paper](https://arxiv.org/abs/2105.12639)" in shown, (
+        "the page serves no file of the repository"
+    )
 
 
 # --- addresses of videos

@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import av
+import cv2
+import numpy as np
 import pytest
 from made.video import write_video
 from page_visit import stripes, visitor, wait_until
@@ -47,13 +49,39 @@ def test_a_video_plays_in_the_page_and_everything_can_be_kept(
         with av.open(str(download(page, "download-result"))) as container:
             assert sum(1 for _ in container.decode(video=0)) == 30
         with zipfile.ZipFile(download(page, "download-masks")) as archive:
-            assert len(archive.namelist()) == 60 and "000029_uncertainty.png" in archive.namelist()
+            assert (
+                len(archive.namelist()) == 61
+                and "classes.csv" in archive.namelist()
+                and "000029_uncertainty.png" in archive.namelist()
+            )
         record = json.loads(download(page, "download-report").read_text())
         assert len(list(cache.glob("session-*/*"))) == 3
-    assert size == [True, 320, 120]
+    assert size == [True, 320, 170]
     assert (record["source"], record["frames"], record["dropped"]) == ("stripes.mp4", 30, 0)
     wait_until(lambda: not list(cache.glob("session-*")))
     wait_until(lambda: not list(cache.rglob("stripes*")))
+
+
+def test_the_strip_of_time_shows_cuts_and_novel_frames_and_a_click_goes_there(
+    browser: Any, address: str, tmp_path: Path
+) -> None:
+    scene = cv2.resize(np.random.default_rng(0).integers(0, 255, (6, 8, 3), np.uint8), (160, 120))
+    video = write_video(tmp_path / "two-scenes.mp4", [*stripes(1) * 25, *[scene] * 25])
+    with visitor(browser, address) as page:
+        choose_file(page, video)
+        course = page.locator("#timeline .course")
+        course.wait_for()
+        page.wait_for_function("document.querySelector('#video video')?.readyState > 1")
+        width = course.bounding_box()["width"]
+        assert course.locator(".novel, .alarm").count() >= 2, "everything is novel to this model"
+        assert course.locator(".cuts").first.get_attribute("d") == f"M{600 * 25 / 49:.1f} 0V40"
+        course.click(position={"x": 0.75 * width, "y": 20})
+        where = "document.querySelector('#video video').currentTime"
+        assert page.evaluate(where) == pytest.approx(0.75 * 49 / 25, abs=0.05)
+        assert "0:01.5 of 0:02.0: novelty" in page.locator("#timeline output").inner_text()
+        page.keyboard.press("Home")
+        assert page.evaluate(where) == 0
+        assert course.get_attribute("aria-valuenow") == "0.00"
 
 
 HOSTILE = {
@@ -113,11 +141,25 @@ def test_leaving_during_a_job_ends_it_and_leaves_nothing(browser: Any, address: 
     wait_until(lambda: not list(cache.glob("session-*")))
 
 
+def test_words_are_explained_and_the_street_plays_without_a_camera(browser: Any, address: str) -> None:
+    with visitor(browser, address) as page:
+        label = page.locator("#mode label").filter(has_text="MC dropout (bnn)")
+        label.hover()
+        assert label.get_attribute("title").startswith("The mean of several passes with dropout on")
+        page.locator("#second").hover()
+        assert page.locator("#second").get_attribute("title").startswith("Entropy of the predicted probabilities")
+        page.get_by_role("button", name="Play street").click()
+        page.wait_for_function("steadyseg.counts.shown >= 3")
+        assert page.evaluate("steadyseg.ages.length") <= page.evaluate("steadyseg.counts.shown") - 1, "one compiled"
+
+
 def test_the_card_of_the_chosen_model_is_there(browser: Any, address: str) -> None:
     with visitor(browser, address) as page:
         page.get_by_role("tab", name="About").click()
         page.locator("#about").get_by_text("free to test").wait_for()
         page.locator("#model input").click()
         page.get_by_role("option", name="camvid-realtime").click()
-        page.locator("#about").get_by_text("one city in good weather").wait_for()
-        assert page.locator("#about script, #about img").count() == 0
+        page.locator("#card button").first.click()
+        page.locator("#about-all").get_by_text("one city in good weather").wait_for()
+        assert page.locator(":is(#about, #about-all) :is(script, img)").count() == 0
+        assert not page.locator("#about-all a:not([href^=http])").count()

@@ -117,7 +117,7 @@ def test_every_control_acts_on_the_next_frames(still_browser: Any, address: str)
         assert change(lambda: page.locator("#mode").get_by_text("smoothed (vq-dnn)").click())[1], "another temperature"
         assert change(page.locator("#calibrated input").click)[1]
         assert change(page.locator("#calibrated input").click)[1]
-        assert change(lambda: choose(page, "second", "prediction set size"))[1]
+        assert change(lambda: choose(page, "second", "classes in the prediction set"))[1]
         page.locator("#mode").get_by_text("single frame").click()
         settled(page)
         before = settled(page)

@@ -1,23 +1,16 @@
 """Colours over pictures, and uncertainty as a picture that everybody can read."""
 
 import dataclasses
-from typing import get_args
 
 import cv2
 import numpy as np
 import pytest
 
-from app.video.render import (
-    View,
-    colour_labels,
-    describe_novelty,
-    draw_overlay,
-    draw_uncertainty,
-    render,
-    rendered_size,
-    side_by_side,
-)
+from app.video.render import colour_labels, draw_contours, draw_overlay, draw_uncertainty, side_by_side
+from app.video.verdict import describe_frame, describe_stream
+from app.video.views import MAP_NAMES, Painter
 from core.classes import CAMVID
+from core.errors import InputError
 from core.frame import Frame, Maps
 
 RNG = np.random.default_rng(0)
@@ -34,13 +27,26 @@ def test_the_overlay_is_the_weighted_mean_of_picture_and_colours(opacity: float)
     assert np.abs(draw_overlay(IMAGE, LABEL, PALETTE, opacity) - expected).max() <= 0.51
 
 
-def test_colours_are_looked_up_in_rgb() -> None:
+def test_colours_are_looked_up_in_rgb_and_labels_beyond_a_short_palette_are_black() -> None:
     assert (colour_labels(LABEL, PALETTE) == PALETTE[LABEL]).all()
+    few = colour_labels(LABEL, PALETTE[:5])
+    assert (few[LABEL < 5] == PALETTE[LABEL[LABEL < 5]]).all() and not few[LABEL >= 5].any()
+    with pytest.raises(InputError, match=r"at most 256 colours, got \(300, 3\) uint8"):
+        draw_overlay(IMAGE, LABEL, np.zeros((300, 3), np.uint8))
+
+
+def test_contours_have_the_full_colour_of_each_side_and_leave_the_rest() -> None:
+    label = np.full((40, 60), 3, np.uint8)
+    label[:, 30:] = 8
+    picture = np.full((40, 60, 3), 90, np.uint8)
+    draw_contours(picture, label, PALETTE)
+    assert (picture[:, 29] == PALETTE[3]).all() and (picture[:, 30] == PALETTE[8]).all()
+    assert (picture[:, :29] == 90).all() and (picture[:, 31:] == 90).all()
 
 
 def test_the_inputs_stay_as_they_were() -> None:
     image, label = IMAGE.copy(), LABEL.copy()
-    render(Frame(image, 0, 0.0), MAPS, "side-by-side", CAMVID)
+    Painter("side-by-side", CAMVID)(Frame(image, 0, 0.0), MAPS)
     assert (image == IMAGE).all() and (label == LABEL).all()
 
 
@@ -64,16 +70,22 @@ def test_uncertainty_keeps_its_order_for_colour_blind_readers() -> None:
         assert (np.diff(every_eighth) > 0).all()
 
 
-@pytest.mark.parametrize("view", get_args(View))
-def test_every_view_has_the_size_it_announces(view: str) -> None:
-    picture = render(Frame(IMAGE, 0, 0.0), MAPS, view, CAMVID)
+@pytest.mark.parametrize("legend", [True, False])
+@pytest.mark.parametrize("view", ["overlay", "side-by-side", *MAP_NAMES])
+def test_every_view_has_the_size_it_announces(view: str, legend: bool) -> None:
+    probs = np.full((11, 5, 5), 1 / 11, np.float32)
+    maps = dataclasses.replace(MAPS, energy=ENTROPY, probs=probs)
+    painter = Painter(view, CAMVID, threshold=0.9, legend=legend)
+    picture = painter(Frame(IMAGE, 0, 0.0), maps)
     assert picture.dtype == np.uint8
-    assert picture.shape == (*rendered_size(view, 30, 20)[::-1], 3)
+    assert picture.shape == (*painter.size(30, 20)[::-1], 3) and (picture.shape[0] > 20) == legend
 
 
-def test_side_by_side_is_the_overlay_and_then_the_uncertainty() -> None:
-    both = render(Frame(IMAGE, 0, 0.0), MAPS, "side-by-side", CAMVID)
-    assert (both[:, :30] == draw_overlay(IMAGE, LABEL, PALETTE)).all()
+def test_side_by_side_is_the_overlay_with_contours_and_then_the_uncertainty() -> None:
+    overlay = draw_overlay(IMAGE, LABEL, PALETTE)
+    draw_contours(overlay, LABEL, PALETTE)
+    both = Painter("side-by-side", CAMVID)(Frame(IMAGE, 0, 0.0), MAPS)[:20]
+    assert (both[:, :30] == overlay).all()
     assert (both[:, 30:] == draw_uncertainty(ENTROPY)).all()
 
 
@@ -83,8 +95,23 @@ def test_pictures_of_different_height_do_not_go_side_by_side() -> None:
 
 
 def test_no_accuracy_is_said_of_novel_frames() -> None:
-    said = [
-        describe_novelty(dataclasses.replace(MAPS, novelty=one, expected_accuracy=0.924)) for one in (0.5, 0.1, 0.05)
+    said = [describe_frame(dataclasses.replace(MAPS, novelty=one, expected_accuracy=0.924)) for one in (0.5, 0.1, 0.05)]
+    assert said == [
+        "familiar (novelty 50 %), about 92 % right",
+        "unusual (novelty 10 %), about 92 % right",
+        "novel (novelty 5 %)",
     ]
-    assert said == ["familiar, about 92% right", "unusual, about 92% right", "novel"]
-    assert describe_novelty(dataclasses.replace(MAPS, novelty=0.5)) == "familiar"
+    there = dataclasses.replace(MAPS, novelty=0.5, expected_accuracy=0.924, ood_s=12.4)
+    assert describe_frame(there) == "another place than it was trained for, since 12 s"
+    file = {
+        "frames": 38,
+        "novel_frames": 2,
+        "novel_share": 0.05,
+        "ood_alarms": 1,
+        "novelty_p50": 0.25,
+        "expected_accuracy": 0.924,
+    }
+    assert describe_stream(file) == (
+        "familiar: novelty 25 % (5 % or less is novel); 2 of 38 frames are novel; 1 alarm of another place than it was "
+        "trained for; about 92 % right in the others"
+    )

@@ -226,6 +226,8 @@ def test_masks_come_back_as_ids_and_grey_values(tmp_path: Path) -> None:
     with Image.open(tmp_path / "masks" / "000007_uncertainty.png") as picture:
         assert picture.mode == "L"
         assert (np.array(picture) == maps.entropy).all()
+    table = (tmp_path / "masks" / "classes.csv").read_text().splitlines()
+    assert (table[0], table[9], table[-1]) == ("id,name,red,green,blue", "8,Car,64,0,128", "11,void,0,0,0")
 
 
 def test_masks_are_labels_that_a_source_reads_again(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from app.opencv import opencv
+from app.page.file.timeline import Timeline
 from app.page.parts.network_pool import Lease, NetworkPool, OpenMethod
 from app.page.parts.pictures import jpeg, overlay_picture, second_picture
 from app.page.parts.settings import Settings, model_meta
@@ -20,10 +21,12 @@ from app.sources.image_folder import IMAGE_SUFFIXES
 from app.sources.open_source import open_source
 from app.sources.source import SourceInfo
 from app.video.job import process
-from app.video.render import conformal_threshold, rendered_size, side_by_side
+from app.video.legend import Legend
+from app.video.render import conformal_threshold, side_by_side
 from app.video.report import StreamReport
-from app.video.sinks import Sink, WriteMasks, mask_files
+from app.video.sinks import TABLE, Sink, WriteMasks, class_table, mask_files
 from app.video.video_writer import VideoSink
+from app.video.views import SCALES
 from core.classes import CAMVID, ClassList
 from core.errors import InputError
 from core.frame import Frame, Maps
@@ -81,6 +84,8 @@ class Result:
     report: Path
     record: dict[str, Any]
     metrics: dict[str, Any] | None
+    timeline: str
+    """HTML of the strip of time; empty for a picture."""
     stopped: str
     """The reason why the job ended early; empty if it is complete."""
 
@@ -124,10 +129,11 @@ def _segment_file(
         masks = None
         if zipped:  # uncompressed, since PNGs are compressed
             archive = opened.enter_context(zipfile.ZipFile(zipped, "w", zipfile.ZIP_STORED))
-            masks = mask_archive(archive, segmenter.classes)
-        sink: Sink = PictureSink(output) if still else VideoSink(output, *fit_size(source.info), source.info.fps)
-        report = StreamReport(segmenter.classes)
-        paint = Painter(settings, meta, segmenter.method)
+            masks = mask_archive(archive, meta.classes)
+        paint = PagePainter(settings, meta, segmenter.method)
+        sink: Sink = PictureSink(output) if still else VideoSink(output, *paint.size(source.info), source.info.fps)
+        timeline = Timeline(segmenter)
+        report = StreamReport(segmenter.classes, timeline)
         frames = process(source, segmenter, sink, paint, report=report, masks=masks, max_frames=limit)
         stopped = yield from _run(frames, source.info, report, paint, limit, stop_reason)
     if not report.frames:
@@ -135,14 +141,14 @@ def _segment_file(
     record = {"source": Path(spec).name, "output": output.name, **report.record(segmenter, source, sink.notes)}
     write_json(report_file, record)
     video, picture = (None, output) if still else (output, None)
-    yield Result(video, picture, zipped, report_file, record, metrics_so_far(report), stopped)
+    yield Result(video, picture, zipped, report_file, record, metrics_so_far(report), timeline.html(), stopped)
 
 
 def _run(
     frames: Generator[Frame, None, None],
     info: SourceInfo,
     report: StreamReport,
-    paint: "Painter",
+    paint: "PagePainter",
     limit: int,
     stop_reason: Callable[[], str],
 ) -> Generator[Progress, None, str]:
@@ -158,17 +164,25 @@ def _run(
     return f"stopped after {limit} frames, the most on this page" if report.frames == limit else ""
 
 
-class Painter:
-    """Draws both pictures of a frame side by side, as the controls ask, and remembers the newest."""
+class PagePainter:
+    """Draws both pictures of a frame side by side with their legend, as the controls ask, and remembers the newest."""
 
     def __init__(self, settings: Settings, meta: CheckpointMeta, method: Method) -> None:
         self._view, self._method, self._meta = settings.view, method, meta
+        self._legend = Legend(meta.classes, (None, SCALES[settings.view.second]))
         self._newest: np.ndarray | None = None
 
     def __call__(self, frame: Frame, maps: Maps) -> np.ndarray:
         left = overlay_picture(frame, maps, self._meta.classes, self._view)
-        self._newest = side_by_side(left, second_picture(maps, self._view.second, self._meta, self._method))
+        both = side_by_side(left, second_picture(maps, self._view.second, self._meta, self._method))
+        self._newest = self._legend.add(both, maps)
         return self._newest
+
+    def size(self, info: SourceInfo) -> tuple[int, int]:
+        """(width, height) of the pictures, both even and at most `WIDEST`."""
+        width, height = self._legend.size(2 * info.width, info.height)
+        scale = min(1.0, WIDEST / max(width, height))
+        return 2 * max(1, round(width * scale / 2)), 2 * max(1, round(height * scale / 2))
 
     def preview(self) -> str | None:
         """The newest picture as a data URL."""
@@ -183,7 +197,7 @@ class Painter:
 
 def open_checked(spec: str, settings: Settings, meta: CheckpointMeta, lease: Lease) -> Segmenter:
     """The segmenter of a job. Raises InputError for settings that the model or the file cannot fulfil."""
-    sets = settings.view.second == "set size"
+    sets = settings.view.second == "set-size"
     if sets:
         method = settings.method.options.resolve(meta)
         conformal_threshold(meta.fit_in_use(method), method)
@@ -210,15 +224,9 @@ def check_length(info: SourceInfo, keep_masks: bool) -> int:
     return limit
 
 
-def fit_size(info: SourceInfo) -> tuple[int, int]:
-    """(width, height) of both views side by side, reduced to at most `WIDEST` a side."""
-    width, height = rendered_size("side-by-side", info.width, info.height)
-    scale = min(1.0, WIDEST / max(width, height))
-    return max(1, round(width * scale)), max(1, round(height * scale))
-
-
 def mask_archive(archive: zipfile.ZipFile, classes: ClassList) -> WriteMasks:
-    """Returns a function that writes the masks of a frame straight into the archive."""
+    """Returns a function that writes the masks of a frame straight into the archive, after the table of classes."""
+    archive.writestr(TABLE, class_table(classes))
 
     def write(maps: Maps, name: str) -> None:
         for file, data in mask_files(maps, name, classes):

@@ -47,6 +47,7 @@ def add_file_tab(sessions: Sessions, disk: Disk, controls: Controls, options: Pa
                 label="Segmentation and uncertainty", height=330, autoplay=True, visible=False, elem_id="video"
             )
             picture = gr.Image(label="Segmentation and uncertainty", visible=False, height=330, elem_id="picture")
+            timeline = gr.HTML("", js_on_load=None, elem_id="timeline")
             with gr.Row():
                 media = gr.DownloadButton("Video", visible=False, elem_id="download-result")
                 masks = gr.DownloadButton("Masks (zip)", visible=False, elem_id="download-masks")
@@ -65,6 +66,7 @@ def add_file_tab(sessions: Sessions, disk: Disk, controls: Controls, options: Pa
                 progress: step.html(),
                 preview: "",
                 learned: "",
+                timeline: "",
                 report: "",
                 media: hidden,
                 masks: hidden,
@@ -80,6 +82,7 @@ def add_file_tab(sessions: Sessions, disk: Disk, controls: Controls, options: Pa
             video: gr.update(value=step.video, visible=step.video is not None),
             picture: gr.update(value=step.picture, visible=step.picture is not None),
             learned: metrics_html(step.metrics),
+            timeline: step.timeline,
             report: report_html(step.record),
             media: gr.update(
                 value=step.video or step.picture, label="Video" if step.video else "Picture", visible=True
@@ -121,7 +124,7 @@ def add_file_tab(sessions: Sessions, disk: Disk, controls: Controls, options: Pa
     def ask_to_stop(request: gr.Request) -> None:
         sessions.find(str(request.session_hash)).stop_reason = "stopped"
 
-    outputs = [progress, stop, preview, video, picture, learned, report, media, masks, figures]
+    outputs = [progress, stop, preview, video, picture, learned, timeline, report, media, masks, figures]
     common = {"concurrency_id": "file", **QUIET}
     started = start.click(run_upload, [upload, keep_masks, url, *controls.values], outputs, **common)
     toured = street.click(run_street, [keep_masks, *controls.values], outputs, **common)

@@ -10,7 +10,7 @@ import numpy as np
 from app.page.parts.network_pool import Lease, NetworkPool, OpenMethod
 from app.page.parts.pictures import jpeg, overlay_picture, second_picture
 from app.page.parts.settings import MethodSettings, Settings
-from app.video.render import describe_novelty, novelty_level
+from app.video.verdict import CAVEAT, describe_frame, frame_level
 from core.errors import InputError
 from core.frame import Frame, Maps
 
@@ -51,7 +51,8 @@ class LiveStream:
         """
         frame, began_s = self._numbered(image, time_s), self._clock()
         self._close_all_but(settings.methods)
-        needs_probs = settings.watch is not None or (settings.view.second == "set size" and settings.against is None)
+        needs_probs = settings.watch is not None or (settings.view.second == "set-size" and settings.against is None)
+        is_first = any(method not in self._open for method in settings.methods)
         results = [self._segment(frame, method, needs_probs) for method in settings.methods]
         flicker = [self._flicker(method, maps) for method, (_, _, maps) in zip(settings.methods, results, strict=True)]
         changes = [changed if settings.view.mark_changes else None for changed, _ in flicker]
@@ -66,13 +67,14 @@ class LiveStream:
             try:
                 right = second_picture(maps, settings.view.second, opened.meta, opened.segmenter.method)
             except InputError as error:
-                right, note = second_picture(maps, "entropy", opened.meta, opened.segmenter.method), str(error)
+                right, note = second_picture(maps, "uncertainty", opened.meta, opened.segmenter.method), str(error)
         facts = {
             **describe_maps(maps, len(classes)),
             "flicker": [share for _, share in flicker],
             "probs": [at_pixel(maps, settings.watch) for *_, maps in results] if settings.watch else None,
-            "novelty": describe_frame(maps),
+            "novelty": frame_verdict(maps),
             "note": note,
+            "opened": is_first,  # its time is that of compiling the network
             "executor": opened.segmenter.executor,
             "lag": opened.segmenter.method.lag,
             "step_ms": round((stepped_s - began_s) * 1e3, 1),
@@ -115,16 +117,18 @@ class LiveStream:
         return changed, round(float(np.count_nonzero(changed)) / changed.size, 5)
 
 
-def describe_frame(maps: Maps) -> dict[str, Any] | None:
+def frame_verdict(maps: Maps) -> dict[str, Any] | None:
     """Novelty and expected accuracy in words and numbers; None if the network does not provide them."""
     if maps.novelty is None:
         return None
     expected = None if maps.expected_accuracy is None else round(maps.expected_accuracy, 3)
+    level = frame_level(maps)
     return {
-        "level": novelty_level(maps),
+        "level": level,
         "score": round(maps.novelty, 4),
         "expected": expected,
-        "words": describe_novelty(maps),
+        "words": describe_frame(maps),
+        "caveat": "" if level == "novel" else CAVEAT,
     }
 
 

@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from app.page.parts.pictures import SCALES
-from app.page.parts.settings import MODES, SECONDS
+from app.page.parts.hints import hints_attribute
+from app.page.parts.settings import MODES
 from app.video.render import draw_uncertainty
+from app.video.views import SCALES
 from core.classes import ClassList
 
 TILES = (
@@ -29,18 +30,17 @@ NOVELTY_MEANS = (
 )
 
 
-def stage(name: str, source: str | None) -> str:
-    """HTML of one tab, `live` or `compare`: buttons, two pictures and a row of figures. `source`: the
-    server's own video, if there is one."""
-    play = f"<button data-do='server' class='primary'>Play {escape(source)}</button>" if source else ""
-    first = "" if source else " class='primary'"
+def stage(name: str, source: str) -> str:
+    """HTML of one tab, `live` or `compare`: buttons, two pictures and a row of figures. `source`: the name of the
+    server's own video."""
     tiles = "".join(
         f"<div class='tile' title='{escape(meaning)}'><b data-fact='{key}'>-</b><span>{name}</span></div>"
         for key, name, meaning in TILES
     )
     return (
-        f"<div class='stage' data-stage='{name}'><div class='bar'>{play}"
-        f"<button data-do='camera'{first}>Camera</button><button data-do='stop' disabled>Stop</button>"
+        f"<div class='stage' data-stage='{name}' {hints_attribute()}><div class='bar'>"
+        f"<button data-do='camera' class='primary'>Camera</button>"
+        f"<button data-do='server'>Play {escape(source)}</button><button data-do='stop' disabled>Stop</button>"
         "<a href='#controls'>Settings</a><span class='message' role='status' aria-live='polite'></span></div>"
         f"<div class='pictures'>{_picture('left', name)}{_picture('right', name)}</div>"
         f"<div class='novelty' role='status' title='{NOVELTY_MEANS}'></div>"
@@ -62,7 +62,7 @@ def _picture(side: str, name: str) -> str:
     else:
         caption = "<span data-fact='second'>uncertainty (entropy)</span>"
         foot = f"<div class='foot'>{scale()}</div>"
-    hint = "No picture is stored." if side == "left" else ""
+    hint = "Camera starts yours, Play a video of the server. No picture is stored." if side == "left" else ""
     return (
         f"<figure class='view'><figcaption>{caption}</figcaption><div class='frame' tabindex='0' role='img' "
         f"aria-label='picture {side}; Enter inspects its middle, arrows move'><canvas data-picture='{side}'></canvas>"
@@ -72,8 +72,8 @@ def _picture(side: str, name: str) -> str:
 
 def scale() -> str:
     """The colour scale of the second picture; `data-scales` holds the words beside it for each kind."""
-    scales = {second: (name, *SCALES[second]) for name, second in SECONDS}
-    low, high = SCALES["entropy"]
+    scales = {name: scale[:3] for name, scale in SCALES.items()}
+    _, low, high, _ = SCALES["uncertainty"]
     shades = draw_uncertainty(np.linspace(0, 255, 9).astype(np.uint8)[None])[0]  # (9, 3), from sure to unsure
     stops = ", ".join(f"rgb({red}, {green}, {blue})" for red, green, blue in shades)
     return (
@@ -113,7 +113,7 @@ def details(name: str) -> str:
     )
 
 
-def add_live_tab(classes: ClassList, source: str | None) -> list[Any]:
+def add_live_tab(classes: ClassList, source: str) -> list[Any]:
     """Adds the tab and returns the parts that change with the model: the legend."""
     import gradio as gr
 
@@ -123,7 +123,7 @@ def add_live_tab(classes: ClassList, source: str | None) -> list[Any]:
     return [colors]
 
 
-def add_compare_tab(classes: ClassList, source: str | None) -> tuple[list[Any], list[Any]]:
+def add_compare_tab(classes: ClassList, source: str) -> tuple[list[Any], list[Any]]:
     """Adds the tab and returns (legend, the two controls of this tab)."""
     import gradio as gr
 

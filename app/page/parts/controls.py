@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from app.open_model import is_graph
 from app.page.parts.settings import (
     FIRST_MODE,
     MAX_AHEAD,
@@ -13,17 +14,17 @@ from app.page.parts.settings import (
     MIN_TAU,
     MODES,
     SAMPLES,
-    SECONDS,
     TAU,
-    MethodSettings,
-    Second,
     Settings,
     ViewSettings,
     method_options,
+    method_settings,
     model_meta,
     offered_models,
+    read_graph,
 )
 from app.video.render import conformal_threshold
+from app.video.views import SCALES, MapName
 from core.errors import InputError
 from core.method import MethodOptions, default_tau, is_temporal
 from core.model.checkpoint import CheckpointMeta
@@ -64,7 +65,7 @@ class Controls:
         """The settings in the values that Gradio hands to a function, for the File tab."""
         model, *method, second, opacity, min_confidence = values
         view = ViewSettings(second, opacity / 100, min_confidence / 100)
-        return Settings(MethodSettings(self.offered[model], method_options(*method)), view)
+        return Settings(method_settings(self.offered[model], *method), view)
 
 
 def add_controls(model: str) -> Controls:
@@ -81,7 +82,7 @@ def add_controls(model: str) -> Controls:
         "samples", "Samples per frame", "Dropout passes that are averaged.", (1, MAX_SAMPLES, SAMPLES), 1, visible=False
     )
     choices = second_choices(meta, method_options())
-    second = gr.Dropdown(choices, value="entropy", label="Second picture", elem_id="second")
+    second = gr.Dropdown(choices, value="uncertainty", label="Second picture", elem_id="second")
     opacity = _slider("opacity", "Overlay opacity %", "Strength of the class colours.", (0, 100, 50), 5)
     min_confidence = _slider("min-confidence", "Confidence threshold %", "Pixels below are grey.", (0, 95, 0), 5)
     with gr.Accordion("More settings", open=False, elem_id="more"):
@@ -91,8 +92,10 @@ def add_controls(model: str) -> Controls:
         )
         ahead = "Later frames in the mean: the output is late by as many, and follows no motion."
         lag = _slider("lag", "Lag in frames", ahead, (0, MAX_AHEAD, 0), 1)
-        info = describe_temperature(meta, method_options())
+        info = describe_temperature(model, method_options())
         calibrated = gr.Checkbox(True, label="Calibrated temperature", info=info, elem_id="calibrated")
+    for control in (mode, samples, tau, motion, lag, calibrated):
+        control.interactive = not is_graph(model)
     mode.change(
         lambda mode: (gr.update(visible=mode == "bnn"), *[gr.update(visible=is_temporal(mode))] * 3),
         mode,
@@ -113,8 +116,8 @@ def _slider(
     return gr.Slider(*values, step=step, label=label, info=info, visible=visible, elem_id=name)
 
 
-def second_choices(meta: CheckpointMeta, options: MethodOptions) -> list[tuple[str, Second]]:
-    """Choices of the second picture; "set size" is marked where the model lacks the calibration that it needs."""
+def second_choices(meta: CheckpointMeta, options: MethodOptions) -> list[tuple[str, MapName]]:
+    """Choices of the second picture; "set-size" is marked where the model lacks the calibration that it needs."""
     try:
         method = options.resolve(meta)
         conformal_threshold(meta.fit_in_use(method), method)
@@ -122,12 +125,15 @@ def second_choices(meta: CheckpointMeta, options: MethodOptions) -> list[tuple[s
         missing = " (needs calibration)"
     else:
         missing = ""
-    return [(name + (missing if second == "set size" else ""), second) for name, second in SECONDS]
+    return [(scale.title + (missing if name == "set-size" else ""), name) for name, scale in SCALES.items()]
 
 
-def describe_temperature(meta: CheckpointMeta, options: MethodOptions) -> str:
+def describe_temperature(model: str, options: MethodOptions) -> str:
     """Explanation of the calibration switch for this model and method."""
-    method = replace(options, calibrated=None).resolve(meta)
+    if is_graph(model):
+        held = read_graph(model).method
+        return f"The file computes {held}, with logits divided by {held.temperature:.2f}."
+    method = replace(options, calibrated=None).resolve(model_meta(model))
     if not method.calibrated:
         return f"No temperature was fitted for {method}: see steadyseg calibrate."
     number = f"{method.temperature:.2f}"
@@ -136,8 +142,10 @@ def describe_temperature(meta: CheckpointMeta, options: MethodOptions) -> str:
     return f"Logits are divided by {number}, fitted for this method."
 
 
-def describe_controls(meta: CheckpointMeta, options: MethodOptions) -> tuple[Any, Any]:
-    """Updates of `calibrated` and `second` for another model or method."""
+def describe_controls(model: str, options: MethodOptions) -> tuple[Any, ...]:
+    """Updates of `mode`, `samples`, `tau`, `motion`, `lag`, `calibrated` and `second` for another model or method."""
     import gradio as gr
 
-    return gr.update(info=describe_temperature(meta, options)), gr.update(choices=second_choices(meta, options))
+    free = not is_graph(model)
+    calibrated = gr.update(info=describe_temperature(model, options), interactive=free)
+    return *[gr.update(interactive=free)] * 5, calibrated, gr.update(choices=second_choices(model_meta(model), options))

@@ -3,31 +3,15 @@
 import numpy as np
 
 from app.opencv import opencv
-from app.page.parts.settings import Second, ViewSettings
-from app.video.render import (
-    LARGEST_SET,
-    conformal_threshold,
-    draw_energy,
-    draw_overlay,
-    draw_set_sizes,
-    draw_uncertainty,
-)
+from app.page.parts.settings import ViewSettings
+from app.video.render import conformal_threshold, draw_contours, draw_overlay
+from app.video.views import MapName, draw_map
 from core.classes import ClassList
 from core.frame import Frame, Maps
 from core.method import Method
 from core.model.checkpoint import CheckpointMeta
 
-DISAGREEMENT_GAIN = 4
-"""Samples differ by a fraction of what they are unsure about; unenlarged, the picture is black."""
 JPEG_QUALITY = 85
-SCALES: dict[Second, tuple[str, str]] = {
-    "entropy": ("certain", "uncertain"),
-    "confidence": ("confidence 1", "0"),
-    "disagreement": ("samples agree", f"disagree (x {DISAGREEMENT_GAIN})"),
-    "set size": ("1 class", f"{LARGEST_SET} or more"),
-    "energy": ("usual", "rarer than 1 pixel in 100"),
-}
-"""Meaning of the darkest and the brightest colour of each kind of second picture."""
 
 
 def overlay_picture(
@@ -40,7 +24,10 @@ def overlay_picture(
     """
     cv2 = opencv()
     image, label = frame.image, maps.label
-    picture = draw_overlay(image, label, classes.palette(), view.opacity)
+    palette = classes.palette()
+    picture = draw_overlay(image, label, palette, view.opacity)
+    if view.opacity:
+        draw_contours(picture, label, palette)
     if view.hidden:
         table = np.isin(np.arange(256), sorted(view.hidden)).astype(np.uint8)
         cv2.copyTo(image, cv2.LUT(label, table), picture)
@@ -53,17 +40,10 @@ def overlay_picture(
     return picture
 
 
-def second_picture(maps: Maps, second: Second, meta: CheckpointMeta, method: Method) -> np.ndarray:
+def second_picture(maps: Maps, second: MapName, meta: CheckpointMeta, method: Method) -> np.ndarray:
     """(H, W, 3) uint8 RGB, black is sure. Raises InputError for a picture whose calibration was not fitted."""
-    if second == "entropy":
-        return draw_uncertainty(maps.entropy)
-    if second == "confidence":
-        return draw_uncertainty(255 - maps.confidence)
-    if second == "energy":
-        return draw_energy(maps)
-    if second == "disagreement":
-        return draw_uncertainty(opencv().convertScaleAbs(maps.disagreement, alpha=DISAGREEMENT_GAIN))
-    return draw_uncertainty(draw_set_sizes(maps, conformal_threshold(meta.fit_in_use(method), method)))
+    threshold = conformal_threshold(meta.fit_in_use(method), method) if second == "set-size" else None
+    return draw_map(maps, second, threshold)
 
 
 def jpeg(image: np.ndarray) -> bytes:

@@ -4,6 +4,7 @@ from html import escape
 from typing import Any
 
 from app.sources.source import LOSSES
+from app.video.verdict import novelty_level
 
 METRICS = {
     "accuracy": "accuracy",
@@ -20,7 +21,15 @@ MAX_CLASSES = 6
 def report_html(record: dict[str, Any]) -> str:
     """`StreamReport.record` as HTML, with all losses and changes on the way."""
     tables = "".join(_table(rows(record)) for rows in (_figures, _metrics, _shares))
-    return f"<div class='report'>{tables}{_notes(record)}</div>"
+    return f"{_verdict(record)}<div class='report'>{tables}{_notes(record)}</div>"
+
+
+def _verdict(record: dict[str, Any]) -> str:
+    """What `video` and `batch` say of the same file; empty without novelty statistics."""
+    if "verdict" not in record:
+        return ""
+    level = novelty_level(record["novelty_p50"])
+    return f"<div class='verdict' data-level='{level}'>{escape(record['verdict'])}; {escape(record['caveat'])}</div>"
 
 
 def _figures(record: dict[str, Any]) -> list[tuple[str, str]]:

@@ -1,16 +1,23 @@
 """The settings behind the page's controls: network, method, and the drawing of the maps."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from html import escape
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any
 
+from app.open_model import is_graph
+from app.video.palette import display_classes
+from app.video.views import MAP_NAMES, MapName
 from core.errors import InputError
-from core.method import MODE_NAMES, MOTION_TAU, MethodOptions, ModeName, is_temporal
+from core.method import MODE_NAMES, MOTION_TAU, MethodOptions, ModeName, is_temporal, settings
 from core.model.checkpoint import CheckpointMeta, read_meta
 from core.options import is_number
 from core.system.machine import choose_device
+from export.file.metadata import GraphMeta
+from export.file.onnx_file import read_onnx
+from export.run.open_file import require_stream
 from seg.pretrained import find_checkpoint, list_segmenters
 
 MODES: tuple[tuple[str, ModeName], ...] = (
@@ -26,14 +33,6 @@ TAU, MIN_TAU, MAX_TAU = MOTION_TAU, 0.25, 16.0
 """Decay time of the temporal mean in frames; 16 at 15 frames/s are a second."""
 MAX_AHEAD = 5
 """Frames after a frame that its mean may use on the page: a third of a second at 15 frames/s."""
-Second = Literal["entropy", "confidence", "disagreement", "set size", "energy"]
-SECONDS: tuple[tuple[str, Second], ...] = (
-    ("uncertainty (entropy)", "entropy"),
-    ("1 - confidence", "confidence"),
-    ("disagreement of samples", "disagreement"),
-    ("prediction set size", "set size"),
-    ("energy of the logits", "energy"),
-)
 
 
 def method_options(
@@ -70,7 +69,7 @@ class MethodSettings:
 class ViewSettings:
     """Settings that change only the pictures and not the temporal state."""
 
-    second: Second = "entropy"
+    second: MapName = "uncertainty"
     opacity: float = 0.5
     """Opacity of the class colours over the camera's picture, 0..1."""
     min_confidence: float = 0.0
@@ -104,8 +103,8 @@ def settings_from(record: Mapping[str, Any], models: Mapping[str, str]) -> Setti
     model = models.get(str(record.get("model")))
     if model is None:
         raise InputError("the page asked for a model that it does not offer; reload it")
-    mode, against, second = record.get("mode", FIRST_MODE), record.get("against"), record.get("second", "entropy")
-    if mode not in MODE_NAMES or against not in (None, *MODE_NAMES) or second not in get_args(Second):
+    mode, against, second = record.get("mode", FIRST_MODE), record.get("against"), record.get("second", "uncertainty")
+    if mode not in MODE_NAMES or against not in (None, *MODE_NAMES) or second not in MAP_NAMES:
         raise InputError("the page asked for a method or view that does not exist; reload it")
     values = (
         number(record, "samples", SAMPLES, 1, MAX_SAMPLES),
@@ -114,7 +113,9 @@ def settings_from(record: Mapping[str, Any], models: Mapping[str, str]) -> Setti
         number(record, "lag", 0, 0, MAX_AHEAD),
         bool(record.get("calibrated", True)),
     )
-    left = MethodSettings(model, method_options(against, *values)) if against else None
+    if against and is_graph(model):
+        raise InputError(f"{Path(model).name} holds one method, so there is no other to compare; choose a checkpoint")
+    left = method_settings(model, against, *values) if against else None
     view = ViewSettings(
         second=second,
         opacity=number(record, "opacity", 0.5, 0, 1),
@@ -123,8 +124,14 @@ def settings_from(record: Mapping[str, Any], models: Mapping[str, str]) -> Setti
         mark_changes=bool(record.get("mark_changes", False)),
     )
     watch = [between(value, "watch", 0, 1) for value in read_list(record, "watch", 2)]
-    method = MethodSettings(model, method_options(mode, *values))
+    method = method_settings(model, mode, *values)
     return Settings(method, view, left, (watch[0], watch[1]) if len(watch) == 2 else None)
+
+
+def method_settings(model: str, *values: Any) -> MethodSettings:
+    """The settings of a model with what `method_options` takes. A graph file holds one method, which no control
+    changes."""
+    return MethodSettings(model, MethodOptions() if is_graph(model) else method_options(*values))
 
 
 def number(record: Mapping[str, Any], key: str, default: float, low: float, high: float) -> float:
@@ -155,13 +162,26 @@ def offered_models(model: str) -> dict[str, str]:
 
 
 def model_meta(model: str) -> CheckpointMeta:
-    """The checkpoint's header. Raises InputError where there is no such checkpoint, and for graph files."""
-    if model.endswith(".onnx"):
-        raise InputError(
-            f"{model}: the page changes the method while it runs, and a graph file holds one; give a checkpoint, or "
-            "run the file by steadyseg video or cameras (export and wrap with --target web make a page of one)"
-        )
-    return read_meta(find_checkpoint(model))
+    """The record of a checkpoint, or what a stateful graph file tells of itself, with the classes in display colours.
+    Raises InputError where there is no such file."""
+    meta = graph_record(read_graph(model)) if is_graph(model) else read_meta(find_checkpoint(model))
+    return replace(meta, classes=display_classes(meta.classes))
+
+
+@lru_cache(maxsize=4)
+def read_graph(model: str) -> GraphMeta:
+    """The metadata of a graph file that segments a stream; InputError for any other file."""
+    file = read_onnx(Path(model))
+    require_stream(file)
+    return file.meta
+
+
+def graph_record(meta: GraphMeta) -> CheckpointMeta:
+    """The metadata of a graph file as a checkpoint's record, with its one method where that is calibrated."""
+    method = meta.method
+    fits = {str(method): settings(method) | {"temperature": method.temperature}} if method.calibrated else {}
+    size = meta.height, meta.width
+    return CheckpointMeta("graph", {}, meta.classes, *size, meta.mean, meta.std, calibration=fits, licence=meta.licence)
 
 
 def list_limits(meta: CheckpointMeta) -> list[str]:
@@ -169,6 +189,8 @@ def list_limits(meta: CheckpointMeta) -> list[str]:
     notes = []
     if not meta.calibration:
         notes.append("not calibrated: confidences are the network's own")
+    if meta.architecture == "graph":
+        notes.append("a file of one method, which the controls cannot change")
     if choose_device("auto").type == "cpu":
         notes.append("no GPU found: runs on the CPU")
     return notes

@@ -47,14 +47,14 @@
   live.figures = () => {
     const recent = since(RATE_S);
     const span = recent.length > 1 ? (recent.at(-1).at - recent[0].at) / 1e3 : 0;
-    const ages = recent.map((one) => one.age).sort((a, b) => a - b);
-    return { rate: span ? (recent.length - 1) / span : 0, age: ages[ages.length >> 1] ?? 0, ...live.counts };
+    const ages = recent.map((one) => one.age).filter((age) => age !== null).sort((a, b) => a - b);
+    return { rate: span ? (recent.length - 1) / span : 0, age: ages[ages.length >> 1] ?? null, ...live.counts };
   };
 
   function strip(facts) {
     const { rate, age, camera, shown } = live.figures();
     put("fps", rate.toFixed(1));
-    put("age", `${age.toFixed(0)} ms`);
+    put("age", age === null ? "-" : `${age.toFixed(0)} ms`);
     put("dropped", camera ? `${Math.max(0, camera - shown)} of ${camera}` : "-");
     put("confidence", facts.confidence.toFixed(2));
     put("unsure", percent(facts.unsure));
@@ -66,11 +66,12 @@
       for (const bar of all(`[data-bar=flicker-${side}]`)) bar.style.width = `${Math.min(100, 400 * (mean ?? 0))}%`;
     });
     for (const state of all(".novelty")) {
-      state.textContent = facts.novelty ? facts.novelty.words : "";
+      const { words = "", caveat = "" } = facts.novelty ?? {};
+      state.textContent = caveat ? `${words}; ${caveat}` : words;
       state.dataset.level = facts.novelty ? facts.novelty.level : "";
     }
-    put("executor", `${facts.executor}, ${facts.step_ms.toFixed(0)} ms a frame`
-      + (facts.lag ? `, ${facts.lag} frames late` : ""));
+    const pace = facts.opened ? "" : `, ${facts.step_ms.toFixed(0)} ms a frame`;
+    put("executor", `${facts.executor}${pace}${facts.lag ? `, ${facts.lag} frames late` : ""}`);
   }
 
   function line(values) {
@@ -182,6 +183,18 @@
     const first = document.querySelector(".legend");
     live.settings.hidden = [...first.querySelectorAll("input:not(:checked)")].map((one) => Number(one.value));
   });
+
+  // Explains a control once a pointer or the focus reaches it: Gradio makes controls later and anew.
+  function explain(event) {
+    const hints = JSON.parse(document.querySelector("[data-hints]")?.dataset.hints ?? "{}");
+    for (const [selector, sentences] of Object.entries(hints)) {
+      const found = event.target.closest?.(selector);
+      if (!found) continue;
+      const words = (found.querySelector("input[role=combobox]")?.value ?? found.textContent).trim();
+      found.title = sentences[""] ?? sentences[words] ?? found.title;
+    }
+  }
+  for (const kind of ["pointerover", "focusin"]) document.addEventListener(kind, explain);
 
   function captions() {
     const scales = JSON.parse(document.querySelector("[data-scales]")?.dataset.scales ?? "{}");

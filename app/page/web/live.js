@@ -75,7 +75,7 @@
     const startedKind = kind;
     underway += 1;
     const tell = (text, trouble) => kind === startedKind && say(text, trouble); // no messages after Stop
-    const slow = startedKind === "camera" ? "opening the network ..." : "waiting for a picture ...";
+    const slow = live.counts.shown ? "waiting for the answer ..." : "compiling the network (some seconds, once for each method) ...";
     const waiting = setTimeout(tell, SLOW_START_MS, slow);
     try {
       const picture = startedKind === "camera" ? await cameraPicture() : null;
@@ -96,15 +96,15 @@
       const facts = await show(data);
       travelMs += 0.2 * (Math.max(0, roundMs - facts.server_ms) - travelMs);
       if (live.counts.shown < 3) travelMs = Math.max(0, roundMs - facts.server_ms);
-      stepMs += 0.2 * (facts.step_ms - stepMs);
+      if (!facts.opened) stepMs += 0.2 * (facts.step_ms - stepMs);
       // The age of a frame of the server's video: its age at the server, and half of the time for the way there and back.
       const age = startedKind === "camera" ? now() - takenAt : facts.age_ms + travelMs / 2 + (now() - sentAt - roundMs);
       live.counts.shown += 1;
-      live.ages.push(age);
+      if (!facts.opened) live.ages.push(age);
       if (live.ages.length > 100000) live.ages.splice(0, 50000);
       tell(facts.note ?? "", false);
       showRunning(); // Gradio makes the other tab's button when that tab is first opened
-      live.told(facts, age);
+      live.told(facts, facts.opened ? null : age); // its age is the time to compile the network
     } catch (error) {
       if (kind === null) return;
       if (!(error instanceof TypeError)) throw error;

@@ -17,7 +17,7 @@ from core.errors import InputError
 VIDEO_SUFFIXES = tuple(".mp4 .mkv .mov .avi .webm .m4v .mpg .mpeg .ts .flv .wmv .mxf .gif .ogv".split())
 """Suffixes of videos in a folder; a file that is named itself may have any suffix."""
 OWN_COLUMNS = ("source", "name")
-OF_THE_BATCH = ("output", "overwrite", "masks", "report")
+OF_THE_BATCH = ("output", "overwrite", "masks", "report", "show")
 """Flags of `steadyseg video` that no line of a table may have, since the batch decides them."""
 LONGEST_NAME = 100
 """Longest name in characters: file systems end at 255 bytes, and results are first made under a longer name."""

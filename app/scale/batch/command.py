@@ -20,11 +20,12 @@ from app.scale.batch.worker import VideoWorker, about
 from app.scale.engines.local_engine import THREADS, open_engine
 from app.scale.engines.machine import usable_cores
 from app.scale.flags import BatchJob
+from app.video.verdict import CAVEAT
 from core.errors import CheckFailed, InputError
 from core.system.files import lock
 
 SHOWN = 20
-"""Failed videos in the table on the terminal; summary.json lists all."""
+"""Videos in each table on the terminal; summary.json lists all."""
 
 
 def run_batch(job: BatchJob) -> int:
@@ -98,7 +99,8 @@ def finished_row(clip: Clip, wanted: BatchOutputs) -> Row | None:
     report = read_results(clip, wanted)
     if report is None:
         return None
-    return Row(clip.name, clip.job.source, frames=int(report["frames"]), skipped=True)
+    verdict = report.get("verdict", "")
+    return Row(clip.name, clip.job.source, frames=int(report["frames"]), verdict=verdict, skipped=True)
 
 
 def show_progress(done: Iterator[Row], total: int, console: Console, rows: list[Row]) -> None:
@@ -115,7 +117,8 @@ def show_progress(done: Iterator[Row], total: int, console: Console, rows: list[
 def write_summary(path: Path, rows: list[Row], seconds: float) -> None:
     """Writes the state of every video, sorted by name, so that all engines write the same apart from times."""
     kept = [_record(row) for row in sorted(rows, key=lambda row: row.name)]
-    write_json(path, {**totals(rows), "seconds": round(seconds, 1), "videos": kept})
+    caveat = {"caveat": CAVEAT} if any(row.verdict for row in rows) else {}
+    write_json(path, {**totals(rows), "seconds": round(seconds, 1), **caveat, "videos": kept})
 
 
 def _record(row: Row) -> dict[str, object]:
@@ -145,8 +148,13 @@ def print_summary(rows: list[Row], videos: int, seconds: float) -> None:
     table.add_row("speed", f"{found['frames'] / max(seconds, 1e-9):.1f} frames/s over {seconds:.0f} s")
     table.add_row("tried again", str(found["tried_again"]))
     console.print(table)
-    failed = [row for row in rows if row.reason]
-    if failed:
+    if judged := [row for row in rows if row.verdict]:
+        verdicts = Table(Column("video", overflow="fold", min_width=16), Column("verdict", overflow="fold"))
+        for row in judged[:SHOWN]:
+            verdicts.add_row(row.name, row.verdict)
+        verdicts.caption = CAVEAT
+        console.print(verdicts)
+    if failed := [row for row in rows if row.reason]:
         reasons = Table(Column("failed", overflow="fold", min_width=24), "tries", Column("reason", overflow="fold"))
         for row in failed[:SHOWN]:
             reasons.add_row(row.name, str(row.tries), row.reason)

@@ -41,7 +41,7 @@ class Segmenters:
 
     def take(self, job: VideoJob) -> Segmenter:
         """A segmenter in its initial state, for a new stream. InputError for options that the model cannot fulfil."""
-        key = replace(job.options, view="overlay", max_frames=None)
+        key = replace(job.options, view="overlay", max_frames=None, legend=True, palette="distinct", settings=())
         segmenter = self._open.get(key, lambda: open_for(job, take=self._compiled.get))
         if draws_dropout(segmenter.method.mode):  # it begins with the masks of the seed only where it is new
             self._open.drop(key)
@@ -56,8 +56,8 @@ class Segmenters:
 
 def make_results(
     clip: Clip, wanted: BatchOutputs, take: Callable[[VideoJob], Segmenter], progress: Callable[[], object]
-) -> int:
-    """Segments the video; its results appear under their name all at once. Returns the number of frames.
+) -> dict[str, Any]:
+    """Segments the video; its results appear under their name all at once. Returns the report.
 
     `progress` is called for every frame, and for every part of the file that is read before the first one. If another
     process was faster, its results stay. Raises InputError for faults of the video itself.
@@ -80,7 +80,7 @@ def make_results(
             if outcome.broken_off:
                 raise outcome.broken_off
         write_json(folder / REPORT, {**outcome.record, "asked": asked, "read": read})
-    return int(outcome.record["frames"])
+    return outcome.record
 
 
 def describe(clip: Clip, wanted: BatchOutputs) -> dict[str, Any]:

@@ -69,7 +69,8 @@ class VideoWorker:
 
         row, began_s = Row(clip.name, clip.job.source), time.perf_counter()
         try:
-            row = replace(row, frames=make_results(clip, self._wanted, segmenters.take, self._note_progress))
+            report = make_results(clip, self._wanted, segmenters.take, self._note_progress)
+            row = replace(row, frames=report["frames"], verdict=report.get("verdict", ""))
         except InputError as error:
             row = replace(row, reason=str(error))
         except OSError as error:

@@ -1,0 +1,123 @@
+"""A strip of time for a finished video: novelty and expected accuracy, with scene cuts; a click jumps there."""
+
+import json
+import math
+from dataclasses import dataclass
+from html import escape
+
+from app.video.report import FrameFigures
+from app.video.verdict import percent
+from core.reference import NOVEL
+from core.segmenter import Segmenter
+
+MAX_POINTS = 600
+"""So many points are merged in pairs, so that an hour takes no more memory than a minute."""
+LEAST_NOVELTY = 0.003
+"""Lower end of the logarithmic scale of novelty; the included networks have references of 40 to 300 frames."""
+LEAST_ACCURACY = 0.5
+"""Lower end of the scale of expected accuracy."""
+WIDTH, HEIGHT = 600, 40
+"""Units of the drawing, which is stretched to the width of the page."""
+
+
+@dataclass(frozen=True)
+class Point:
+    """One frame, or the most novel and least accurate of a few."""
+
+    time_s: float
+    novelty: float | None
+    accuracy: float | None
+    """Expected accuracy, or the mean confidence where the method is not calibrated; None for a novel frame."""
+    cut: bool
+    alarm: bool
+    """True while the alarm of another place is on."""
+
+    def merge(self, later: "Point") -> "Point":
+        """The point of both."""
+        novelties = [one.novelty for one in (self, later) if one.novelty is not None]
+        accuracies = [one.accuracy for one in (self, later) if one.accuracy is not None]
+        lowest = min(novelties, default=None), min(accuracies, default=None)
+        return Point(self.time_s, *lowest, self.cut or later.cut, self.alarm or later.alarm)
+
+
+class Timeline:
+    """The course of a stream. Call it with the figures of every frame."""
+
+    def __init__(self, segmenter: Segmenter) -> None:
+        self._segmenter, self._cuts = segmenter, segmenter.resets["cut"]
+        self._points: list[Point] = []
+        self._frames_a_point, self._frames = 1, 0
+        self.is_calibrated = False
+        self.end_s = 0.0
+
+    def __call__(self, frame: FrameFigures) -> None:
+        """Adds a frame."""
+        cuts, before = self._segmenter.resets["cut"], self._cuts
+        self._cuts, self.end_s = cuts, frame.time_s
+        self.is_calibrated = frame.expected_accuracy is not None
+        accuracy = frame.confidence if frame.expected_accuracy is None else frame.expected_accuracy
+        alarm = frame.ood_s is not None
+        is_novel = alarm or (frame.novelty is not None and frame.novelty <= NOVEL)
+        point = Point(frame.time_s, frame.novelty, None if is_novel else accuracy, cuts > before, alarm)
+        if self._frames % self._frames_a_point:
+            self._points[-1] = self._points[-1].merge(point)
+        else:
+            self._points.append(point)
+        self._frames += 1
+        if len(self._points) == MAX_POINTS and not self._frames % self._frames_a_point:
+            pairs = zip(self._points[::2], self._points[1::2], strict=True)
+            self._points = [first.merge(second) for first, second in pairs]
+            self._frames_a_point *= 2
+
+    def html(self) -> str:
+        """The strip, which app/page/web/timeline.js connects with the video; empty for a single frame."""
+        if self.end_s <= 0.0:
+            return ""
+        values = [(round(one.time_s, 3), one.novelty, one.accuracy) for one in self._points]
+        name = "expected accuracy" if self.is_calibrated else "mean confidence"
+        lanes = self._lane(f"{name}, {percent(LEAST_ACCURACY)} to 100 %", self._accuracy_heights())
+        known = any(one.novelty is not None for one in self._points)
+        if known:
+            title = f"novelty; red: {percent(NOVEL)} or less; strong red: alarm"
+            lanes = self._lane(title, self._novelty_heights()) + lanes
+        return (
+            f"<div class='course' role='slider' tabindex='0' aria-label='time in the video' aria-valuemin='0' "
+            f"aria-valuemax='{self.end_s:.2f}' aria-valuenow='0' data-accuracy='{name}' "
+            f"data-points='{escape(json.dumps(values))}'>{lanes}<i class='head'></i></div>"
+            "<div class='course-key'><output></output><span>dashed: scene cuts; click or drag to go there</span></div>"
+        )
+
+    def _lane(self, title: str, heights: list[float | None]) -> str:
+        """A curve over the time; `heights`: distance of each point from the top, None for a gap."""
+        curve, pen = "", "M"
+        for one, y in zip(self._points, heights, strict=True):
+            curve += "" if y is None else f"{pen}{self._x(one):.1f} {y:.1f}"
+            pen = "M" if y is None else "L"
+        cuts = "".join(f"M{self._x(one):.1f} 0V{HEIGHT}" for one in self._points if one.cut)
+        return (
+            f"<div class='lane'><span>{title}</span><svg viewBox='0 0 {WIDTH} {HEIGHT}' preserveAspectRatio='none' "
+            f"aria-hidden='true'>{self._bands()}<path class='cuts' d='{cuts}'/>"
+            f"<path class='curve' d='{curve}'/></svg></div>"
+        )
+
+    def _accuracy_heights(self) -> list[float | None]:
+        shares = (None if one.accuracy is None else (1 - one.accuracy) / (1 - LEAST_ACCURACY) for one in self._points)
+        return [None if share is None else HEIGHT * min(1.0, share) for share in shares]
+
+    def _novelty_heights(self) -> list[float | None]:
+        """Logarithmic: 100 % at the top, `LEAST_NOVELTY` at the bottom."""
+        logs = (None if one.novelty is None else math.log(max(one.novelty, LEAST_NOVELTY)) for one in self._points)
+        return [None if log is None else HEIGHT * log / math.log(LEAST_NOVELTY) for log in logs]
+
+    def _bands(self) -> str:
+        """Rectangles behind the novel frames and those of an alarm, each up to the next point."""
+        ends = [*map(self._x, self._points[1:]), float(WIDTH)]
+        kinds = ("alarm" if one.alarm else "novel" if (one.novelty or 1.0) <= NOVEL else "" for one in self._points)
+        return "".join(
+            f"<rect class='{kind}' x='{self._x(one):.1f}' width='{max(end - self._x(one), 1):.1f}' height='{HEIGHT}'/>"
+            for one, end, kind in zip(self._points, ends, kinds, strict=True)
+            if kind
+        )
+
+    def _x(self, point: Point) -> float:
+        return WIDTH * point.time_s / self.end_s

@@ -1,0 +1,60 @@
+"""Display colours of classes: their own, but for those that could be mistaken for another class's half transparent."""
+
+from dataclasses import replace
+from functools import lru_cache
+
+import numpy as np
+
+from app.opencv import opencv
+from core.classes import ClassList
+
+APART = 40.0
+"""Smallest distance of two colours in CIELAB; an overlay of 50 % halves it. Of CamVid's own colours Road and Fence are
+24 apart, Car and Road 38, which is hard to tell over dark asphalt."""
+GRID = np.arange(0, 256, 51)
+"""Levels of red, green and blue that a moved colour may have."""
+LIGHTNESS = (40.0, 92.0)
+"""Range of a moved colour's lightness: black is void, and white marks changed labels."""
+
+
+@lru_cache(maxsize=16)
+def display_classes(classes: ClassList) -> ClassList:
+    """Returns the classes in colours that differ. A class keeps its own colour unless an earlier one is too close;
+    then it gets the nearest colour that is `APART` from all others, or the one that is farthest from them."""
+    own, (levels, candidates) = lab(np.array(classes.colors)), _candidates()
+    shown: dict[int, np.ndarray] = {}
+    for number, colour in enumerate(own):
+        if nearest(colour[None], shown).item() >= APART:
+            shown[number] = colour
+    colors = list(classes.colors)
+    for number in sorted(set(range(len(classes))) - shown.keys()):
+        gaps = nearest(candidates, shown)
+        far_enough = np.flatnonzero(gaps >= APART)
+        to_own = np.linalg.norm(candidates[far_enough] - own[number], axis=1)
+        place = far_enough[to_own.argmin()] if len(far_enough) else gaps.argmax()
+        shown[number] = candidates[place]
+        red, green, blue = (int(level) for level in levels[place])
+        colors[number] = (red, green, blue)
+    return replace(classes, colors=tuple(colors))
+
+
+def lab(colours: np.ndarray) -> np.ndarray:
+    """RGB 0..255, (N, 3) -> CIELAB, (N, 3) float32."""
+    cv2 = opencv()
+    return np.asarray(cv2.cvtColor(colours.astype(np.float32)[None] / 255, cv2.COLOR_RGB2LAB)[0])
+
+
+def nearest(colours: np.ndarray, others: dict[int, np.ndarray]) -> np.ndarray:
+    """(N,) distance of each colour from the nearest of the others; infinite where there is none."""
+    if not others:
+        return np.full(len(colours), np.inf)
+    return np.linalg.norm(colours[:, None] - np.stack(list(others.values()))[None], axis=2).min(1)
+
+
+@lru_cache(maxsize=1)
+def _candidates() -> tuple[np.ndarray, np.ndarray]:
+    """(RGB, CIELAB) of the colours of the grid that are neither dark nor white."""
+    levels = np.stack(np.meshgrid(GRID, GRID, GRID), -1).reshape(-1, 3)
+    values = lab(levels)
+    usable = (values[:, 0] >= LIGHTNESS[0]) & (values[:, 0] <= LIGHTNESS[1])
+    return levels[usable], values[usable]

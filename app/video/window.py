@@ -1,0 +1,178 @@
+"""The window of `steadyseg video --show`: frames as they are made, and keys for method, view and pause."""
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Self, TypeVar
+
+import numpy as np
+
+from app.opencv import opencv
+from app.sources.source import SourceInfo
+from app.video.flags import VIEW_NAMES, VideoJob, ViewName
+from app.video.job import open_painter
+from app.video.palette import display_classes
+from core.errors import InputError
+from core.frame import Frame, Maps
+from core.method import MODE_NAMES, Method, MethodOptions, ModeName
+from core.segmenter import Segmenter
+
+NAME = "SteadySeg"
+KEYS = "m: method, v: view, space: pause, q: quit"
+T = TypeVar("T")
+SAMPLES = 5
+"""Passes of `bnn` where the job names none: the published 30 take a second a frame on two cores."""
+MAX_WIDTH, MAX_HEIGHT = 1600, 900
+"""Largest size in pixels at which the window opens; the user may enlarge it."""
+PROBE = f"import cv2; cv2.namedWindow({NAME!r}); cv2.waitKey(1)"
+PROBE_S = 30
+HEADLESS = "not implemented"
+"""Part of OpenCV's message from a build without windows."""
+
+
+def check_display() -> None:
+    """Raises InputError where no window can be opened. A process of its own tries it, since Qt ends the process that
+    has no display."""
+    try:
+        tried = subprocess.run([sys.executable, "-c", PROBE], capture_output=True, text=True, timeout=PROBE_S)
+    except subprocess.TimeoutExpired as error:
+        raise InputError(f"--show: the display ({os.environ.get('DISPLAY')}) does not answer; omit --show") from error
+    if tried.returncode and HEADLESS in tried.stderr:
+        raise InputError(
+            "--show: this OpenCV was built without windows: pip uninstall opencv-python-headless, then pip install "
+            "--force-reinstall opencv-python"
+        )
+    if tried.returncode:
+        raise InputError(
+            "--show: there is no display to open a window on; run it in a desktop session (over ssh: ssh -X), or write "
+            "a file with -o"
+        )
+
+
+class Player:
+    """What is shown, and what each key changes."""
+
+    def __init__(self, job: VideoJob, segmenter: Segmenter, reopen: Callable[[MethodOptions], Segmenter]) -> None:
+        """`reopen` opens the model with another method; InputError where it has none."""
+        self._options, self._segmenter, self._reopen = job.options, segmenter, reopen
+        distinct = job.options.palette == "distinct"
+        self._classes = display_classes(segmenter.classes) if distinct else segmenter.classes
+        self._keep_probs = segmenter.keep_probs
+        self.view = job.options.view
+        self.paused = self.ended = False
+        self.resized = True
+        """True until the window has the size of the view's picture."""
+        self.trouble = ""
+        """Reason why the last key changed nothing."""
+        self._painter = open_painter(job.options, segmenter, self._classes)
+        self.notes: list[str] = []
+        """Changes of the method, for the report."""
+
+    @property
+    def method(self) -> Method:
+        return self._segmenter.method
+
+    def draw(self, frame: Frame, maps: Maps) -> np.ndarray:
+        """(H, W, 3) uint8 RGB."""
+        if self.view == "set-size" and maps.probs is None:
+            return frame.image  # a paused frame, whose probabilities were not kept
+        return self._painter(frame, maps)
+
+    def press(self, key: str, index: int) -> None:
+        """Does what a key asks; `index`: number of the frame that is shown."""
+        self.trouble = ""
+        if key in ("q", "\x1b"):
+            self.ended = True
+        elif key == " ":
+            self.paused = not self.paused
+        elif key == "v":
+            self._take_next(VIEW_NAMES, self.view, self._change_view)
+        elif key == "m":
+            self._take_next(MODE_NAMES, self._segmenter.method.mode, lambda mode: self._change_method(mode, index))
+
+    def _take_next(self, names: tuple[T, ...], now: T, change: Callable[[T], None]) -> None:
+        """Changes to the next name that the model can do."""
+        place = names.index(now)
+        for name in names[place + 1 :] + names[:place]:
+            try:
+                return change(name)
+            except InputError as error:
+                self.trouble = str(error)
+
+    def _change_view(self, view: ViewName) -> None:
+        self._painter = open_painter(replace(self._options, view=view), self._segmenter, self._classes)
+        self.resized |= "side-by-side" in (view, self.view)
+        self.view = view
+        self._segmenter.keep_probs = self._keep_probs or view == "set-size"
+
+    def _change_method(self, mode: ModeName, index: int) -> None:
+        if self._segmenter.method.lag:
+            raise InputError("with --lag the method stays, since frames wait for later ones")
+        chosen = self._options.method
+        if mode != chosen.mode:  # the flags are those of another mode
+            samples = (chosen.samples or SAMPLES) if mode == "bnn" else None
+            chosen = MethodOptions(mode, samples, calibrated=chosen.calibrated, adaptive=chosen.adaptive)
+        self._segmenter.continue_as(self._reopen(chosen))
+        self._segmenter.keep_probs = self._keep_probs or self.view == "set-size"
+        self.notes.append(f"{self._segmenter.method} from frame {index + 1} on, chosen in the window")
+        try:
+            self._change_view(self.view)
+        except InputError:  # what was fitted for the other method alone
+            self._change_view("overlay")
+
+
+class Window:
+    """An OpenCV window. Call it with every frame; it waits until the frame is due."""
+
+    def __init__(self, player: Player) -> None:
+        self._player, self._cv2 = player, opencv()
+        self._last: tuple[float, float] | None = None
+        """Time at which the last frame was shown, and its time in the source."""
+        self._seconds = 0.0
+        self._cv2.namedWindow(NAME, self._cv2.WINDOW_NORMAL | self._cv2.WINDOW_GUI_NORMAL)
+
+    def __call__(self, frame: Frame, maps: Maps, info: SourceInfo) -> bool:
+        """Shows a frame and does what the keys ask; returns False once the user has ended it."""
+        now_s, due_s = time.perf_counter(), 0.0
+        if self._last is not None:
+            took_s = now_s - self._last[0]
+            due_s = 0.0 if info.live else frame.time_s - self._last[1] - took_s
+            self._seconds += 0.2 * (max(took_s, took_s + due_s) - self._seconds)
+        self._wait(due_s, frame)
+        self._last = (time.perf_counter(), frame.time_s)
+        self._draw(frame, maps, info.name)
+        while self._player.paused and not self._player.ended:
+            if self._wait(0.05, frame):
+                self._draw(frame, maps, info.name)
+            self._last = (time.perf_counter(), frame.time_s)
+        return not self._player.ended
+
+    def _wait(self, seconds: float, frame: Frame) -> bool:
+        """Lets the window work for so long or until a key is pressed, which it does; True if there was one."""
+        key = self._cv2.waitKey(max(1, round(1e3 * seconds)))
+        if key >= 0:
+            self._player.press(chr(key & 0xFF), frame.index)
+        if self._cv2.getWindowProperty(NAME, self._cv2.WND_PROP_VISIBLE) < 1 and self._last is not None:
+            self._player.ended = True  # closed by its button
+        return bool(key >= 0)
+
+    def _draw(self, frame: Frame, maps: Maps, source: str) -> None:
+        picture = self._player.draw(frame, maps)
+        self._cv2.imshow(NAME, picture[..., ::-1])
+        if self._player.resized:
+            height, width = picture.shape[:2]
+            scale = min(1.0, MAX_WIDTH / width, MAX_HEIGHT / height)
+            self._cv2.resizeWindow(NAME, round(scale * width), round(scale * height))
+            self._player.resized = False
+        rate = f", {1 / self._seconds:.1f} frames/s" if self._seconds else ""
+        words = self._player.trouble or f"{source}: {self._player.method}, {self._player.view}{rate}  ({KEYS})"
+        self._cv2.setWindowTitle(NAME, f"{NAME}  {words}")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._cv2.destroyAllWindows()
