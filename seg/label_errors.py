@@ -70,11 +70,6 @@ class Suspect(NamedTuple):
     thickness: float
     """Largest distance of its pixels to its edge, in pixels; a band along an outline has 1 or 2."""
 
-    @property
-    def normalized_margin(self) -> float:
-        """Cleanlab's score, 0..1: (self-confidence - probability of the suggested class + 1) / 2."""
-        return (self.self_confidence - self.confidence + 1) / 2
-
     def mask(self, label: np.ndarray, confident: np.ndarray) -> np.ndarray:
         """Returns its pixels in its box, (rows, columns) bool."""
         box = self.rows, self.columns

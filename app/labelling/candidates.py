@@ -1,7 +1,6 @@
-"""Frames of videos as candidates for labels: their features, novelty, disagreement and expected error."""
+"""Frames as candidates for labels: their features, novelty, disagreement and expected error, and the choice."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -9,8 +8,6 @@ import torch
 
 from app.executors import RunOptions, executor
 from app.open_model import resolve_method
-from app.sources.image_folder import FolderSource
-from app.sources.source import Source
 from core.dropout import has_dropout
 from core.errors import InputError
 from core.frame import Frame, Maps
@@ -21,96 +18,60 @@ from core.segmenter import Segmenter
 from core.stages import StageFeatures
 from seg.novelty.fit import default_stages
 from seg.selection import Chosen, choose_frames, mean_ranks, standardise
-from seg.torch_executor import TorchExecutor
+from seg.torch_executor import torch_executor
 
 PASSES = 5
 """Dropout passes for the disagreement; the included networks are calibrated for as many."""
-PER_CHOICE = 10
-"""Candidates for each frame to choose, where a video has as many; else one a second."""
 
 
-class Measured(NamedTuple):
-    """A candidate as its network sees it."""
+class Candidate(NamedTuple):
+    """A frame that may be chosen."""
 
-    features: tuple[np.ndarray, ...]
-    """(C,) mean features of each stage."""
+    recording: int
+    """Number of the video, or of the images whose names begin alike."""
+    number: int
+    """Frame number in its video."""
+    time_s: float
+    features: np.ndarray
+    """(D,) mean features of the network's stages."""
     criteria: dict[str, float]
-    """Novelty, disagreement and expected error, 0..1, more being more worth a label; those that the network has."""
-    maps: Maps
+    """Expected error, disagreement and novelty, 0..1, higher ones more worth a label; those that the network has."""
 
 
 class FrameMeter:
     """Measures single frames with a checkpoint: one pass without dropout, and `PASSES` with it for the disagreement."""
 
     def __init__(self, model: Model) -> None:
-        run = RunOptions("torch", "fp32", keep_probs=True)
-        still = executor(model, resolve_method(model, MethodOptions(mode="dnn")), run)
-        if not isinstance(still, TorchExecutor):
-            raise TypeError(f"torch was asked for, got {still.name}")
-        self._still = Segmenter(still)
-        self._passes: Segmenter | None = None
+        still = torch_executor(model, resolve_method(model, MethodOptions(mode="dnn")))
         network = still.module.predictor.get_submodule("network")
         self._features = StageFeatures(network, default_stages(network))
+        self._still, self._passes = Segmenter(still), None
         if has_dropout(network):
             method = resolve_method(model, MethodOptions(mode="bnn", samples=PASSES))
-            self._passes = Segmenter(executor(model, method, replace(run, keep_probs=False)))
+            self._passes = Segmenter(executor(model, method, RunOptions("torch", "fp32")))
 
-    def measure(self, image: np.ndarray, number: int) -> Measured:
-        """Measures an image (H, W, 3) uint8 RGB; its `number` seeds the dropout masks."""
+    def measure(self, image: np.ndarray, number: int) -> tuple[np.ndarray, dict[str, float], Maps]:
+        """Returns features and criteria of an image (H, W, 3) uint8, as in `Candidate`, and its maps; the `number`
+        seeds the dropout masks."""
         frame = Frame(image, 0, 0.0, discontinuity=True)
         maps = self._still.step(frame)
-        features = tuple(found.mean((0, 2, 3)).cpu().numpy() for found in self._features.take())
+        features = np.concatenate([found.mean((0, 2, 3)).cpu().numpy() for found in self._features.take()])
         criteria = {"expected error": 1 - float(maps.confidence.mean()) / 255}
         if self._passes:
             torch.manual_seed(mix_seed(0, number))
             criteria["disagreement"] = float(self._passes.step(frame).disagreement.mean()) / 255
         if maps.novelty is not None:
             criteria["novelty"] = 1 - maps.novelty
-        return Measured(features, criteria, maps)
+        return features, criteria, maps
 
 
-@dataclass(frozen=True)
-class Candidates:
-    """Measured frames of all recordings; (N,) arrays unless said otherwise."""
-
-    features: list[np.ndarray]
-    """(N, C) by stage."""
-    criteria: Mapping[str, np.ndarray]
-    recordings: np.ndarray
-    indices: np.ndarray
-    """Frame numbers in their recordings."""
-    times_s: np.ndarray
-
-    def choose(self, count: int, labelled: Sequence[tuple[np.ndarray, ...]] = ()) -> list[Chosen]:
-        """Chooses frames that are worth a label, far from the `labelled` ones, (C,) features by stage, and from each
-        other."""
-        stages = [np.stack([*found, *(one[stage] for one in labelled)]) for stage, found in enumerate(self.features)]
-        features, scores = standardise(stages), mean_ranks(self.criteria.values())
-        ours, known = features[: len(scores)], features[len(scores) :]
-        return choose_frames(ours, scores, self.recordings, self.times_s, count, known)
-
-
-def spaced(source: Source, count: int) -> Iterator[Frame]:
-    """Yields the frames that are candidates: all images of a folder; of a video `PER_CHOICE` times `count`, evenly
-    spaced, or one a second where that is more. InputError for a camera, which has no end."""
-    if source.info.live:
-        raise InputError(f"{source.info.name}: a live source has no end; record it first: steadyseg video ... -o FILE")
-    step = 1
-    if not isinstance(source, FolderSource):
-        step = max(1, round(source.info.fps))
-        step = step if source.info.length is None else min(step, max(1, source.info.length // (PER_CHOICE * count)))
-    return (frame for frame in source if frame.index % step == 0)
-
-
-def gather(rows: Sequence[tuple[int, int, float, Measured]]) -> Candidates:
-    """Makes candidates of (recording, frame number, seconds, measured); InputError for none."""
-    if not rows:
+def choose(candidates: Sequence[Candidate], count: int, labelled: Sequence[np.ndarray]) -> list[Chosen]:
+    """Chooses frames that are worth a label, far from the `labelled` ones, (D,) features each, and from each other.
+    InputError where there is no candidate."""
+    if not candidates:
         raise InputError("no frame could be read, so there is none to choose")
-    numbers, indices, times_s, measured = zip(*rows, strict=True)
-    return Candidates(
-        [np.stack(stage) for stage in zip(*(one.features for one in measured), strict=True)],
-        {name: np.array([one.criteria[name] for one in measured]) for name in measured[0].criteria},
-        np.array(numbers),
-        np.array(indices),
-        np.array(times_s),
-    )
+    features = standardise(np.stack([*(one.features for one in candidates), *labelled]))
+    scores = mean_ranks(np.array([list(one.criteria.values()) for one in candidates]))
+    recordings, times_s = (np.array(values) for values in zip(*((one[0], one[2]) for one in candidates), strict=True))
+    ours, known = np.split(features, [len(candidates)])
+    return choose_frames(ours, scores, recordings, times_s, count, known)

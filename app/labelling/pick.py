@@ -1,110 +1,146 @@
 """`steadyseg pick`: chooses frames of videos to label next, and writes them with the network's labels to correct."""
 
+import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any
+
+from PIL import Image
 
 from app.console import progress_bar
-from app.contact_sheet import SHEET_FILE
-from app.labelling.candidates import Candidates, FrameMeter, Measured, gather, spaced
+from app.contact_sheet import SHEET_FILE, Cell, colored, strip, write_sheet
+from app.labelling.candidates import Candidate, FrameMeter, choose
 from app.labelling.flags import PickJob
-from app.labelling.pick_files import LABELS_FILE, Pick, write_picks
-from app.open_model import is_graph, open_checkpoint, refuse_classifier
+from app.labelling.shared import open_network, write_table
 from app.sources.image_folder import FolderSource, list_images
 from app.sources.open_source import open_source
 from app.sources.source import Source
+from app.video.render import draw_uncertainty
+from core.classes import ClassList
 from core.errors import InputError
 from core.frame import Frame
-from core.system.files import require_new_folder, whole_folder
+from core.system.files import whole_folder
 from core.system.pictures import read_upright
+from seg.data.coco_writer import CocoLabels
 from seg.data.held_out import recording_of
 from seg.selection import Chosen
 
-
-class Recording(NamedTuple):
-    """Frames that follow each other in time: a video, or the images of a folder whose names share their beginning."""
-
-    source: int
-    """Place among the given videos."""
-    name: str
+LABELS_FILE, TABLE_FILE, IMAGES, UNCERTAINTY = "coco.json", "frames.csv", "images", "uncertainty"
+PER_CHOICE = 10
+"""Candidates for each frame to choose, where a video has as many; else one a second."""
+Row = dict[str, Any]
+"""A row of the table: rank, criteria, distance and reason of a frame."""
 
 
 def run_pick(job: PickJob) -> int:
     """Measures the candidates, chooses, and reads the chosen frames again to write them: no frame stays in memory."""
-    require_new_folder(job.output, overwrite=job.overwrite)
-    if job.count < 1:
-        raise InputError(f"-n must be 1 or more, got {job.count}")
-    if is_graph(job.model):
-        raise InputError(f"{job.model}: a graph file does not give its features; give the checkpoint it was made from")
-    for name in job.sources:  # all of them are refused before the first is measured
-        with open_source(name) as source:
-            spaced(source, job.count)
-    model = open_checkpoint(job.model)
-    refuse_classifier(model)
-    meter = FrameMeter(model)
-    labelled = list_images(job.data / "train") if job.data else ()
-    recordings, rows = dict[Recording, int](), list[tuple[int, int, float, Measured]]()
+    model = open_network(job)
+    for spec in job.sources:  # all of them are refused before the first is measured
+        with open_source(spec) as source:
+            candidate_step(source, job.count)
+    paths, meter = list_images(job.data / "train") if job.data else (), FrameMeter(model)
+    sources, recordings, candidates = list[int](), dict[tuple[int, str], int](), list[Candidate]()
     with progress_bar("frames measured") as show:
-        known = [meter.measure(read_upright(path), place).features for place, path in enumerate(labelled)]
-        for number, name, frame in candidates_of(job):
-            recording = recordings.setdefault(Recording(number, recording_of(name)), len(recordings))
-            rows.append((recording, frame.index, frame.time_s, meter.measure(frame.image, len(rows))))
-            show(len(rows))
-    candidates = gather(rows)
-    chosen = candidates.choose(job.count, known)
-    places = [recording.source for recording in recordings]
-    picks = {
-        (places[candidates.recordings[one.place]], int(candidates.indices[one.place])): explain(rank, one, candidates)
-        for rank, one in enumerate(chosen, 1)
+        labelled = [meter.measure(read_upright(path), place)[0] for place, path in enumerate(paths)]
+        for number, spec in enumerate(job.sources):
+            with open_source(spec) as source:
+                step = candidate_step(source, job.count)
+                for frame in source:
+                    if frame.index % step == 0:
+                        key = (number, recording_of(name_of(source, frame.index)))
+                        features, criteria, _ = meter.measure(frame.image, len(candidates))
+                        recording = recordings.setdefault(key, len(recordings))
+                        candidates.append(Candidate(recording, frame.index, frame.time_s, features, criteria))
+                        sources.append(number)
+                        show(len(candidates))
+    rows = {
+        (sources[one.place], candidates[one.place].number): row_of(rank, one, candidates)
+        for rank, one in enumerate(choose(candidates, job.count, labelled), 1)
     }
     with whole_folder(job.output, replace=job.overwrite) as folder:
-        write_picks(folder, chosen_frames(job, picks), meter, model.meta.classes)
+        write_frames(folder, chosen_frames(job.sources, rows), meter, model.meta.classes)
     labels = job.output / LABELS_FILE
-    print(f"{len(picks)} of {len(rows)} frames chosen; look at {job.output / SHEET_FILE}")
+    print(f"{len(rows)} of {len(candidates)} frames chosen; look at {job.output / SHEET_FILE}")
     print(f"correct the labels of {labels} in a label tool, then: steadyseg data import {labels} -o own")
     return 0
 
 
-def candidates_of(job: PickJob) -> Iterator[tuple[int, str, Frame]]:
-    """Yields (place of the video, name, frame) of every candidate."""
-    for number, spec in enumerate(job.sources):
-        with open_source(spec) as source:
-            for frame in spaced(source, job.count):
-                yield number, name_of(source, frame.index), frame
-
-
-def chosen_frames(job: PickJob, picks: dict[tuple[int, int], Pick]) -> Iterator[tuple[str, str, Frame, Pick]]:
-    """Reads the videos again and yields (file name, video, frame, pick) of the chosen frames; names are unique."""
-    used = set[str]()
-    for number, spec in enumerate(job.sources):
-        last = max((index for of, index in picks if of == number), default=-1)
-        with open_source(spec) as source:
-            for frame in source if last >= 0 else ():
-                if (pick := picks.get((number, frame.index))) is not None:
-                    name = name_of(source, frame.index)
-                    name = f"{number + 1}-{name}" if name in used else name
-                    used.add(name)
-                    yield name, source.info.name, frame, pick
-                if frame.index >= last:
-                    break
+def candidate_step(source: Source, count: int) -> int:
+    """Returns the step between candidates: 1 in a folder of images; in a video that of `PER_CHOICE` times `count`
+    frames, or a second where that is less. InputError for a camera, which has no end."""
+    info = source.info
+    if info.live:
+        raise InputError(f"{info.name}: a live source has no end; record it first: steadyseg video ... -o FILE")
+    if isinstance(source, FolderSource):
+        return 1
+    second = max(1, round(info.fps))
+    return second if info.length is None else min(second, max(1, info.length // (PER_CHOICE * count)))
 
 
 def name_of(source: Source, index: int) -> str:
-    """The name of an image of a folder, or the video's name and the number of the frame, in letters that all label
-    tools take."""
+    """Returns the name of an image of a folder, or the video's name and the number of the frame, in letters that all
+    label tools take."""
     name = source.frame_name(index)
     if not isinstance(source, FolderSource):
         name = f"{Path(source.info.name).stem}_{name}"
     return re.sub(r"[^\w.-]+", "-", name)
 
 
-def explain(rank: int, chosen: Chosen, candidates: Candidates) -> Pick:
-    """Returns the pick with its reason: the criterion in which it stands highest among all candidates."""
-    values = {name: found[chosen.place] for name, found in candidates.criteria.items()}
-    shares = {name: float((candidates.criteria[name] >= value).mean()) for name, value in values.items()}
+def row_of(rank: int, chosen: Chosen, candidates: Sequence[Candidate]) -> Row:
+    """Returns the row of a chosen frame. Its reason is the criterion in which it stands highest among all candidates,
+    or its distance where it is in the lower half by all of them."""
+    one = candidates[chosen.place]
+    shares = {
+        name: sum(other.criteria[name] >= value for other in candidates) / len(candidates)
+        for name, value in one.criteria.items()
+    }
     best = min(shares, key=shares.__getitem__)
-    reason = f"{best} in the highest {shares[best]:.0%} of the frames"
-    if shares[best] > 0.5:
-        reason = "unlike all that are labelled or chosen before"
-    return Pick(rank, float(chosen.distance), {name: float(value) for name, value in values.items()}, reason)
+    return {
+        "rank": rank,
+        "frame": one.number,
+        "time_s": round(one.time_s, 3),
+        **{name: round(value, 4) for name, value in one.criteria.items()},
+        "distance": round(chosen.distance, 3) if math.isfinite(chosen.distance) else "",
+        "reason": f"{best} in the highest {shares[best]:.0%} of the frames"
+        if shares[best] <= 0.5
+        else "unlike all that are labelled or chosen before",
+    }
+
+
+def chosen_frames(sources: Sequence[str], rows: Mapping[tuple[int, int], Row]) -> Iterator[tuple[str, str, Frame, Row]]:
+    """Reads the videos again and yields (unique name, video, frame, row) of the chosen frames."""
+    used = set[str]()
+    for number, spec in enumerate(sources):
+        last = max((index for of, index in rows if of == number), default=-1)
+        with open_source(spec) as source:
+            for frame in source if last >= 0 else ():
+                if row := rows.get((number, frame.index)):
+                    name = name_of(source, frame.index)
+                    name = f"{number + 1}-{name}" if name in used else name
+                    used.add(name)
+                    yield name, source.info.name, frame, row
+                if frame.index >= last:
+                    break
+
+
+def write_frames(
+    folder: Path, frames: Iterator[tuple[str, str, Frame, Row]], meter: FrameMeter, classes: ClassList
+) -> None:
+    """Writes images, labels and uncertainty of the frames, and the table and the contact sheet in order of rank."""
+    for name in (IMAGES, UNCERTAINTY):
+        (folder / name).mkdir()
+    labels, written = CocoLabels(classes.names), dict[int, tuple[Row, Cell]]()
+    for name, video, frame, row in frames:
+        _, _, maps = meter.measure(frame.image, 0)
+        file, rank = f"{IMAGES}/{name}.png", int(row["rank"])
+        Image.fromarray(frame.image).save(folder / file)
+        Image.fromarray(maps.entropy).save(folder / UNCERTAINTY / f"{name}.png")
+        labels.add(file, maps.label, maps.confidence)
+        pictures = frame.image, colored(frame.image, maps.label, classes), draw_uncertainty(maps.entropy)
+        cell = Cell(f"{rank}. {name}: {row['reason']}", strip(*pictures))
+        written[rank] = {"rank": rank, "file": file, "video": video, **row}, cell
+    rows, cells = zip(*(written[rank] for rank in sorted(written)), strict=True)
+    labels.write(folder / LABELS_FILE)
+    write_table(folder / TABLE_FILE, rows)
+    write_sheet(folder / SHEET_FILE, cells, classes)

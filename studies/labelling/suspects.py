@@ -41,7 +41,7 @@ class Judged(NamedTuple):
 Ranking = Callable[[Sequence[Suspect]], Sequence[int]]
 RANKINGS: dict[str, Ranking] = {
     "self-confidence": lambda found: np.argsort([one.self_confidence for one in found]).tolist(),
-    "normalised margin": lambda found: np.argsort([one.normalized_margin for one in found]).tolist(),
+    "normalised margin": lambda found: np.argsort([one.self_confidence - one.confidence for one in found]).tolist(),
     "steadyseg suspects": lambda found: [place for _, place in rank_suspects(found)],
 }
 

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from app.labelling.candidates import FrameMeter, gather
+from app.labelling.candidates import Candidate, FrameMeter, choose
 from app.open_model import open_checkpoint
 from core.classes import CAMVID
 from core.dropout import set_dropout_active
@@ -87,17 +87,16 @@ def next_frames(way: str, split: ImageFolderSplit, labelled: list[str], model: P
 
 def picked(split: ImageFolderSplit, labelled: list[str], model: Path) -> list[str]:
     """Returns the frames that `steadyseg pick` chooses, with the labelled ones known to it."""
-    meter = FrameMeter(open_checkpoint(model))
-    rows, known, recordings = [], [], list(dict.fromkeys(recording_of(one.name) for one in split.examples))
+    meter, known, candidates = FrameMeter(open_checkpoint(model)), list[np.ndarray](), list[Candidate]()
+    recordings = list(dict.fromkeys(recording_of(one.name) for one in split.examples))
     for example in split.examples:
-        found = meter.measure(split[example.index][0], example.index)
+        features, criteria, _ = meter.measure(split[example.index][0], example.index)
         if example.name in labelled:
-            known.append(found.features)
+            known.append(features)
         else:
             number = recordings.index(recording_of(example.name))
-            rows.append((number, example.index, float(example.index), found))
-    candidates = gather(rows)
-    return [split.examples[candidates.indices[one.place]].name for one in candidates.choose(STEP, known)]
+            candidates.append(Candidate(number, example.index, float(example.index), features, criteria))
+    return [split.examples[candidates[one.place].number].name for one in choose(candidates, STEP, known)]
 
 
 def config_of(data: Path, left_out: Path, images: int, seed: int) -> SegTrainConfig:

@@ -69,7 +69,7 @@ def test_pick_refuses_what_it_cannot_do(tmp_path: Path, capsys: pytest.CaptureFi
     for words, said in {
         ("street:1:9", "-n", "0"): "-n must be 1 or more, got 0",
         ("absent.mp4",): "no such file or folder: 'absent.mp4'",
-        ("street:1:9", "--model", "some.onnx"): "give the checkpoint it was made from",
+        ("street:1:9", "--model", "some.onnx"): "give its checkpoint",
         ("street:1:9", "--model", "cifar10-resnet18-plain"): "an image classifier",
         ("street:1:9", "--data", str(tmp_path / "none")): "cannot be read",
     }.items():
@@ -99,7 +99,7 @@ def labelled_street(root: Path) -> Path:
 
 @pytest.mark.slow
 def test_a_car_that_is_labelled_sky_is_the_first_suspect(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    data, output = labelled_street(tmp_path / "data"), tmp_path / "suspects"
+    data, output = labelled_street(tmp_path / "street"), tmp_path / "suspects"
     assert main(["suspects", str(data), "--model", "street-tiny", "-n", "5", "-o", str(output)]) == 0
     first, *others = csv.DictReader((output / "suspects.csv").read_text().splitlines())
     assert (first["picture"], first["label"], first["suggested"]) == ("2", "Sky", "Car") and len(others) <= 4
@@ -107,13 +107,13 @@ def test_a_car_that_is_labelled_sky_is_the_first_suspect(tmp_path: Path, capsys:
     with Image.open(output / "contact-sheet.jpg") as sheet:
         assert sheet.size[0] > 1900
     printed = capsys.readouterr()
-    assert "suspect regions in 4 pictures" in printed.out and "was trained on" not in printed.err
+    assert "suspect regions in 4 pictures" in printed.out and "street-tiny was trained on street;" in printed.err
 
 
 def test_suspects_refuses_what_it_cannot_do(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for words, said in {
         ("street", "--model", "street-tiny"): "the street's labels are exact",
-        ("data", "--model", "some.onnx"): "give the checkpoint it was made from",
+        ("data", "--model", "some.onnx"): "give its checkpoint",
         (str(tmp_path), "--model", "street-tiny"): "no such folder",
         (str(tmp_path), "--model", "street-tiny", "--split", "held-out"): "lists no images",
     }.items():

@@ -67,4 +67,4 @@ def test_wide_regions_of_a_rare_pair_come_before_outlines_and_habits() -> None:
     first = ranked[0]
     assert (first.rows, first.columns, first.pixels) == (slice(10, 22), slice(10, 22), 144)
     assert first.mask(given, confident).all() and first.self_confidence == pytest.approx(0.02)
-    assert first.normalized_margin == pytest.approx((0.02 - 0.97 + 1) / 2)
+    assert first.confidence == pytest.approx(0.97)

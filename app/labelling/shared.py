@@ -1,0 +1,31 @@
+"""The parts that `steadyseg pick` and `steadyseg suspects` share: the checks before any work, and the table."""
+
+import csv
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from app.labelling.flags import PickJob, SuspectsJob
+from app.open_model import is_graph, open_checkpoint, refuse_classifier
+from core.errors import InputError
+from core.model.model import Model
+from core.system.files import require_new_folder
+
+
+def open_network(job: PickJob | SuspectsJob) -> Model:
+    """Opens the job's network; InputError for a model, a number or an output that cannot be used."""
+    require_new_folder(job.output, overwrite=job.overwrite)
+    if job.count < 1:
+        raise InputError(f"-n must be 1 or more, got {job.count}")
+    if is_graph(job.model):
+        raise InputError(f"{job.model}: a graph file lacks features and classes' probabilities; give its checkpoint")
+    model = open_checkpoint(job.model)
+    refuse_classifier(model)
+    return model
+
+
+def write_table(path: Path, rows: Sequence[Mapping[str, object]]) -> None:
+    """Writes rows of equal keys as CSV."""
+    with path.open("w", newline="") as file:
+        table = csv.DictWriter(file, list(rows[0]))
+        table.writeheader()
+        table.writerows(rows)
