@@ -15,6 +15,8 @@ import numpy as np
 from seg.data.regions import connected_regions
 
 MIN_PIXELS = 50
+ROUNDING = 1e-6
+"""Error of a mean of equal probabilities, as in cleanlab."""
 FLOOR = 1e-4
 """Smallest self-confidence whose logarithm counts."""
 
@@ -43,7 +45,7 @@ class ConfidentJoint:
 
     def confident_classes(self, probs: np.ndarray) -> np.ndarray:
         """Returns the confident class of each pixel, (H, W), -1 for none; after the first pass."""
-        passing = np.where(probs >= self.thresholds[:, None, None], probs, -1.0)
+        passing = np.where(probs >= self.thresholds[:, None, None] - ROUNDING, probs, -1.0)
         return np.where(passing.max(0) >= 0, passing.argmax(0), -1)
 
     def add_to_joint(self, label: np.ndarray, confident: np.ndarray) -> None:
@@ -67,8 +69,6 @@ class Suspect(NamedTuple):
     """Mean probability of the label."""
     confidence: float
     """Mean probability of the suggested class."""
-    thickness: float
-    """Largest distance of its pixels to its edge, in pixels; a band along an outline has 1 or 2."""
 
     def mask(self, label: np.ndarray, confident: np.ndarray) -> np.ndarray:
         """Returns its pixels in its box, (rows, columns) bool."""
@@ -86,14 +86,11 @@ def find_suspects(
         probs: (K, H, W).
         label: (H, W) class ids; other ids are void.
     """
-    import cv2
-
     classes = len(probs)
     wrong = (label < classes) & (confident >= 0) & (confident != label)
     for region in connected_regions(np.where(wrong, label.astype(np.int64) * classes + confident, -1), min_pixels):
         given, suggested = divmod(region.id, classes)
         inside = probs[:, region.rows, region.columns][:, region.mask]
-        thickness = cv2.distanceTransform(np.pad(region.mask, 1).astype(np.uint8), cv2.DIST_L2, cv2.DIST_MASK_PRECISE)
         yield Suspect(
             given,
             suggested,
@@ -102,23 +99,16 @@ def find_suspects(
             region.pixels,
             float(inside[given].mean()),
             float(inside[suggested].mean()),
-            float(thickness.max()),
         )
 
 
 def rank_suspects(suspects: Sequence[Suspect]) -> list[tuple[float, int]]:
     """Returns (score, place) of all suspects, the most suspect first.
 
-    The score is -ln(self-confidence) * sqrt(ln(thickness)) / habit^(1/4), where the habit is the number of regions with
-    the same label and suggestion: thin bands are outlines that were drawn less exactly, and a pair of classes that
-    occurs often is a habit of the network (chosen on CamVid's val, compared with cleanlab's scores in
-    docs/studies/labelling).
+    The score is -ln(self-confidence) / habit^(1/4), where the habit is the number of regions with the same label and
+    suggestion: a pair of classes that occurs often is a habit of the network (chosen on CamVid's val, compared with
+    cleanlab's scores in docs/studies/labelling).
     """
     habits = Counter((one.label, one.suggested) for one in suspects)
-    scores = [
-        -math.log(max(one.self_confidence, FLOOR))
-        * math.sqrt(math.log(max(one.thickness, 1.0)))
-        / habits[one.label, one.suggested] ** 0.25
-        for one in suspects
-    ]
+    scores = [-math.log(max(one.self_confidence, FLOOR)) / habits[one.label, one.suggested] ** 0.25 for one in suspects]
     return sorted(zip(scores, range(len(scores)), strict=True), reverse=True)

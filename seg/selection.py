@@ -1,5 +1,6 @@
 """Choice of frames to label next: scores by several criteria, and a greedy choice spread over features and time."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -24,13 +25,15 @@ def mean_ranks(criteria: np.ndarray) -> np.ndarray:
     return np.asarray(np.mean(ranks, axis=0) / len(criteria))
 
 
-def standardise(features: np.ndarray) -> np.ndarray:
-    """Scales (N, D) features to unit deviation in every column, and so that two frames have a mean squared distance of
-    1."""
-    deviation = features.std(0)
-    return np.asarray((features - features.mean(0)) / np.where(deviation > 1e-9, deviation, np.inf)) / np.sqrt(
-        2 * features.shape[1]
-    )
+def standardise(stages: Sequence[np.ndarray]) -> np.ndarray:
+    """Features of each stage, (N, C) -> (N, D): every channel with unit deviation, every stage with the same part in
+    the distance of two frames, whose square has the mean 1."""
+    parts = []
+    for features in stages:
+        deviation = features.std(0)
+        scaled = (features - features.mean(0)) / np.where(deviation > 1e-9, deviation, 1.0)
+        parts.append(scaled / np.sqrt(2 * len(stages) * features.shape[1]))
+    return np.concatenate(parts, axis=1)
 
 
 def choose_frames(

@@ -32,8 +32,8 @@ class Candidate(NamedTuple):
     number: int
     """Frame number in its video."""
     time_s: float
-    features: np.ndarray
-    """(D,) mean features of the network's stages."""
+    features: tuple[np.ndarray, ...]
+    """(C,) mean features of each stage of the network."""
     criteria: dict[str, float]
     """Expected error, disagreement and novelty, 0..1, higher ones more worth a label; those that the network has."""
 
@@ -50,12 +50,12 @@ class FrameMeter:
             method = resolve_method(model, MethodOptions(mode="bnn", samples=PASSES))
             self._passes = Segmenter(executor(model, method, RunOptions("torch", "fp32")))
 
-    def measure(self, image: np.ndarray, number: int) -> tuple[np.ndarray, dict[str, float], Maps]:
+    def measure(self, image: np.ndarray, number: int) -> tuple[tuple[np.ndarray, ...], dict[str, float], Maps]:
         """Returns features and criteria of an image (H, W, 3) uint8, as in `Candidate`, and its maps; the `number`
         seeds the dropout masks."""
         frame = Frame(image, 0, 0.0, discontinuity=True)
         maps = self._still.step(frame)
-        features = np.concatenate([found.mean((0, 2, 3)).cpu().numpy() for found in self._features.take()])
+        features = tuple(found.mean((0, 2, 3)).cpu().numpy() for found in self._features.take())
         criteria = {"expected error": 1 - float(maps.confidence.mean()) / 255}
         if self._passes:
             torch.manual_seed(mix_seed(0, number))
@@ -65,12 +65,13 @@ class FrameMeter:
         return features, criteria, maps
 
 
-def choose(candidates: Sequence[Candidate], count: int, labelled: Sequence[np.ndarray]) -> list[Chosen]:
-    """Chooses frames that are worth a label, far from the `labelled` ones, (D,) features each, and from each other.
+def choose(candidates: Sequence[Candidate], count: int, labelled: Sequence[tuple[np.ndarray, ...]]) -> list[Chosen]:
+    """Chooses frames that are worth a label, far from each other and from the `labelled` ones, given by their features.
     InputError where there is no candidate."""
     if not candidates:
         raise InputError("no frame could be read, so there is none to choose")
-    features = standardise(np.stack([*(one.features for one in candidates), *labelled]))
+    stages = zip(*(one.features for one in candidates), *labelled, strict=True)
+    features = standardise([np.stack(stage) for stage in stages])
     scores = mean_ranks(np.array([list(one.criteria.values()) for one in candidates]))
     recordings, times_s = (np.array(values) for values in zip(*((one[0], one[2]) for one in candidates), strict=True))
     ours, known = np.split(features, [len(candidates)])

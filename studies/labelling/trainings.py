@@ -87,7 +87,7 @@ def next_frames(way: str, split: ImageFolderSplit, labelled: list[str], model: P
 
 def picked(split: ImageFolderSplit, labelled: list[str], model: Path) -> list[str]:
     """Returns the frames that `steadyseg pick` chooses, with the labelled ones known to it."""
-    meter, known, candidates = FrameMeter(open_checkpoint(model)), list[np.ndarray](), list[Candidate]()
+    meter, known, candidates = FrameMeter(open_checkpoint(model)), list[tuple[np.ndarray, ...]](), list[Candidate]()
     recordings = list(dict.fromkeys(recording_of(one.name) for one in split.examples))
     for example in split.examples:
         features, criteria, _ = meter.measure(split[example.index][0], example.index)

