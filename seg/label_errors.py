@@ -5,9 +5,7 @@ labelled k, and no other class that passes its own mean is more probable. Pixels
 than their label are the off-diagonal of the confident joint, as in cleanlab (`filter_by="confident_learning"`).
 """
 
-import math
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -17,8 +15,6 @@ from seg.data.regions import connected_regions
 MIN_PIXELS = 50
 ROUNDING = 1e-6
 """Error of a mean of equal probabilities, as in cleanlab."""
-FLOOR = 1e-4
-"""Smallest self-confidence whose logarithm counts."""
 
 
 class ConfidentJoint:
@@ -100,15 +96,3 @@ def find_suspects(
             float(inside[given].mean()),
             float(inside[suggested].mean()),
         )
-
-
-def rank_suspects(suspects: Sequence[Suspect]) -> list[tuple[float, int]]:
-    """Returns (score, place) of all suspects, the most suspect first.
-
-    The score is -ln(self-confidence) / habit^(1/4), where the habit is the number of regions with the same label and
-    suggestion: a pair of classes that occurs often is a habit of the network (chosen on CamVid's val, compared with
-    cleanlab's scores in docs/studies/labelling).
-    """
-    habits = Counter((one.label, one.suggested) for one in suspects)
-    scores = [-math.log(max(one.self_confidence, FLOOR)) / habits[one.label, one.suggested] ** 0.25 for one in suspects]
-    return sorted(zip(scores, range(len(scores)), strict=True), reverse=True)

@@ -35,7 +35,8 @@ class Candidate(NamedTuple):
     features: tuple[np.ndarray, ...]
     """(C,) mean features of each stage of the network."""
     criteria: dict[str, float]
-    """Expected error, disagreement and novelty, 0..1, higher ones more worth a label; those that the network has."""
+    """Expected error, disagreement and unusualness (1 - `Maps.novelty`), those that the network has: 0..1, the higher
+    the more worth a label."""
 
 
 class FrameMeter:
@@ -61,7 +62,7 @@ class FrameMeter:
             torch.manual_seed(mix_seed(0, number))
             criteria["disagreement"] = float(self._passes.step(frame).disagreement.mean()) / 255
         if maps.novelty is not None:
-            criteria["novelty"] = 1 - maps.novelty
+            criteria["unusualness"] = 1 - maps.novelty
         return features, criteria, maps
 
 

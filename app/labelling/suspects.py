@@ -21,7 +21,7 @@ from core.segmenter import Segmenter
 from core.system.files import whole_folder
 from seg.data.camvid import ImageFolderSplit
 from seg.evaluate import enlarge
-from seg.label_errors import ConfidentJoint, Suspect, find_suspects, rank_suspects
+from seg.label_errors import ConfidentJoint, Suspect, find_suspects
 
 TABLE_FILE = "suspects.csv"
 SHOWN, PAIRS = 40, 5
@@ -57,7 +57,7 @@ class LabelCheck:
             found += ((number, one) for one in find_suspects(confident, probs, label))
         return found
 
-    def row(self, rank: int, score: float, number: int, one: Suspect) -> dict[str, Any]:
+    def row(self, rank: int, number: int, one: Suspect) -> dict[str, Any]:
         """Returns the row of a suspect in the table."""
         given, suggested = (self.split.classes.names[place] for place in (one.label, one.suggested))
         return {
@@ -72,7 +72,6 @@ class LabelCheck:
             "suggested": suggested,
             "self_confidence": round(one.self_confidence, 4),
             "confidence": round(one.confidence, 4),
-            "score": round(score, 3),
             "reason": f"labelled {given} ({one.self_confidence:.1%}), the network gives {suggested} "
             f"{one.confidence:.0%}",
         }
@@ -115,7 +114,7 @@ class LabelCheck:
 
 
 def run_suspects(job: SuspectsJob) -> int:
-    """Finds and ranks the suspects, prints the commonest pairs of classes, and writes table and contact sheet."""
+    """Finds the suspects and writes them in order of self-confidence; prints the commonest pairs of classes."""
     model = open_network(job)
     if str(job.data) == "street":
         raise InputError("the street's labels are exact; give a data folder")
@@ -123,7 +122,7 @@ def run_suspects(job: SuspectsJob) -> int:
     note_seen(job, model)
     check = LabelCheck(split, make_segmenter(model, MethodOptions(mode="dnn"), RunOptions(keep_probs=True)))
     found = check.find()
-    ranked = [(score, *found[place]) for score, place in rank_suspects([one for _, one in found])[: job.count]]
+    ranked = sorted(found, key=lambda item: item[1].self_confidence)[: job.count]
     if not ranked:
         print(f"no suspect region in {len(split)} pictures")
         return 0
@@ -132,7 +131,7 @@ def run_suspects(job: SuspectsJob) -> int:
         write_table(folder / TABLE_FILE, rows)
         cells = [
             Cell(f"{row['rank']}. {row['picture']}: {row['reason']}", strip(*check.draw(number, one)))
-            for row, (_, number, one) in zip(rows[:SHOWN], ranked, strict=False)
+            for row, (number, one) in zip(rows[:SHOWN], ranked, strict=False)
         ]
         write_sheet(folder / SHEET_FILE, cells, split.classes)
     check.print_pairs()

@@ -4,7 +4,8 @@
 
 Begins with 40 random frames and adds 40 three times: random ones, ones evenly spaced in time, or those that
 `steadyseg pick` chooses by the network of the round before. Every training has the same start and the same number of
-steps. Writes docs/studies/labelling/pick.json; half a minute of one core a training.
+steps; half a minute of one core a training. `--document` copies the figures that are there to
+docs/studies/labelling/pick.json.
 """
 
 import argparse
@@ -36,7 +37,7 @@ from seg.options import SegTrainConfig
 from seg.presets import PRESETS
 from seg.train import prepare_segmentation
 from studies.harness.bundle import round_figures
-from studies.harness.study import digest_of_file, origin
+from studies.harness.study import PAGES, digest_of_file, origin
 
 START, STEP, ROUNDS = 40, 40, 3
 WAYS = ("random", "uniform", "pick")
@@ -44,6 +45,7 @@ SEEDS = (0, 1)
 STEPS, BATCH, SIZE = 240, 4, 120
 INIT = "street-tiny"
 """Start of every training: a network of the procedural street, which has seen no photograph."""
+RECORD = PAGES / "labelling" / "pick.json"
 FIGURES, LABELLED = "figures.json", "labelled.txt"
 
 
@@ -51,10 +53,22 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("data", type=Path, help="CamVid folder")
     parser.add_argument("--runs", type=Path, default=Path("runs/pick"), help="folder of the trainings")
+    parser.add_argument("--document", action="store_true", help="only write the record")
     given = parser.parse_args()
+    if given.document:
+        write_atomic(RECORD, (json.dumps(collect(given.runs), indent=1, sort_keys=True) + "\n").encode())
+        return
     torch.set_num_threads(1)
     for seed in SEEDS:
         run_seed(given.data, given.runs / f"seed{seed}", seed)
+
+
+def collect(runs: Path) -> dict[str, Any]:
+    """Returns the figures of all trainings that are done, by seed and name."""
+    return {
+        folder.name: {path.parent.name: json.loads(path.read_text()) for path in sorted(folder.glob(f"*/{FIGURES}"))}
+        for folder in sorted(runs.glob("seed*"))
+    }
 
 
 def run_seed(data: Path, runs: Path, seed: int) -> None:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from seg.label_errors import ConfidentJoint, find_suspects, rank_suspects
+from seg.label_errors import ConfidentJoint, find_suspects
 
 
 def slow_joint(pictures: list[tuple[np.ndarray, np.ndarray]], classes: int) -> tuple[list[float], np.ndarray]:
@@ -43,27 +43,19 @@ def test_the_joint_is_that_of_the_paper() -> None:
     assert np.array_equal(found.joint, joint) and joint[:, 3].sum() == 0 < joint[0, 1]
 
 
-def probs_of(label: np.ndarray, classes: int = 4, sure: float = 0.97) -> np.ndarray:
-    """A network that is right everywhere."""
-    return np.where(label == np.arange(classes)[:, None, None], sure, (1 - sure) / (classes - 1))
-
-
-def test_a_rare_pair_comes_before_a_habit() -> None:
-    truth = np.zeros((60, 200), np.uint8)
+def test_connected_pixels_of_one_label_and_one_class_are_a_suspect() -> None:
+    truth = np.zeros((60, 80), np.uint8)
     truth[:30] = 1
     given = truth.copy()
-    given[10:22, 10:22] = 2  # one object of a wrong class
-    for left in range(60, 180, 30):
-        given[40:52, left : left + 12] = 3  # what the labels, or the network, do again and again
-    probs = probs_of(truth)
-    probs[2], probs[3] = np.where(given == 2, 0.02, probs[2]), np.where(given == 3, 0.015, probs[3])
+    given[10:22, 10:22] = 2  # a whole object
+    given[26:40, 50:60] = 3  # one on the edge of two classes
+    given[50:54, 70:74] = 3  # too small
+    probs = np.where(truth == np.arange(4)[:, None, None], 0.97, 0.01)
     joint = ConfidentJoint(4)
     joint.add_to_thresholds(probs, given)
     confident = joint.confident_classes(probs)
-    found = list(find_suspects(confident, probs, given))
-    ranked = [found[place] for _, place in rank_suspects(found)]
-    assert [(one.label, one.suggested) for one in ranked] == [(2, 1), *[(3, 0)] * 4]
-    first = ranked[0]
-    assert (first.rows, first.columns, first.pixels) == (slice(10, 22), slice(10, 22), 144)
-    assert first.mask(given, confident).all() and first.self_confidence == pytest.approx(0.02)
-    assert first.confidence == pytest.approx(0.97)
+    found = {(one.label, one.suggested): one for one in find_suspects(confident, probs, given, min_pixels=20)}
+    assert {pair: one.pixels for pair, one in found.items()} == {(2, 1): 144, (3, 1): 40, (3, 0): 100}
+    one = found[2, 1]
+    assert (one.rows, one.columns) == (slice(10, 22), slice(10, 22)) and one.mask(given, confident).all()
+    assert (one.self_confidence, one.confidence) == (pytest.approx(0.01), pytest.approx(0.97))
