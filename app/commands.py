@@ -130,6 +130,11 @@ STEADYSEG = Command(
             "app.export.flags:ExportJob",
             "app.export.command:run_export",
         ),
+        "verify": Command(
+            "Run the proof that an .onnx file carries on this device: is it computed rightly, and how fast?",
+            "app.export.verify_flags:VerifyJob",
+            "app.export.verify:run_verify",
+        ),
         "wrap": Command(
             "Make a steadied .onnx file of another program's network, with the mean over time and uncertainty.",
             "app.export.wrap_flags:WrapJob",

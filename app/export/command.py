@@ -6,6 +6,7 @@ from pathlib import Path
 import torch
 
 from app.console import Console
+from app.export.carried_proof import proof_entries
 from app.export.classifier import export_classifier
 from app.export.flags import ExportJob
 from app.export.segmenter import export_segmenter
@@ -20,7 +21,7 @@ from core.preprocess import SIZE_MULTIPLE
 from core.system.files import require_place
 from export.file.metadata import MAX_STREAMS
 from export.file.onnx_file import check_onnx
-from export.write.traced import import_onnx
+from export.write.traced import import_onnx, write_model
 from export.write.triton import check_place, write_repository
 
 MODES: tuple[ModeName, ...] = ("vq-dnn", "dnn", "vq-bnn")
@@ -57,7 +58,8 @@ def export_model(job: ExportJob, model: Model) -> int:
         write_repository(job.output, traced.model(meta))
         console.print(f"wrote {job.output} for Triton; no server was run")
     else:
-        traced.write(job.output, meta, job.overwrite)
+        entries = proof_entries(model, traced, meta, console) if job.with_proof else {}
+        write_model(traced.model(meta, entries), job.output, job.overwrite)
         console.print(f"wrote {job.output} ({job.output.stat().st_size / 1e6:.1f} MB)")
     print(job.output)
     return 0
@@ -71,6 +73,8 @@ def refuse_job(job: ExportJob) -> None:
         raise InputError("--streams is for a graph with a state; add --stateful, or omit it")
     if job.method.lag and job.target != "onnx":
         raise InputError(f"target {job.target} answers a frame with its own maps; use --target onnx, or omit --lag")
+    if job.with_proof and (not job.stateful or job.target != "onnx"):
+        raise InputError("--with-proof is for one graph file with a state; add --stateful without --target, or omit it")
     number = job.streams or "1"
     if number != "dynamic" and not (number.isdecimal() and 1 <= int(number) <= MAX_STREAMS):
         raise InputError(f"--streams must be 1 to {MAX_STREAMS} or dynamic, got {number}")

@@ -37,6 +37,9 @@ class ExportJob:
     calibration_data: Path | None = None
     """Images that int8 is fitted on: a folder with train/, an image folder or a video. With labelled test/ images the
     loss of accuracy is measured, and a large one refused."""
+    with_proof: bool = False
+    """Put a few frames, the values to expect of them and bounds into a stateful file (0.6 MB), so that `steadyseg
+    verify` and clients in other languages can check that a device computes it rightly."""
     overwrite: bool = False
     """Replace an output that exists."""
     method: MethodOptions = field(default_factory=MethodOptions)

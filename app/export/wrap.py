@@ -70,6 +70,7 @@ def export_job(job: WrapJob) -> ExportJob:
         stateful=True,
         streams="1",  # the foreign graph takes one picture
         size=job.size,
+        with_proof=job.with_proof,
         overwrite=job.overwrite,
         method=MethodOptions(tau=job.tau, motion=motion),
     )

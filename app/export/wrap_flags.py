@@ -38,5 +38,7 @@ class WrapJob:
     target: Literal["onnx", "web", "triton"] = "onnx"
     """onnx: one file; web: a folder with a page that runs it in the visitor's browser; triton: the folder of a model in
     a repository of Triton Inference Server (-o REPOSITORY/NAME)."""
+    with_proof: bool = False
+    """Put a proof into the file, as `steadyseg export --with-proof` does."""
     overwrite: bool = False
     """Replace an output that exists."""

@@ -76,6 +76,11 @@ class GraphMeta:
     def __post_init__(self) -> None:
         _check(self)
 
+    @property
+    def state_size(self) -> tuple[int, int]:
+        """(h, w) of the logits and of the temporal mean."""
+        return -(-self.height // self.head_stride), -(-self.width // self.head_stride)
+
     def to_props(self) -> dict[str, str]:
         """Returns the entries of ONNX metadata_props: text unchanged, everything else as JSON."""
         method = asdict(self.method)
@@ -96,9 +101,9 @@ class GraphMeta:
         }  # the format last, so that a file cut off within its metadata is not taken for a whole one
 
 
-def add_metadata(graph: Any, meta: GraphMeta) -> None:
-    """Writes the metadata into an `onnx.ModelProto`."""
-    for key, value in meta.to_props().items():
+def add_metadata(graph: Any, props: Mapping[str, str]) -> None:
+    """Writes entries of metadata into an `onnx.ModelProto`, in their order."""
+    for key, value in props.items():
         entry = graph.metadata_props.add()
         entry.key, entry.value = key, value
 

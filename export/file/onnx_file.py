@@ -64,6 +64,11 @@ class OnnxFile:
     model: "ModelProto" = field(repr=False)
     meta: GraphMeta
 
+    @property
+    def props(self) -> dict[str, str]:
+        """All entries of the metadata."""
+        return _props(self.model, self.path)
+
 
 def read_onnx(path: Path) -> OnnxFile:
     """Reads a file that `steadyseg export` or `wrap` wrote; everything else raises InputError in one line."""

@@ -83,9 +83,7 @@ def _check_stream(inputs: Values, outputs: Values, meta: GraphMeta, name: str) -
     _expect(inputs, "frame", ("UINT8",), (streams, "H", "W", 3), name)
     for key in ("gap", "reset"):
         _expect(inputs, key, ("FLOAT",), (streams, 1), name)
-    stride = meta.head_stride
-    size = (math.ceil(meta.height / stride), math.ceil(meta.width / stride))
-    for key, shape in zip(moved, ((streams, *size, 2), (streams, *size)), strict=False):
+    for key, shape in zip(moved, ((streams, *meta.state_size, 2), (streams, *meta.state_size)), strict=False):
         _expect(inputs, key, ("FLOAT",), shape, name)
     for key in NOVELTY_OUTPUTS[:2] if meta.reference_scores else ():
         _expect(outputs, key, ("FLOAT",), (streams, 1), name)
@@ -118,14 +116,13 @@ def _check_states(inputs: Values, outputs: Values, states: int, name: str) -> No
 
 def _check_probabilities(key: str, outputs: Values, meta: GraphMeta, name: str) -> None:
     """Requires probabilities (..., K, h, w) in the first state or `probs`: evaluation and inspection read them."""
-    stride = meta.head_stride
-    expected = (len(meta.classes), math.ceil(meta.height / stride), math.ceil(meta.width / stride))
+    expected = (len(meta.classes), *meta.state_size)
     kind, shape = outputs[key]
     if shape[-3:] != expected or kind not in FLOATS:
         raise InputError(
             f"{name}: {key} is {_text(kind, shape)}, expected a float whose shape ends with {list(expected)}: "
             f"classes, height "
-            f"and width of its metadata over head_stride {stride}"
+            f"and width of its metadata over head_stride {meta.head_stride}"
         )
 
 

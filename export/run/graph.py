@@ -1,6 +1,6 @@
 """The graph executor: ONNX Runtime runs the whole file, maps and all; on a GPU the state never leaves it."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,10 +19,13 @@ from export.run.sessions import open_session, runtime_errors
 class GraphStreams:
     """The streams that a call of a graph file computes, and their states, which stay on the device."""
 
-    def __init__(self, data: bytes, meta: GraphMeta, device: str, count: int = 1) -> None:
-        self._session, self.device = open_session(data, device)
+    def __init__(
+        self, data: bytes, meta: GraphMeta, device: str, count: int = 1, options: Mapping[str, str] | None = None
+    ) -> None:
+        """`options`: see `open_session`."""
+        self._session, self.device = open_session(data, device, options)
         self.count, self._follows = count, meta.method.motion
-        self.state_size = (-(-meta.height // meta.head_stride), -(-meta.width // meta.head_stride))
+        self.state_size = meta.state_size
         self.outputs = [value.name for value in self._session.get_outputs()]
         states = (value for value in self._session.get_inputs() if value.name.startswith("state_"))
         self._zeros = {one.name: np.zeros((count, *one.shape[1:]), element_type(one.type)) for one in states}

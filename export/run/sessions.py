@@ -7,7 +7,7 @@ import contextlib
 import functools
 import io
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -51,18 +51,18 @@ def cpu_session(data: bytes, threads: int | None = None) -> Any:
     return _make(runtime, data, options, ["CPUExecutionProvider"])
 
 
-def open_session(data: bytes, device: str) -> tuple[Any, str]:
+def open_session(data: bytes, device: str, options: Mapping[str, str] | None = None) -> tuple[Any, str]:
     """(session, device that really computes). A device asked for by name and absent raises InputError; `auto` takes the
-    GPU where one works and the CPU otherwise."""
+    GPU where one works and the CPU otherwise. `options`: those of a GPU's provider."""
     if device == "cpu":
         return cpu_session(data), "cpu"
     runtime = import_onnxruntime()
     wanted = PROVIDERS["cuda" if device == "auto" else device]
     if wanted in runtime.get_available_providers():  # says what the build could use, not what is there
         _preload(runtime)
-        options = runtime.SessionOptions()
-        options.log_severity_level = 4
-        session = _make(runtime, data, options, [wanted, "CPUExecutionProvider"])
+        settings = runtime.SessionOptions()
+        settings.log_severity_level = 4
+        session = _make(runtime, data, settings, [(wanted, dict(options or {})), "CPUExecutionProvider"])
         if wanted in session.get_providers():
             return session, "cuda" if device == "auto" else device
     if device == "auto":
@@ -73,7 +73,7 @@ def open_session(data: bytes, device: str) -> tuple[Any, str]:
     )
 
 
-def _make(runtime: Any, data: bytes, options: Any, providers: list[str]) -> Any:
+def _make(runtime: Any, data: bytes, options: Any, providers: list[Any]) -> Any:
     with runtime_errors(f"ONNX Runtime {runtime.__version__} cannot load the graph"):
         return runtime.InferenceSession(data, options, providers=providers)
 
@@ -94,10 +94,13 @@ def read_openvino(data: bytes) -> Any:
         return openvino_core().read_model(data)
 
 
-def compile_openvino(data: bytes) -> Any:
-    """Compiles an ONNX file's bytes with OpenVINO for fp32 arithmetic."""
-    properties = {"INFERENCE_PRECISION_HINT": "f32", "INFERENCE_NUM_THREADS": available_cpus()}
+def compile_openvino(data: bytes, shapes: Mapping[str, Sequence[int]] | None = None, precision: str = "fp32") -> Any:
+    """Compiles an ONNX file's bytes with OpenVINO for fp32 or bf16 arithmetic; `shapes`: of inputs with free sizes."""
+    hint = {"fp32": "f32", "bf16": "bf16"}[precision]
+    properties = {"INFERENCE_PRECISION_HINT": hint, "INFERENCE_NUM_THREADS": available_cpus()}
     model = read_openvino(data)
+    if shapes:
+        model.reshape({name: list(shape) for name, shape in shapes.items()})
     with runtime_errors("OpenVINO cannot compile the graph"):
         return openvino_core().compile_model(model, "CPU", properties)
 
@@ -132,13 +135,14 @@ def session_runner(model: Any) -> Runner:
     return run
 
 
-def openvino_runner(data: bytes) -> Runner:
-    """Returns a function of named arrays that runs an ONNX file's bytes with OpenVINO on the CPU in full precision."""
-    compiled = compile_openvino(data)
+def openvino_runner(data: bytes, shapes: Mapping[str, Sequence[int]] | None = None, precision: str = "fp32") -> Runner:
+    """Returns a function of named arrays that runs an ONNX file's bytes with OpenVINO on the CPU; see
+    `compile_openvino`."""
+    compiled = compile_openvino(data, shapes, precision)
     wanted = {value.get_any_name() for value in compiled.inputs}
 
     def run(arrays: Arrays) -> Arrays:
         results = compiled({name: value for name, value in arrays.items() if name in wanted})
-        return {output.get_any_name(): np.asarray(results[output]) for output in compiled.outputs}
+        return {name: np.asarray(results[output]) for output in compiled.outputs for name in output.get_names()}
 
     return run

@@ -3,7 +3,7 @@
 import inspect
 import logging
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -109,16 +109,12 @@ class Traced:
         masked = self.masked.in_precision(name, images, whole) if self.masked else None
         return replace(self, graph=graph, masked=masked, precision=name)
 
-    def model(self, meta: GraphMeta) -> Any:
-        """Returns a copy of the graph with its metadata."""
+    def model(self, meta: GraphMeta, more: Mapping[str, str] | None = None) -> Any:
+        """Returns a copy of the graph with its metadata; `more`: further entries of it."""
         model = type(self.graph)()
         model.CopyFrom(self.graph)
-        add_metadata(model, meta)
+        add_metadata(model, {**(more or {}), **meta.to_props()})
         return model
-
-    def write(self, path: Path, meta: GraphMeta, overwrite: bool = False) -> None:
-        """Writes one file, whole or not at all."""
-        write_model(self.model(meta), path, overwrite)
 
 
 def start_of(signature: Signature, frame: np.ndarray) -> dict[str, torch.Tensor]:

@@ -10,10 +10,10 @@ import pytest
 HEIGHT, WIDTH = 96, 128
 """Where street-tiny still finds most of the street, in a quarter of the time of its own 180 x 240."""
 FLAGS = {
-    "vq-dnn": ["--stateful", "--motion", "off"],
-    "motion": ["--stateful"],
-    "streams": ["--stateful", "--motion", "off", "--streams", "dynamic"],
-    "vq-bnn": ["--stateful", "--mode", "vq-bnn", "--motion", "off"],
+    "vq-dnn": ["--stateful", "--motion", "off", "--with-proof"],
+    "motion": ["--stateful", "--with-proof"],
+    "streams": ["--stateful", "--motion", "off", "--streams", "dynamic", "--with-proof"],
+    "vq-bnn": ["--stateful", "--mode", "vq-bnn", "--motion", "off", "--with-proof"],
     "dnn": ["--stateful", "--mode", "dnn"],
     "bnn": ["--stateful", "--mode", "bnn", "--samples", "3"],
     "logits": ["--mode", "dnn"],

@@ -1,0 +1,58 @@
+"""The proof that an export puts into its file, with the record of what was promised and measured of the method."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+
+from app.console import Console
+from app.export.segmenter import proof_frames
+from core.errors import CheckFailed
+from core.method import SETTINGS, Method
+from core.model.checkpoint import CheckpointMeta
+from core.model.model import Model
+from export.file.metadata import GraphMeta
+from export.run.cpu import resize_frame
+from export.run.graph import GraphStreams
+from export.run.verify import graph_step, verify
+from export.write.carried_proof import PICTURES, make_proof, picture_size
+from export.write.traced import Traced
+
+FIT_KEYS = "data split protocol frames temperature nll_before nll_after ece_before ece_after conformal class_risk"
+MEASURED_KEYS = "data split protocol frames accuracy miou nll ece conformal"
+
+
+def proof_entries(model: Model, traced: Traced, meta: GraphMeta, console: Console) -> dict[str, str]:
+    """Returns the entries of metadata; CheckFailed where the graph fails its own proof on this CPU."""
+    size = picture_size(meta)
+    pictures = [resize_frame(proof_frames()[number], size)[0] for number in PICTURES]
+    torch.manual_seed(0)
+    proof = make_proof(traced, meta, pictures, record_of(model.meta, meta.method))
+    streams = meta.streams or 1
+    step = graph_step(GraphStreams(traced.model(meta).SerializeToString(), meta, "cpu", streams))
+    verified = verify(proof, meta, step, streams)
+    if not verified.holds:
+        raise CheckFailed(f"the graph fails the proof that it would carry, so no file was written: {verified}")
+    console.print(f"carries a proof, and passes it here: {verified}", soft_wrap=True)
+    return proof.to_props()
+
+
+def record_of(meta: CheckpointMeta, method: Method) -> dict[str, Any]:
+    """Returns the calibration in use (`fit`) and the figures of exactly this method (`measured`), without the lists of
+    single images and classes."""
+    measured = [figures for figures in meta.metrics.values() if is_of(figures, method)]
+    return {
+        "fit": chosen(meta.fit_in_use(method), FIT_KEYS),
+        "measured": [chosen(figures, MEASURED_KEYS) for figures in measured],
+    }
+
+
+def is_of(figures: Any, method: Method) -> bool:
+    """True for figures of this method and temperature."""
+    if not isinstance(figures, Mapping) or figures.get("temperature") != method.temperature:
+        return False
+    return all(figures.get(name) == getattr(method, name) for name in SETTINGS)
+
+
+def chosen(record: Mapping[str, Any], keys: str) -> dict[str, Any]:
+    return {key: record[key] for key in keys.split() if record.get(key) is not None}

@@ -1,0 +1,157 @@
+"""Runs the proof that a graph file carries on a device, and compares what comes out with what is expected."""
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from statistics import median
+
+import numpy as np
+
+from core.frame import NOVELTY_OUTPUTS
+from core.motion import Motion
+from export.file.carried_proof import Bounds, CarriedProof, sample
+from export.file.metadata import GraphMeta
+from export.file.signature import MAPS, state_names
+from export.run.graph import GraphStreams
+from export.run.sessions import Arrays, Runner
+
+Step = Callable[[Arrays], Arrays]
+"""Computes the next frame of every stream; the states go from call to call inside."""
+MIN_CALLS, MAX_CALLS, SECONDS = 3, 50, 1.0
+
+
+class CarriedState:
+    """A `Step` of a function without memory: it keeps the states that the function returns."""
+
+    def __init__(self, run: Runner, zeros: Arrays) -> None:
+        self._run, self._states = run, dict(zeros)
+
+    def __call__(self, inputs: Arrays) -> Arrays:
+        outputs = self._run(inputs | self._states)
+        self._states = {name: outputs[name.removesuffix("_in") + "_out"] for name in self._states}
+        return outputs
+
+
+def graph_step(streams: GraphStreams) -> Step:
+    """Returns the `Step` of a graph file in ONNX Runtime, as `GraphStreams` runs it."""
+
+    def step(inputs: Arrays) -> Arrays:
+        gaps = (inputs["gap"] * (1 - inputs["reset"])).ravel().astype(int).tolist()  # 0 is a reset
+        moved = zip(inputs["motion"], inputs["trust"], strict=True) if "motion" in inputs else [None] * len(gaps)
+        found = streams(inputs["frame"], gaps, [Motion(*one) if one else None for one in moved])
+        return {name: value.numpy() for name, value in found.items()}
+
+    return step
+
+
+@dataclass(frozen=True)
+class Verified:
+    """The differences that were found, by the names of `Bounds`, and the speed."""
+
+    found: Mapping[str, float]
+    bounds: Bounds
+    frame_ms: float
+    """Median time of a call, inputs and outputs included."""
+
+    @property
+    def holds(self) -> bool:
+        """True if every difference is within its bound; NaN is not."""
+        bounds = vars(self.bounds)
+        return all(
+            value >= bounds[name] if name == "labels_equal" else value <= bounds[name]
+            for name, value in self.found.items()
+        )
+
+    def __str__(self) -> str:
+        texts = {
+            "labels_equal": "labels equal in {:.4%} (at least {:.1%})",
+            "probability_mean": "probabilities {:.1e} apart on average (at most {:g})",
+            "probability_max": "and {:.1e} at most ({:g})",
+            "map_levels_mean": "maps {:.4f} of 255 levels apart on average (at most {:g})",
+            "novelty_max": "novelty {:.4f} apart (at most {:g})",
+            "mean_z2": "random draws: squared z of the means {:.2f} (1 where equal, at most {:g})",
+            "variance_difference": "variance {:.1%} apart (at most {:.0%})",
+        }
+        bounds = vars(self.bounds)
+        return ", ".join(texts[name].format(value, bounds[name]) for name, value in self.found.items())
+
+
+def verify(proof: CarriedProof, meta: GraphMeta, step: Step, streams: int, *, reduced: bool = False) -> Verified:
+    """Runs the proof in every stream of a call, and times the call.
+
+    `reduced`: hold it to the bounds of devices that compute in fewer bits than the file has.
+    """
+    turns = [
+        {name: np.repeat(value, streams, 0) for name, value in proof.inputs(number, meta).items()}
+        for number in range(len(proof.plan.turns))
+    ]
+    found = compare_moments(proof, step, turns) if proof.plan.draws else compare_values(proof, step, turns)
+    bounds = proof.plan.reduced_bounds if reduced else proof.plan.bounds
+    return Verified(found, bounds, call_ms(step, turns[-1]))
+
+
+def compare_values(proof: CarriedProof, step: Step, turns: list[Arrays]) -> dict[str, float]:
+    """Compares labels, probabilities, maps and novelty, turn by turn."""
+    apart: dict[str, list[float]] = {name: [] for name in proof.arrays if name not in ("frame", "motion", "trust")}
+    largest = 0.0
+    for number, inputs in enumerate(turns):
+        outputs = named(step(inputs))
+        for name, rows in apart.items():
+            for values in outputs[name]:
+                expected, got = proof.arrays[name][number], sample(values, proof.step(name))
+                difference = np.abs(got.astype(np.float64) - expected)
+                rows.append(float((difference != 0 if name == "label" else difference).mean()))
+                if name == "probability":
+                    largest = np.maximum(largest, difference.max())  # keeps NaN
+    found = {
+        "labels_equal": 1.0 - float(np.mean(apart["label"])),
+        "probability_mean": float(np.mean(apart["probability"])),
+        "probability_max": float(largest),
+        "map_levels_mean": max(
+            float(np.mean(apart[name])) for name in (*MAPS[1:], NOVELTY_OUTPUTS[2]) if name in apart
+        ),
+    }
+    told = [max(apart[name]) for name in NOVELTY_OUTPUTS[:2] if name in apart]
+    return found | ({"novelty_max": max(told)} if told else {})
+
+
+def compare_moments(proof: CarriedProof, step: Step, turns: list[Arrays]) -> dict[str, float]:
+    """Compares mean and variance of the last turn's probabilities over draws of the dropout masks.
+
+    Each stream of a call is a draw of its own.
+    """
+    drawn: list[np.ndarray] = []
+    while len(drawn) < proof.plan.draws:
+        for inputs in turns:
+            outputs = step(inputs)
+        drawn += [sample(values, proof.step("probability")) for values in named(outputs)["probability"]]
+    return moments_apart(
+        np.stack(drawn), proof.arrays["probability"][0], proof.arrays["probability_variance"][0], proof.plan.draws
+    )
+
+
+def moments_apart(drawn: np.ndarray, mean: np.ndarray, variance: np.ndarray, draws: int) -> dict[str, float]:
+    """Compares draws (N, values) with mean and variance of other `draws`, where these vary at all."""
+    values = drawn.astype(np.float64)
+    ours, spread = values.mean(0), values.var(0, ddof=1)
+    moving = spread + variance > 1e-8
+    z2 = (ours - mean)[moving] ** 2 / (spread / len(values) + variance / draws)[moving]
+    return {
+        "mean_z2": float(z2.mean()) if moving.any() else np.nan,
+        "variance_difference": abs(float(spread.sum() / variance.sum()) - 1.0),
+    }
+
+
+def named(outputs: Arrays) -> Arrays:
+    """Returns the outputs with the probabilities under their name in a proof: they come after the four maps."""
+    return outputs | {"probability": outputs["probs" if "probs" in outputs else state_names(1, "out")[0]]}
+
+
+def call_ms(step: Step, inputs: Arrays) -> float:
+    """Returns the median time of a call in milliseconds."""
+    times: list[float] = []
+    while len(times) < MIN_CALLS or (sum(times) < SECONDS and len(times) < MAX_CALLS):
+        started = time.perf_counter()
+        step(inputs)
+        times.append(time.perf_counter() - started)
+    return 1e3 * median(times)

@@ -1,0 +1,207 @@
+"""Files that prove themselves: whole ones pass on every runtime, changed ones and broken devices fail."""
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from made.graphs import FLAGS, HEIGHT, Graphs, skip_tracing
+from onnx import numpy_helper, version_converter
+from refusals import error_after_work, one_line_error, refusal
+
+from app.cli import main
+from export.file.carried_proof import CarriedProof, read_proof
+from export.file.metadata import GraphMeta
+from export.file.onnx_file import read_onnx
+from export.run.graph import GraphStreams
+from export.run.sessions import Arrays
+from export.run.verify import Verified, graph_step, moments_apart, verify
+
+pytestmark = pytest.mark.slow
+
+
+def proof_of(path: Path) -> tuple[CarriedProof, GraphMeta]:
+    file = read_onnx(path)
+    return read_proof(file.props, file.meta, path.name), file.meta
+
+
+def verified(path: Path, change: Callable[[Arrays], Arrays] = lambda inputs: inputs) -> Verified:
+    """The file on this CPU, by a client that changes the inputs."""
+    proof, meta = proof_of(path)
+    step = graph_step(GraphStreams(path.read_bytes(), meta, "cpu"))
+    return verify(proof, meta, lambda inputs: step(change(inputs)), 1)
+
+
+@pytest.mark.parametrize("name", ["vq-dnn", "motion", "vq-bnn", "streams"])
+@pytest.mark.parametrize("runtime", ["onnxruntime", "openvino"])
+def test_a_whole_file_proves_itself(
+    graphs: Graphs, name: str, runtime: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = graphs(name)
+    capsys.readouterr()
+    assert main(["verify", str(path), "--runtime", runtime, "--device", "cpu"]) == 0
+    told = capsys.readouterr().out
+    assert "equal within the bounds of fp32" in told and "speed: " in told and "licence: Apache-2.0" in told
+    assert ("random draws" in told) == (name == "vq-bnn")
+
+
+@pytest.mark.parametrize("place", [0.0, 0.5, 1.0])
+def test_one_changed_weight_fails(
+    graphs: Graphs, tmp_path: Path, place: float, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One weight of the first, a middle and the last convolution, with its sign changed."""
+    model = onnx.load(graphs("vq-dnn"))
+    kernels = [tensor for tensor in model.graph.initializer if len(tensor.dims) == 4]
+    kernel = kernels[round(place * (len(kernels) - 1))]
+    values = numpy_helper.to_array(kernel).copy()
+    values.flat[np.abs(values).argmax()] *= -1
+    kernel.CopyFrom(numpy_helper.from_array(values, kernel.name))
+    onnx.save(model, tmp_path / "changed.onnx")
+    capsys.readouterr()
+    assert main(["verify", str(tmp_path / "changed.onnx"), "--device", "cpu"]) == 1
+    (line,) = capsys.readouterr().err.strip().splitlines()
+    assert "not equal by onnxruntime" in line
+
+
+def test_random_draws_of_another_rate_fail(graphs: Graphs) -> None:
+    """The draws of a file are compared by mean and variance; here those of the file itself stand for a device's."""
+    proof, _ = proof_of(graphs("vq-bnn"))
+    generator = np.random.default_rng(0)
+    mean, variance = proof.arrays["probability"][0], proof.arrays["probability_variance"][0]
+    for scale, holds in ((1.0, True), (1.4, False)):
+        noise = generator.standard_normal((proof.plan.draws, mean.size)) * np.sqrt(scale * variance)
+        found = moments_apart(mean + noise, mean, variance, proof.plan.draws)
+        assert Verified(found, proof.plan.bounds, 0.0).holds == holds, found
+
+
+@pytest.mark.parametrize("number", ["21", "fp16"])
+def test_another_rounding_is_within_its_bound(
+    graphs: Graphs, tmp_path: Path, number: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = graphs("vq-dnn")
+    path = tmp_path / "other.onnx"
+    if number == "fp16":
+        skip_tracing(monkeypatch, whole)
+        flags = [*FLAGS["vq-dnn"], "--size", str(HEIGHT), "--precision", "fp16"]
+        assert main(["export", "street-tiny", *flags, "-o", str(path)]) == 0
+    else:
+        model = onnx.load(whole)
+        converted = version_converter.convert_version(model, int(number))
+        if not converted.metadata_props:
+            converted.metadata_props.extend(model.metadata_props)
+        onnx.save(converted, path)
+    assert main(["verify", str(path), "--device", "cpu"]) == 0
+
+
+def test_fewer_bits_are_held_to_wider_bounds(graphs: Graphs) -> None:
+    """bf16 rounds to 8 bits, which the bounds of fp32 refuse; processors without it compute in fp32 and pass both."""
+    proof, meta = proof_of(graphs("vq-dnn"))
+    step = graph_step(GraphStreams(graphs("vq-dnn").read_bytes(), meta, "cpu"))
+
+    def rounded(inputs: Arrays) -> Arrays:
+        outputs = dict(step(inputs))
+        probs = outputs["state_00_out"].copy()
+        probs.view(np.uint32)[...] &= 0xFFFF0000
+        return outputs | {"state_00_out": probs}
+
+    assert not verify(proof, meta, rounded, 1).holds
+    assert verify(proof, meta, rounded, 1, reduced=True).holds
+
+
+FAULTS: dict[str, Callable[[Arrays], Arrays]] = {
+    "forgets": lambda inputs: inputs | {"reset": np.ones((1, 1), np.float32)},
+    "never resets": lambda inputs: inputs | {"reset": np.zeros((1, 1), np.float32)},
+    "ignores gaps": lambda inputs: inputs | {"gap": np.ones((1, 1), np.float32)},
+    "swaps channels": lambda inputs: inputs | {"frame": inputs["frame"][..., ::-1].copy()},
+    "moves nothing": lambda inputs: inputs | {"trust": np.ones_like(inputs["trust"])},
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_client_with_a_fault_fails(graphs: Graphs, fault: str) -> None:
+    found = verified(graphs("motion"), FAULTS[fault])
+    assert not found.holds, found
+
+
+def test_the_last_frame_is_a_cut(graphs: Graphs) -> None:
+    """A device that finds no cut fails, since the frame is to be computed as after a reset."""
+    proof, _ = proof_of(graphs("motion"))
+    turns = iter(range(100))
+    cut = len(proof.plan.turns) - 1
+
+    def resets_there(inputs: Arrays) -> Arrays:
+        return inputs | ({"reset": np.ones((1, 1), np.float32)} if next(turns) == cut else {})
+
+    assert not proof.plan.turns[cut].reset and verified(graphs("motion"), resets_there).holds
+
+
+def broken(path: Path, target: Path, key: str, change: Callable[[str], str]) -> Path:
+    model = onnx.load(path)
+    (entry,) = (one for one in model.metadata_props if one.key == key)
+    entry.value = change(entry.value)
+    onnx.save(model, target)
+    return target
+
+
+def with_plan(**values: object) -> Callable[[str], str]:
+    return lambda text: json.dumps(json.loads(text) | values)
+
+
+@pytest.mark.parametrize(
+    ("key", "change", "said"),
+    [
+        ("proof", lambda text: text[:-1], "its proof is malformed"),
+        ("proof", lambda text: "[]", "no proof of version 1"),
+        ("proof", with_plan(version=2), "no proof of version 1"),
+        ("proof", with_plan(turns=[[0, 1, 10**6]]), "turns"),
+        ("proof", with_plan(map_step=0), "blocks and steps"),
+        ("proof", with_plan(bounds={}), "missing"),
+        ("proof", with_plan(draws=-1), "draws"),
+        ("proof", with_plan(turns=[]), "turns"),
+        ("proof_label", lambda text: text[4:], "label has"),
+        ("proof_probability", lambda text: "*" + text[1:], "not base64"),
+        ("proof_probability", lambda text: "AADAfwAAwH8AAMB/" + text[16:], "finite"),
+        ("record", lambda text: "7", "no proof of version 1"),
+    ],
+)
+def test_a_malformed_proof_is_one_line(
+    graphs: Graphs,
+    tmp_path: Path,
+    key: str,
+    change: Callable[[str], str],
+    said: str,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    path = broken(graphs("vq-dnn"), tmp_path / "broken.onnx", key, change)
+    capsys.readouterr()
+    message = one_line_error(capsys, "verify", path)
+    assert said in message and "with-proof" in message
+
+
+def test_what_has_no_proof_says_so(graphs: Graphs, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = graphs("dnn")
+    capsys.readouterr()
+    assert "carries no proof; export it with --stateful --with-proof" in one_line_error(capsys, "verify", path)
+    for flags in ([], ["--stateful", "--target", "triton"]):
+        words = ["export", "street-tiny", "--with-proof", *flags, "-o", tmp_path / "x"]
+        assert "--with-proof is for one graph file with a state" in one_line_error(capsys, *words)
+    both = ["verify", path, "--runtime", "openvino", "--device", "cuda"]
+    assert refusal(read_proof, {}, read_onnx(path).meta, "x") and "cuda" in one_line_error(capsys, *both)
+
+
+def test_a_graph_that_fails_its_own_proof_is_not_written(
+    graphs: Graphs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    skip_tracing(monkeypatch, graphs("vq-dnn"))
+
+    def other(proof: CarriedProof, *arguments: object, **named: object) -> Verified:
+        return replace(Verified({"labels_equal": 0.5}, proof.plan.bounds, 1.0))
+
+    monkeypatch.setattr("app.export.carried_proof.verify", other)
+    flags = [*FLAGS["vq-dnn"], "--size", str(HEIGHT)]
+    words = ["export", "street-tiny", *flags, "-o", tmp_path / "x.onnx"]
+    assert "fails the proof that it would carry" in error_after_work(capsys, *words, code=1)
+    assert not (tmp_path / "x.onnx").exists()
