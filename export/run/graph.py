@@ -1,6 +1,6 @@
 """The graph executor: ONNX Runtime runs the whole file, maps and all; on a GPU the state never leaves it."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,10 +10,13 @@ from core.motion import Motion, no_motion
 from core.reference import ReferenceScores
 from core.segmenter import StageClock
 from export.file.metadata import GraphMeta
-from export.file.signature import MAPS
+from export.file.signature import MAPS, state_names
 from export.run.cpu import resize_frame, resize_map
 from export.run.networks import onnxruntime_name
-from export.run.sessions import open_session, runtime_errors
+from export.run.sessions import Arrays, import_onnxruntime, open_session, runtime_errors
+
+PROBS = state_names(1, "in")[0]
+"""The state that is the mean of the probabilities, where no output is."""
 
 
 class GraphStreams:
@@ -26,43 +29,90 @@ class GraphStreams:
         self._session, self.device = open_session(data, device, options)
         self.count, self._follows = count, meta.method.motion
         self.state_size = meta.state_size
-        self.outputs = [value.name for value in self._session.get_outputs()]
         states = (value for value in self._session.get_inputs() if value.name.startswith("state_"))
         self._zeros = {one.name: np.zeros((count, *one.shape[1:]), element_type(one.type)) for one in states}
-        self._carried: dict[str, Any] = {}
+        self._binding: Binding | None = None
 
     def __call__(
         self,
         pictures: np.ndarray,
         gaps: Sequence[int],
         motions: Sequence[Motion | None],
-        without: Collection[str] = (),
-    ) -> dict[str, Any]:
-        """Computes the next picture of each stream, (count, h, w, 3) uint8; returns the outputs but those in `without`.
+        keep_probs: bool = False,
+    ) -> Arrays:
+        """Computes the next picture of each stream, (count, h, w, 3) uint8; returns the outputs but the states.
 
-        Gaps and motions are those of `core.segmenter.Executor.compute`, one for each stream.
+        Gaps and motions are those of `core.segmenter.Executor.compute`, one for each stream. `keep_probs`: return
+        `probs`, the mean probabilities, too.
         """
-        wanted = [name for name in self.outputs if name not in without]
-        binding = self._session.io_binding()
-        binding.bind_cpu_input("frame", pictures)
-        binding.bind_cpu_input("gap", np.array([[max(gap, 1)] for gap in gaps], np.float32))
-        binding.bind_cpu_input("reset", np.array([[gap == 0] for gap in gaps], np.float32))
+        inputs = {
+            "frame": pictures,
+            "gap": np.array([[max(gap, 1)] for gap in gaps], np.float32),
+            "reset": np.array([[gap == 0] for gap in gaps], np.float32),
+        }
         if self._follows:
             moved = [motion or no_motion(self.state_size) for motion in motions]
             for name, field in zip(MOTION_INPUTS, ("source", "trust"), strict=True):
-                binding.bind_cpu_input(name, np.stack([getattr(motion, field) for motion in moved]))
-        for name, zeros in self._zeros.items():
-            if name in self._carried:
-                binding.bind_ortvalue_input(name, self._carried[name])
-            else:
-                binding.bind_cpu_input(name, zeros)
-        for name in wanted:
-            binding.bind_output(name, "cuda" if name.startswith("state_") and self.device != "cpu" else "cpu")
+                inputs[name] = np.stack([getattr(motion, field) for motion in moved])
         with runtime_errors(f"ONNX Runtime cannot run the graph on frames of {pictures.shape}"):
-            self._session.run_with_iobinding(binding)
-        found = dict(zip(wanted, binding.get_outputs(), strict=True))
-        self._carried = {name: found[name.removesuffix("_in") + "_out"] for name in self._zeros}
-        return found
+            if self._binding is None or not self._binding.fits(inputs, keep_probs):
+                states = self._binding.states() if self._binding else self._zeros
+                self._binding = Binding(self._session, self.device, inputs, states, keep_probs)
+            return self._binding.run(inputs)
+
+
+class Binding:
+    """The places in memory of a call's inputs, outputs and states, for inputs of fixed shapes.
+
+    They are made once, so that a call copies its inputs to the device and allocates nothing there. Every state has two
+    places: a call reads one and writes the other, and the next call the other way round.
+    """
+
+    def __init__(self, session: Any, device: str, inputs: Arrays, states: Arrays, keep_probs: bool) -> None:
+        values = import_onnxruntime().OrtValue
+        self._session, self._turn, self._keeps_probs = session, 0, keep_probs
+        self._inputs = {name: values.ortvalue_from_numpy(value.copy(), device, 0) for name, value in inputs.items()}
+        self._kinds = {name: (value.shape, value.dtype) for name, value in inputs.items()}
+        self._outputs: dict[str, Any] = {}
+        for one in session.get_outputs():
+            if not one.name.startswith("state_") and (keep_probs or one.name != "probs"):
+                is_map = one.type == "tensor(uint8)"
+                shape = inputs["frame"].shape[:3] if is_map else (len(inputs["frame"]), *one.shape[1:])
+                self._outputs[one.name] = values.ortvalue_from_shape_and_type(shape, element_type(one.type), "cpu", 0)
+        self._states = [
+            {name: values.ortvalue_from_numpy(value.copy(), device, 0) for name, value in states.items()}
+            for _ in range(2)
+        ]
+        self._bindings = [self._bound(*self._states), self._bound(*self._states[::-1])]
+
+    def _bound(self, before: dict[str, Any], after: dict[str, Any]) -> Any:
+        binding = self._session.io_binding()
+        for name, value in (self._inputs | before).items():
+            binding.bind_ortvalue_input(name, value)
+        carried = {name.removesuffix("_in") + "_out": value for name, value in after.items()}
+        for name, value in (self._outputs | carried).items():
+            binding.bind_ortvalue_output(name, value)
+        return binding
+
+    def fits(self, inputs: Arrays, keep_probs: bool) -> bool:
+        """True for inputs of the shapes and types that the places were made for, and the same outputs."""
+        kinds = {name: (value.shape, value.dtype) for name, value in inputs.items()}
+        return kinds == self._kinds and keep_probs == self._keeps_probs
+
+    def states(self) -> Arrays:
+        """Returns copies of the states after the last call, by the names of the inputs."""
+        return {name: np.array(value.numpy()) for name, value in self._states[self._turn].items()}
+
+    def run(self, inputs: Arrays) -> Arrays:
+        """Computes one call; returns copies of the outputs but the states, which stay on the device."""
+        for name, value in inputs.items():
+            self._inputs[name].update_inplace(np.ascontiguousarray(value))
+        self._session.run_with_iobinding(self._bindings[self._turn])
+        self._turn = 1 - self._turn
+        found = dict(self._outputs)
+        if self._keeps_probs and "probs" not in found:
+            found["probs"] = self._states[self._turn][PROBS]
+        return {name: np.array(value.numpy()) for name, value in found.items()}
 
 
 class GraphExecutor:
@@ -85,22 +135,19 @@ class GraphExecutor:
             picture = resize_frame(image, self.size)  # the graph could resize too, to within one level of 255
         with self.clock.measure("smoothing"):
             with self.clock.measure("network"):  # smoothing and maps are part of the graph
-                outputs = self._streams(picture, [gap], [motion], () if self.keep_probs else ("probs",))
+                outputs = self._streams(picture, [gap], [motion], self.keep_probs)
             novelty: dict[str, Any] = {}
             if "novelty" in outputs:
-                energy = resize_map(outputs["energy"].numpy()[0], size, is_label=False)
-                share, accuracy = (outputs[name].numpy().item() for name in ("novelty", "expected_accuracy"))
+                energy = resize_map(outputs["energy"][0], size, is_label=False)
+                share, accuracy = (outputs[name].item() for name in ("novelty", "expected_accuracy"))
                 novelty = {"novelty": share, "expected_accuracy": accuracy, "energy": energy}
             label, confidence, entropy, disagreement = (
-                resize_map(outputs[name].numpy()[0], size, is_label=name == "label") for name in MAPS
+                resize_map(outputs[name][0], size, is_label=name == "label") for name in MAPS
             )
-            probs = None
-            if self.keep_probs:
-                name = "probs" if "probs" in outputs else "state_00_out"
-                probs = outputs[name].numpy()[0].astype(np.float32)
+            probs = outputs["probs"][0].astype(np.float32) if self.keep_probs else None
             return Maps(label, confidence, entropy, disagreement, probs, **novelty), None
 
 
 def element_type(name: str) -> np.dtype[Any]:
     """tensor(float16) -> numpy.float16."""
-    return np.dtype({"tensor(float)": np.float32, "tensor(float16)": np.float16}[name])
+    return np.dtype({"tensor(float)": np.float32, "tensor(float16)": np.float16, "tensor(uint8)": np.uint8}[name])

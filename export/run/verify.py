@@ -38,8 +38,7 @@ def graph_step(streams: GraphStreams) -> Step:
     def step(inputs: Arrays) -> Arrays:
         gaps = (inputs["gap"] * (1 - inputs["reset"])).ravel().astype(int).tolist()  # 0 is a reset
         moved = zip(inputs["motion"], inputs["trust"], strict=True) if "motion" in inputs else [None] * len(gaps)
-        found = streams(inputs["frame"], gaps, [Motion(*one) if one else None for one in moved])
-        return {name: value.numpy() for name, value in found.items()}
+        return streams(inputs["frame"], gaps, [Motion(*one) if one else None for one in moved], keep_probs=True)
 
     return step
 

@@ -180,8 +180,8 @@ for number, frame in enumerate(frames):  # (H, W, 3) uint8 RGB
   server holds the stream's state for a minute.
 - The server computes the waiting frames of up to 8 streams in one call (`max_batch_size` of config.pbtxt; 0: one
   stream). Frames of different sizes cannot share a call.
-- A model that follows motion (`--motion on`) has two more inputs, `motion` and `trust`: docs/usage.md of SteadySeg has
-  the lines that compute them.
+- A model that follows motion (`--motion on`) has two more inputs, `motion` and `trust`: deploy/clients/triton of
+  SteadySeg computes them, and sends several videos at once.
 - `reset` and the states are the server's; clients do not send them.
 - To warm a server up, send a sequence of one frame of your size. `model_warmup` in config.pbtxt bypasses the part of
   the server that holds states, so a model with states could fail to load with it.

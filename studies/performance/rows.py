@@ -110,7 +110,7 @@ def streams_row(count: int, file: OnnxFile, device: str, clip: Clip) -> Row:
     streams = GraphStreams(file.data, file.meta, device, count)
     drives = [islice(clip.drive((file.meta.height, file.meta.width)), 2 * place, None) for place in range(count)]
     batches = (np.stack([frame.image for frame in frames]) for frames in zip(*drives, strict=True))
-    step = repeat(lambda pictures: streams(pictures, [1] * count, [None] * count, ("probs",)), batches)
+    step = repeat(lambda pictures: streams(pictures, [1] * count, [None] * count), batches)
     return Row(f"streams_{count}", lambda frames: step(frames // count), onnxruntime_name(file.meta.precision), count)
 
 

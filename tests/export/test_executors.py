@@ -14,12 +14,14 @@ import pytest
 import torch
 from made.graphs import HEIGHT, WIDTH, Graphs
 from made.methods import opened
-from refusals import refusal
+from refusals import one_line_error, refusal
 
 from app.executors import openvino_executor
 from core.frame import Frame, Maps
 from core.method import MethodOptions
 from core.segmenter import Segmenter
+from export.file.onnx_file import read_onnx
+from export.run.graph import GraphStreams
 from export.run.networks import OpenVinoPasses
 from export.run.sessions import openvino_runner, session_runner
 from seg.pretrained import read_segmenter
@@ -152,6 +154,27 @@ def test_passes_that_share_their_prefix_say_what_whole_ones_say(model: str) -> N
     assert_same(*found)
 
 
+@pytest.mark.slow
+def test_bound_memory_is_reused_and_never_handed_out(graphs: Graphs) -> None:
+    """The states go on where frames get another size, outputs of earlier calls stay, and equal shapes bind once."""
+    path = graphs("vq-dnn")
+    streams, run = GraphStreams(path.read_bytes(), read_onnx(path).meta, "cpu"), session_runner(onnx.load(path))
+    states = {name: np.zeros_like(value) for name, value in streams._zeros.items()}
+    kept, bindings = [], []
+    for number, scale in enumerate((1, 1, 1, 2, 1)):
+        frame = next(iter(Street(seed=number, height=scale * HEIGHT, width=scale * WIDTH).frames(1))).image[None]
+        found = streams(frame, [number], [None], keep_probs=True)
+        flags = {"gap": np.full((1, 1), max(number, 1)), "reset": np.full((1, 1), number == 0)}
+        wanted = run({"frame": frame} | {name: value.astype(np.float32) for name, value in flags.items()} | states)
+        states = {name: wanted[name.replace("_in", "_out")] for name in states}
+        kept.append((found, wanted))
+        bindings.append(streams._binding)
+    for found, wanted in kept:
+        assert np.array_equal(found["probs"], wanted["state_00_out"])
+        assert all(np.array_equal(found[name], wanted[name]) for name in found if name != "probs")
+    assert bindings[0] is bindings[1] is bindings[2] and len({id(one) for one in bindings}) == 3
+
+
 @pytest.mark.parametrize(
     ("asked", "words"),
     [
@@ -182,6 +205,12 @@ def test_what_a_file_was_not_made_for_is_one_line(graphs: Graphs, asked: dict[st
 )
 def test_what_a_checkpoint_cannot_be_run_by_is_one_line(asked: dict[str, object], words: str) -> None:
     assert words in refusal(opened, "street-tiny", **asked)
+
+
+def test_what_has_no_mean_follows_no_motion(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    command = ["export", "street-tiny", "-o", tmp_path / "x.onnx", "--motion", "on"]
+    assert "add --stateful" in one_line_error(capsys, *command)
+    assert "which has no memory" in one_line_error(capsys, *command, "--stateful", "--mode", "dnn")
 
 
 def test_a_conversion_reports_to_nobody(tmp_path: Path) -> None:

@@ -5,17 +5,24 @@ protobuf.
 """
 
 import importlib.util
+import re
+import subprocess
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import cv2
 import numpy as np
 import onnx
 import pytest
 from google.protobuf import text_format
 from made.graphs import HEIGHT, WIDTH, Graphs, skip_tracing
+from made.methods import opened
 from refusals import one_line_error
 
 from app.cli import main
@@ -27,6 +34,7 @@ from export.run.sessions import cpu_session, session_runner
 from export.write.triton import write_repository
 from seg.street.drive import Street
 
+PROJECT = Path(__file__).parents[2]
 NUMPY = {"TYPE_UINT8": np.uint8, "TYPE_FP32": np.float32, "TYPE_FP16": np.float16}
 ONNX = {
     "TYPE_UINT8": onnx.TensorProto.UINT8,
@@ -208,6 +216,81 @@ def test_export_writes_a_model_into_a_repository(
     assert 'client.infer("tiny"' in (folder / "README.md").read_text()
     assert "where video computes vq-dnn, tau 8, motion: --motion on" in capsys.readouterr().err
     assert f"{folder}: exists already" in one_line_error(capsys, *command)
+
+
+class Wire:
+    """`Server` behind the protocol of real ones (KServe version 2, gRPC), by the service of NVIDIA's client library.
+
+    The messages of a stub are those that real clients send; a wrong name, type or flag in them fails.
+    """
+
+    def __init__(self, server: Server, graph: Any) -> None:
+        self._server, self._lock, self.flags = server, threading.Lock(), []
+        self._inputs = [one for one in graph.input if not one.name.startswith("state_") and one.name != "reset"]
+
+    def ModelMetadata(self, request: Any, context: object) -> Any:  # noqa: N802 (the protocol's name)
+        from tritonclient.grpc import service_pb2
+
+        found = service_pb2.ModelMetadataResponse(name=request.name)
+        for one in self._inputs:
+            sizes = [size.dim_value or -1 for size in one.type.tensor_type.shape.dim]
+            found.inputs.add(name=one.name, shape=sizes)
+        return found
+
+    def ModelInfer(self, request: Any, context: object) -> Any:  # noqa: N802
+        from tritonclient.grpc import service_pb2
+
+        kinds = {"UINT8": np.uint8, "FP32": np.float32}
+        given = {
+            one.name: np.frombuffer(data, kinds[one.datatype]).reshape(tuple(one.shape))
+            for one, data in zip(request.inputs, request.raw_input_contents, strict=True)
+        }
+        flags = request.parameters
+        start, end = flags["sequence_start"].bool_param, flags["sequence_end"].bool_param
+        with self._lock:
+            self.flags.append((flags["sequence_id"].int64_param, start, end))
+            (outputs,) = self._server.infer(Request(flags["sequence_id"].int64_param, given, start, end))
+        found = service_pb2.ModelInferResponse(model_name=request.model_name)
+        names = {np.dtype(np.uint8): "UINT8", np.dtype(np.float32): "FP32"}
+        for name, value in outputs.items():
+            found.outputs.add(name=name, datatype=names[value.dtype], shape=value.shape)
+            found.raw_output_contents.append(value.tobytes())
+        return found
+
+
+@pytest.mark.slow
+def test_the_client_speaks_the_protocol(schema: ModuleType, repository: Path, tmp_path: Path) -> None:
+    """Two videos at once, each a sequence of its own from its first frame to its last."""
+    grpc = pytest.importorskip("grpc")
+    from tritonclient.grpc import service_pb2_grpc
+
+    expected = []
+    for seed in (3, 4):
+        (tmp_path / str(seed)).mkdir()
+        segmenter = opened(repository / "1" / "model.onnx", executor="onnxruntime", precision="fp32", device="cpu")
+        for number, frame in enumerate(Street(seed=seed, height=HEIGHT, width=WIDTH).frames(4)):
+            cv2.imwrite(str(tmp_path / str(seed) / f"{number:05}.png"), frame.image[..., ::-1])
+            expected.append(f"{np.bincount(segmenter.step(frame).label.ravel()).max() / (HEIGHT * WIDTH):.0%}")
+    wire = Wire(Server(schema, repository), onnx.load(repository / "1" / "model.onnx").graph)
+    server = grpc.server(ThreadPoolExecutor(4))
+    service = type("Service", (service_pb2_grpc.GRPCInferenceServiceServicer,), {})()
+    service.ModelMetadata, service.ModelInfer = wire.ModelMetadata, wire.ModelInfer
+    service_pb2_grpc.add_GRPCInferenceServiceServicer_to_server(service, server)
+    port = server.add_insecure_port("127.0.0.1:0")
+    server.start()
+    try:
+        sources = [str(tmp_path / str(seed) / "%05d.png") for seed in (3, 4)]
+        client = PROJECT / "deploy" / "clients" / "triton" / "triton_client.py"
+        command = [sys.executable, str(client), f"127.0.0.1:{port}", "served", *sources]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    finally:
+        server.stop(None)
+    assert done.returncode == 0, done.stderr
+    shares = [re.search(r" (\d+): class \d+ (\d+%)", line) for line in sorted(done.stdout.splitlines())]
+    assert [found[2] for found in shares if found] == expected
+    for sequence in (1, 2):
+        flags = [(start, end) for which, start, end in wire.flags if which == sequence]
+        assert flags == [(True, False), (False, False), (False, False), (False, True)]
 
 
 def test_what_has_no_memory_or_no_name_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,0 +1,186 @@
+"""The clients of deploy/clients against `steadyseg video` on the same decoded pictures, and their --verify.
+
+The compiled ones are made here where their tools are: g++ with CMake for C++, npm with its registry for Node.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import cv2
+import numpy as np
+import onnx
+import pytest
+from made.graphs import HEIGHT, WIDTH, Graphs, scale_weights
+from made.methods import opened
+
+from core.frame import Frame
+from seg.street.drive import Street
+
+CLIENTS = Path(__file__).parents[2] / "deploy" / "clients"
+COUNT = 8
+EQUAL, EQUAL_WITH_MOTION = 0.999, 0.995
+"""Smallest share of equal labels; the flow of other versions of OpenCV differs."""
+
+Command = list[str]
+
+
+def draw(folder: Path, scale: int) -> Path:
+    """Fills a folder with PNGs of so many times the network's size."""
+    folder.mkdir(exist_ok=True)
+    for number, frame in enumerate(Street(seed=3, height=scale * HEIGHT, width=scale * WIDTH).frames(COUNT)):
+        cv2.imwrite(str(folder / f"{number:05}.png"), frame.image[..., ::-1])
+    return folder
+
+
+@pytest.fixture(scope="session")
+def pictures(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """PNGs of the network's size: OpenVINO would resize others otherwise than ONNX Runtime."""
+    return draw(tmp_path_factory.mktemp("pictures"), 1)
+
+
+def decoded(pictures: Path) -> list[np.ndarray]:
+    return [np.ascontiguousarray(cv2.imread(str(path))[..., ::-1]) for path in sorted(pictures.iterdir())]
+
+
+def expected(model: Path, pictures: Path) -> list[np.ndarray]:
+    """The labels of `steadyseg video` with this file."""
+    segmenter = opened(model, executor="onnxruntime", precision="fp32", device="cpu")
+    return [segmenter.step(Frame(image, i, i / 25)).label.copy() for i, image in enumerate(decoded(pictures))]
+
+
+def ran(command: Command, **options: object) -> "subprocess.CompletedProcess[bytes]":
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    return subprocess.run(command, capture_output=True, timeout=300, env=environment, **options)  # type: ignore[call-overload]
+
+
+def by_python(model: Path, pictures: Path, output: Path) -> list[np.ndarray]:
+    command = [sys.executable, str(CLIENTS / "python" / "steadyseg_client.py"), str(model)]
+    done = ran([*command, str(pictures / "%05d.png"), "-o", str(output)])
+    assert done.returncode == 0, done.stderr
+    assert b"0: " in done.stdout and b"mean uncertainty" in done.stdout
+    assert len(list(output.glob("*.jpg"))) == COUNT
+    return [cv2.imread(str(path), cv2.IMREAD_GRAYSCALE) for path in sorted(output.glob("*.png"))]
+
+
+def by_raw_frames(client: Command, model: Path, pictures: Path) -> list[np.ndarray]:
+    """A client that reads raw RGB from its input and writes labels."""
+    done = ran([*client, str(model)], input=b"".join(image.tobytes() for image in decoded(pictures)))
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.count(b"mean uncertainty") == COUNT
+    return list(np.frombuffer(done.stdout, np.uint8).reshape(COUNT, HEIGHT, WIDTH))
+
+
+def share(one: list[np.ndarray], other: list[np.ndarray]) -> float:
+    assert len(one) == len(other) == COUNT
+    return min(float((a == b).mean()) for a, b in zip(one, other, strict=True))
+
+
+def verifies(client: Command, graphs: Graphs, tmp_path: Path) -> None:
+    """A file as it is passes, also where it draws dropout masks, and a changed one fails."""
+    for name in ("motion", "vq-bnn"):
+        done = ran([*client, str(graphs(name)), "--verify"])
+        assert done.returncode == 0 and done.stdout.startswith(b"equal by"), (done.stdout, done.stderr)
+    model = onnx.load(graphs("vq-dnn"))
+    scale_weights(model)
+    onnx.save(model, tmp_path / "changed.onnx")
+    done = ran([*client, str(tmp_path / "changed.onnx"), "--verify"])
+    assert done.returncode == 1 and done.stdout.startswith(b"NOT EQUAL"), (done.stdout, done.stderr)
+
+
+def refuses(client: Command, graphs: Graphs) -> None:
+    """Another file, and one without a proof, are said in one line."""
+    for name, words in (("logits", "no stream"), ("dnn", "carries no proof")):
+        done = ran([*client, str(graphs(name)), "--verify"])
+        assert done.returncode in (1, 2) and not done.stdout
+        lines = [line for line in done.stderr.decode().splitlines() if line]
+        assert len(lines) == 1 and words in lines[0], done.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "scale", "bound"),
+    [("vq-dnn", 1, EQUAL), ("motion", 1, EQUAL_WITH_MOTION), ("motion", 2, EQUAL_WITH_MOTION)],
+)
+def test_python_is_video(graphs: Graphs, tmp_path: Path, name: str, scale: int, bound: float) -> None:
+    """Frames of another size are resized by the file itself, in float."""
+    pictures = draw(tmp_path / "in", scale)
+    assert share(by_python(graphs(name), pictures, tmp_path / "out"), expected(graphs(name), pictures)) >= bound
+
+
+@pytest.mark.slow
+def test_python_verifies(graphs: Graphs, tmp_path: Path) -> None:
+    client = [sys.executable, str(CLIENTS / "python" / "steadyseg_client.py")]
+    verifies(client, graphs, tmp_path)
+    refuses(client, graphs)
+
+
+@pytest.mark.slow
+def test_labels_follow_the_motion(graphs: Graphs, pictures: Path) -> None:
+    """Without it the labels are others than these bounds allow, so that the comparisons above can fail."""
+    assert share(expected(graphs("motion"), pictures), expected(graphs("vq-dnn"), pictures)) < EQUAL_WITH_MOTION
+
+
+@pytest.fixture(scope="session")
+def cpp(tmp_path_factory: pytest.TempPathFactory) -> Command:
+    """The program, compiled against the OpenVINO of this environment."""
+    openvino = pytest.importorskip("openvino.utils")
+    if not (shutil.which("cmake") and shutil.which("g++")):
+        pytest.skip("no cmake or no g++: the C++ client is not built")
+    build = tmp_path_factory.mktemp("cpp")
+    configure = ["cmake", "-S", str(CLIENTS / "cpp"), "-B", str(build), f"-DOpenVINO_DIR={openvino.get_cmake_path()}"]
+    for command in (configure, ["cmake", "--build", str(build)]):
+        done = ran(command)
+        assert done.returncode == 0, done.stdout + done.stderr
+    assert b"warning" not in done.stdout + done.stderr
+    return [str(build / "steadyseg_client")]
+
+
+@pytest.fixture(scope="session")
+def node(tmp_path_factory: pytest.TempPathFactory) -> Command:
+    """The program with the packages of its lock."""
+    if not (shutil.which("node") and shutil.which("npm")):
+        pytest.skip("no node or no npm: the Node client is not run")
+    folder = tmp_path_factory.mktemp("node")
+    shutil.copytree(CLIENTS / "node", folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns("node_modules"))
+    done = ran(["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"], cwd=folder)
+    if done.returncode:
+        pytest.skip(f"npm cannot install onnxruntime-node: {done.stderr.decode()[-200:]}")
+    return ["node", str(folder / "steadyseg_client.mjs")]
+
+
+@pytest.mark.long
+def test_cpp_is_video(cpp: Command, graphs: Graphs, pictures: Path, tmp_path: Path) -> None:
+    model = graphs("vq-dnn")
+    assert share(by_raw_frames(cpp, model, pictures), expected(model, pictures)) >= EQUAL
+    verifies(cpp, graphs, tmp_path)
+    refuses(cpp, graphs)
+
+
+@pytest.mark.long
+def test_cpp_follows_motion_with_opencv_alone(cpp: Command, graphs: Graphs, pictures: Path) -> None:
+    done = ran([*cpp, str(graphs("motion"))], input=decoded(pictures)[0].tobytes())
+    if done.returncode:
+        assert b"built without OpenCV; export it with --motion off" in done.stderr
+    else:
+        labels = by_raw_frames(cpp, graphs("motion"), pictures)
+        assert share(labels, expected(graphs("motion"), pictures)) >= EQUAL_WITH_MOTION
+
+
+@pytest.mark.long
+def test_node_is_video(node: Command, graphs: Graphs, pictures: Path, tmp_path: Path) -> None:
+    model = graphs("vq-dnn")
+    assert share(by_raw_frames(node, model, pictures), expected(model, pictures)) >= EQUAL
+    verifies(node, graphs, tmp_path)
+    refuses(node, graphs)
+    done = ran([*node, str(graphs("motion"))], input=decoded(pictures)[0].tobytes())
+    assert done.returncode == 2 and b"export it with --motion off" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "path", [path for path in CLIENTS.rglob("*") if path.suffix in (".py", ".mjs", ".cpp", ".hpp")]
+)
+def test_a_client_is_short(path: Path) -> None:
+    assert len(path.read_text().splitlines()) < 200
