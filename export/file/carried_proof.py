@@ -51,7 +51,7 @@ class Bounds:
     """Largest mean difference of a probability."""
     probability_max: float
     map_levels_mean: float
-    """Largest mean difference of confidence, entropy, disagreement and novel regions, in levels of 255."""
+    """Largest mean difference of confidence, entropy, disagreement and energy, in levels of 255."""
     novelty_max: float
     """Largest difference of the novelty of a frame."""
     mean_z2: float

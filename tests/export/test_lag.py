@@ -26,7 +26,7 @@ def run(segmenter: Segmenter, same_size: bool) -> list[Maps]:
 @pytest.fixture(scope="module")
 def graph(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("lag") / "lag.onnx"
-    flags = ["--stateful", "--lag", str(LAG), "--streams", "dynamic", "--size", str(HEIGHT)]
+    flags = ["--stateful", "--lag", str(LAG), "--streams", "dynamic", "--with-proof", "--size", str(HEIGHT)]
     assert main(["export", "street-tiny", *flags, "-o", str(path)]) == 0  # proven with streams that come and go
     return path
 

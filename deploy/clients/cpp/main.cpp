@@ -148,6 +148,7 @@ int main(int count, char** words) {
     try {
         Client client(words[1], given("--bf16"));
         if (given("--verify")) return Proof(client).verify(given("--bf16"));
+        if (client.text("lag") != "0") throw std::runtime_error("its maps come late; export it without --lag");
         std::fprintf(stderr, "frames of %dx%d, RGB, 8 bits\n", client.width, client.height);
         std::vector<uint8_t> frame(3 * client.width * client.height);
         while (std::fread(frame.data(), 1, frame.size(), stdin) == frame.size()) {

@@ -104,6 +104,7 @@ async function main([path, flag]) {
     console.log(`${holds ? 'equal' : 'NOT EQUAL'} by onnxruntime-node: ${shown.join(', ')}`);
     return holds ? 0 : 1;
   }
+  if (client.props.lag !== '0') throw new Error(`its maps come ${client.props.lag} frames late; export it without --lag`);
   console.error(`frames of ${client.size[1]}x${client.size[0]}, RGB, 8 bits`);
   const length = 3 * client.size[0] * client.size[1];
   let waiting = Buffer.alloc(0);

@@ -10,7 +10,6 @@ Copy this file into your program: `Client(path).step(frame)` returns the maps of
 
 import argparse
 import base64
-import itertools
 import json
 import sys
 from pathlib import Path
@@ -36,11 +35,11 @@ class Client:
         if props.get("steadyseg_format") != "1" or props["kind"] != "stream":
             sys.exit(f"{path}: no stream; make one with steadyseg export --stateful")
         self.props, self.device = props, device
-        names = "classes palette input_height input_width head_stride motion streams".split()
-        self.classes, palette, height, width, stride, self.motion, streams = (json.loads(props[key]) for key in names)
+        names = "classes palette input_height input_width head_stride motion lag streams".split()
+        self.classes, palette, *size, stride, self.motion, self.lag, streams = (json.loads(props[one]) for one in names)
         if streams not in (1, None):
             sys.exit(f"{path}: computes {streams} streams a call, this is a client of one; export without --streams")
-        self.size, self.state_size = (height, width), (-(-height // stride), -(-width // stride))
+        self.size, self.state_size = size, tuple(-(-side // stride) for side in size)
         self.palette = np.pad(np.array(palette, np.uint8), ((0, 256 - len(palette)), (0, 0)))
         self.outputs = [value.name for value in self.session.get_outputs()]
         states = [value for value in self.session.get_inputs() if value.name.startswith("state_")]
@@ -168,20 +167,21 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("model")
     parser.add_argument("source", nargs="?", help="a video, pictures as %%05d.png, or a camera's number")
-    parser.add_argument("-o", "--output", type=Path, help="folder for class ids (NUMBER.png) and overlays (NUMBER.jpg)")
+    parser.add_argument("-o", "--output", type=Path, help="folder for class ids (png) and overlays (jpg)")
     parser.add_argument("--device", choices=PROVIDERS, default="cpu")
     parser.add_argument("--verify", action="store_true")
     given = parser.parse_args()
     client = Client(given.model, given.device, {"use_tf32": "0"} if given.verify else {})
     if given.verify:
         return Proof(client).verify()
+    if client.lag:
+        parser.error(f"the maps of {given.model} come {client.lag} frames late; export it without --lag")
     video = cv2.VideoCapture(int(given.source) if str(given.source).isdecimal() else str(given.source))
     if not video.isOpened():
         parser.error(f"{given.source}: no video that OpenCV opens")
     if given.output:
         given.output.mkdir(parents=True, exist_ok=True)
-    for number in itertools.count():
-        read, picture = video.read()
+    for number, (read, picture) in enumerate(iter(video.read, None)):
         if not read:
             return 0
         frame = np.ascontiguousarray(picture[..., ::-1])
