@@ -1,0 +1,43 @@
+"""The tables of docs/studies/labelling."""
+
+from typing import Any
+
+from studies.harness.tables import Tables, bind, read_record, spread, table
+from studies.labelling.suspects import OBJECTS, RANKINGS, RECORD
+from studies.labelling.trainings import ROUNDS, START, STEP, WAYS
+
+
+def tables() -> Tables:
+    """The tables by name."""
+    found = bind(read_record("labelling", RECORD), {"suspects": suspects})
+    return {**found, **bind(read_record("labelling", "pick.json"), {"pick": pick})}
+
+
+def suspects(record: dict[str, Any]) -> str:
+    """Precision among the first suspects, by network, split, damage and order, and the objects that they show."""
+    header = ["network, split", "damage", "suspect regions", "hits among them"]
+    header += [f"precision at {OBJECTS}: {way}" for way in RANKINGS]
+    lines = []
+    for network, part in record.items():
+        for damage, row in part["rows"].items():
+            counts = [spread(row[key], 1, 0) for key in ("regions", "hits")]
+            precisions = [spread(row[way]["precision"], 1, 2) for way in RANKINGS]
+            lines.append([network, damage, *counts, *precisions, spread(row["self-confidence"]["recall"], 1, 2)])
+            lines[-1].append(f"{min(row['self-confidence']['precision']):.2f}")
+    return table([*header, "objects shown, by self-confidence", "its worst seed: precision"], lines)
+
+
+def pick(record: dict[str, Any]) -> str:
+    """MIoU on test by the number of labelled frames and the way that they were chosen, for each seed."""
+    counts = [START + round_ * STEP for round_ in range(ROUNDS + 1)]
+    lines = []
+    for seed, done in record.items():
+        for way in WAYS:
+            names = ["start", *(f"{way}-{count}" for count in counts[1:])]
+            lines.append([seed.removeprefix("seed"), way, *(percent(done.get(name)) for name in names)])
+    return table(["seed", "frames chosen", *(f"{count} frames" for count in counts)], lines)
+
+
+def percent(figures: dict[str, Any] | None) -> str:
+    """The mIoU in percent; a dash for a training that was not done."""
+    return f"{100 * figures['miou']:.1f}" if figures else "-"
