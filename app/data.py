@@ -59,7 +59,8 @@ def run_import(job: ImportJob) -> int:
     for flag, share in (("--val", job.val), ("--test", job.test), ("--val and --test together", job.val + job.test)):
         if not 0 <= share < 1:
             raise InputError(f"{flag} must be a share in [0, 1), got {share}")
-    require_new_folder(job.output, overwrite=job.overwrite)
+    inputs = [path for path in (job.source, job.images, job.palette) if path]
+    require_new_folder(job.output, inputs, overwrite=job.overwrite)
     if job.images and not job.images.is_dir():
         raise InputError(f"{job.images}: no such folder; --images is the folder of the labelled pictures")
     source = open_labels(job.source, job.palette, job.overlaps)

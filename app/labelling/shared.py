@@ -13,7 +13,8 @@ from core.system.files import require_new_folder
 
 def open_network(job: PickJob | SuspectsJob) -> Model:
     """Opens the job's network; InputError for a model, a number or an output that cannot be used."""
-    require_new_folder(job.output, overwrite=job.overwrite)
+    sources = job.sources if isinstance(job, PickJob) else ()
+    require_new_folder(job.output, [*sources, job.model, *filter(None, [job.data])], overwrite=job.overwrite)
     if job.count < 1:
         raise InputError(f"-n must be 1 or more, got {job.count}")
     if is_graph(job.model):

@@ -9,7 +9,7 @@ import shutil
 import stat
 import sys
 import tempfile
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import IO, Any, BinaryIO
 
@@ -40,13 +40,17 @@ def require_place(path: Path, what: str, suffixes: Collection[str], *, overwrite
         raise InputError(f"{path}: the folder {path.parent} cannot be written to; choose another one")
 
 
-def require_new_folder(path: Path, *, overwrite: bool) -> None:
-    """Raises InputError, before any work is done, if the folder exists and `overwrite` is False, or has no parent."""
+def require_new_folder(path: Path, inputs: Iterable[Path | str], *, overwrite: bool) -> None:
+    """Raises InputError, before any work is done, if the folder exists and `overwrite` is False, has no parent, or
+    would replace one of the inputs."""
     refuse_existing(path, overwrite)
     if path.is_file():
         raise InputError(f"{path}: is a file; give the name of a folder")
     if not path.absolute().parent.is_dir():
         raise InputError(f"{path}: there is no folder {path.parent}; make it first")
+    for one in inputs:
+        if path.exists() and Path(one).resolve().is_relative_to(path.resolve()):
+            raise InputError(f"{path}: would be replaced while {one} in it is read; choose another folder")
 
 
 def partial_path(path: Path) -> Path:

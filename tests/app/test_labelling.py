@@ -119,3 +119,16 @@ def test_suspects_refuses_what_it_cannot_do(tmp_path: Path, capsys: pytest.Captu
     }.items():
         assert said in one_line_error(capsys, "suspects", *words, "-o", tmp_path / "suspects")
     assert not (tmp_path / "suspects").exists()
+
+
+def test_no_input_is_replaced_by_the_output(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    labels = tmp_path / "own" / "coco.json"
+    labels.parent.mkdir()
+    labels.write_text("{}")
+    for words in (
+        ["suspects", labels.parent, "--model", "street-tiny"],
+        ["pick", labels.parent],
+        ["data", "import", labels],
+    ):
+        said = one_line_error(capsys, *words, "-o", labels.parent, "--overwrite")
+        assert "would be replaced while" in said and labels.read_text() == "{}"
