@@ -109,12 +109,20 @@ class LabelledData:
 
 
 def default_split(data: Path, model: Model | OnnxFile) -> str:
-    """Returns the default split to evaluate on: test, else val, else the images that the training held out."""
+    """Returns the default split to evaluate on: test, else val, else the images that the training held out. InputError
+    for a folder with none of them."""
     for split in ("test", "val"):
         if has_split(data, split):
             return split
-    trained_here = isinstance(model, Model) and recorded_names(model.meta.training) and has_split(data, "train")
-    return HELD_OUT if trained_here else "test"
+    has_train = has_split(data, "train")
+    if has_train and isinstance(model, Model) and recorded_names(model.meta.training):
+        return HELD_OUT
+    if has_train:
+        raise InputError(
+            f"{data}: holds no test or val, and the network's record lists no held-out images of train; give --split "
+            "train to measure it on train"
+        )
+    return "test"
 
 
 def refuse_memory(mode: str) -> None:

@@ -67,7 +67,9 @@ class Page:
         routes: list[Any] = [*live_routes(self.workers, offered_models(options.model)), upload_route(self.disk)]
         if options.in_browser:  # files below the folder, and no link that leads out of it
             routes.append(Mount(IN_BROWSER, StaticFiles(directory=options.in_browser, html=True)))
-        scripts = "\n".join((WEB / name).read_text() for name in ("live.js", "instruments.js", "timeline.js"))
+        scripts = "\n".join(
+            (WEB / name).read_text() for name in ("live.js", "instruments.js", "timeline.js", "hints.js")
+        )
         _, address, shared = self.blocks.launch(
             server_name=f"[{options.host}]" if ":" in options.host else options.host,
             server_port=options.port,

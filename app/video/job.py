@@ -104,7 +104,7 @@ def segment_to_files(
     until then. `each` gets the figures of every frame. Raises InputError where not one frame could be read.
     """
     options = job.options
-    classes = display_classes(segmenter.classes) if options.palette == "distinct" else segmenter.classes
+    classes = shown_classes(options, segmenter)
     paint = open_painter(options, segmenter, classes)
     with open_source(job.source, labels=job.labels, classes=segmenter.classes) as source:
         size = paint.size(source.info.width, source.info.height)
@@ -165,6 +165,11 @@ def process(
             yield frame
             if show and not show(frame, maps, source.info):
                 return
+
+
+def shown_classes(options: VideoOptions, segmenter: Segmenter) -> ClassList:
+    """The segmenter's classes in the colours that the options ask for."""
+    return display_classes(segmenter.classes) if options.palette == "distinct" else segmenter.classes
 
 
 def open_painter(options: VideoOptions, segmenter: Segmenter, classes: ClassList) -> Painter:

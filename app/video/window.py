@@ -1,6 +1,5 @@
 """The window of `steadyseg video --show`: frames as they are made, and keys for method, view and pause."""
 
-import os
 import subprocess
 import sys
 import time
@@ -13,11 +12,10 @@ import numpy as np
 from app.opencv import opencv
 from app.sources.source import SourceInfo
 from app.video.flags import VIEW_NAMES, VideoJob, ViewName
-from app.video.job import open_painter
-from app.video.palette import display_classes
+from app.video.job import open_painter, shown_classes
 from core.errors import InputError
 from core.frame import Frame, Maps
-from core.method import MODE_NAMES, Method, MethodOptions, ModeName
+from core.method import MODE_NAMES, MethodOptions, ModeName
 from core.segmenter import Segmenter
 
 NAME = "SteadySeg"
@@ -37,19 +35,12 @@ def check_display() -> None:
     """Raises InputError where no window can be opened. A process of its own tries it, since Qt ends the process that
     has no display."""
     try:
-        tried = subprocess.run([sys.executable, "-c", PROBE], capture_output=True, text=True, timeout=PROBE_S)
-    except subprocess.TimeoutExpired as error:
-        raise InputError(f"--show: the display ({os.environ.get('DISPLAY')}) does not answer; omit --show") from error
-    if tried.returncode and HEADLESS in tried.stderr:
-        raise InputError(
-            "--show: this OpenCV was built without windows: pip uninstall opencv-python-headless, then pip install "
-            "--force-reinstall opencv-python"
-        )
-    if tried.returncode:
-        raise InputError(
-            "--show: there is no display to open a window on; run it in a desktop session (over ssh: ssh -X), or write "
-            "a file with -o"
-        )
+        subprocess.run([sys.executable, "-c", PROBE], capture_output=True, text=True, timeout=PROBE_S, check=True)
+    except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as error:
+        remedy = "there is no display that answers; run it in a desktop session (over ssh: ssh -X), or write a file: -o"
+        if HEADLESS in str(error.stderr):
+            remedy = "this OpenCV has no windows: pip uninstall opencv-python-headless; pip install opencv-python"
+        raise InputError(f"--show: {remedy}") from error
 
 
 class Player:
@@ -57,9 +48,8 @@ class Player:
 
     def __init__(self, job: VideoJob, segmenter: Segmenter, reopen: Callable[[MethodOptions], Segmenter]) -> None:
         """`reopen` opens the model with another method; InputError where it has none."""
-        self._options, self._segmenter, self._reopen = job.options, segmenter, reopen
-        distinct = job.options.palette == "distinct"
-        self._classes = display_classes(segmenter.classes) if distinct else segmenter.classes
+        self._options, self.segmenter, self._reopen = job.options, segmenter, reopen
+        self._classes = shown_classes(job.options, segmenter)
         self._keep_probs = segmenter.keep_probs
         self.view = job.options.view
         self.paused = self.ended = False
@@ -71,10 +61,6 @@ class Player:
         self.notes: list[str] = []
         """Changes of the method, for the report."""
 
-    @property
-    def method(self) -> Method:
-        return self._segmenter.method
-
     def draw(self, frame: Frame, maps: Maps) -> np.ndarray:
         """(H, W, 3) uint8 RGB."""
         if self.view == "set-size" and maps.probs is None:
@@ -83,7 +69,6 @@ class Player:
 
     def press(self, key: str, index: int) -> None:
         """Does what a key asks; `index`: number of the frame that is shown."""
-        self.trouble = ""
         if key in ("q", "\x1b"):
             self.ended = True
         elif key == " ":
@@ -91,33 +76,36 @@ class Player:
         elif key == "v":
             self._take_next(VIEW_NAMES, self.view, self._change_view)
         elif key == "m":
-            self._take_next(MODE_NAMES, self._segmenter.method.mode, lambda mode: self._change_method(mode, index))
+            self._take_next(MODE_NAMES, self.segmenter.method.mode, lambda mode: self._change_method(mode, index))
 
     def _take_next(self, names: tuple[T, ...], now: T, change: Callable[[T], None]) -> None:
         """Changes to the next name that the model can do."""
         place = names.index(now)
         for name in names[place + 1 :] + names[:place]:
             try:
-                return change(name)
+                change(name)
             except InputError as error:
                 self.trouble = str(error)
+            else:
+                self.trouble = ""
+                return
 
     def _change_view(self, view: ViewName) -> None:
-        self._painter = open_painter(replace(self._options, view=view), self._segmenter, self._classes)
+        self._painter = open_painter(replace(self._options, view=view), self.segmenter, self._classes)
         self.resized |= "side-by-side" in (view, self.view)
         self.view = view
-        self._segmenter.keep_probs = self._keep_probs or view == "set-size"
+        self.segmenter.keep_probs = self._keep_probs or view == "set-size"
 
     def _change_method(self, mode: ModeName, index: int) -> None:
-        if self._segmenter.method.lag:
+        if self.segmenter.method.lag:
             raise InputError("with --lag the method stays, since frames wait for later ones")
         chosen = self._options.method
         if mode != chosen.mode:  # the flags are those of another mode
             samples = (chosen.samples or SAMPLES) if mode == "bnn" else None
             chosen = MethodOptions(mode, samples, calibrated=chosen.calibrated, adaptive=chosen.adaptive)
-        self._segmenter.continue_as(self._reopen(chosen))
-        self._segmenter.keep_probs = self._keep_probs or self.view == "set-size"
-        self.notes.append(f"{self._segmenter.method} from frame {index + 1} on, chosen in the window")
+        self.segmenter.continue_as(self._reopen(chosen))
+        self.segmenter.keep_probs = self._keep_probs or self.view == "set-size"
+        self.notes.append(f"{self.segmenter.method} from frame {index + 1} on, chosen in the window")
         try:
             self._change_view(self.view)
         except InputError:  # what was fitted for the other method alone
@@ -168,7 +156,9 @@ class Window:
             self._cv2.resizeWindow(NAME, round(scale * width), round(scale * height))
             self._player.resized = False
         rate = f", {1 / self._seconds:.1f} frames/s" if self._seconds else ""
-        words = self._player.trouble or f"{source}: {self._player.method}, {self._player.view}{rate}  ({KEYS})"
+        words = (
+            self._player.trouble or f"{source}: {self._player.segmenter.method}, {self._player.view}{rate}  ({KEYS})"
+        )
         self._cv2.setWindowTitle(NAME, f"{NAME}  {words}")
 
     def __enter__(self) -> Self:

@@ -48,6 +48,11 @@ def test_it_is_calibrated_on_moving_stills_of_it(data: Path, model: Path, tmp_pa
     assert (fit["split"], fit["protocol"], fit["mode"]) == ("held-out", "moving-stills", "vq-dnn")
 
 
+def test_without_a_split_to_measure_on_it_says_what_is_there(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    line = one_line_error(capsys, "evaluate", "street-tiny", "--data", str(data))
+    assert "no test or val" in line and "--split train" in line
+
+
 @pytest.mark.parametrize(
     ("flags", "words"),
     [

@@ -31,7 +31,7 @@ def test_without_a_display_it_is_one_line(monkeypatch: pytest.MonkeyPatch, capsy
         monkeypatch.delenv(name, raising=False)
     assert main(["video", "street:7:2", "--model", "street-tiny", "--show"]) == 2
     (line,) = capsys.readouterr().err.strip().splitlines()
-    assert "there is no display" in line and "-o" in line
+    assert "there is no display that answers" in line and "-o" in line
 
 
 @pytest.mark.slow

@@ -121,12 +121,10 @@ def frame_verdict(maps: Maps) -> dict[str, Any] | None:
     """Novelty and expected accuracy in words and numbers; None if the network does not provide them."""
     if maps.novelty is None:
         return None
-    expected = None if maps.expected_accuracy is None else round(maps.expected_accuracy, 3)
     level = frame_level(maps)
     return {
         "level": level,
         "score": round(maps.novelty, 4),
-        "expected": expected,
         "words": describe_frame(maps),
         "caveat": "" if level == "novel" else CAVEAT,
     }

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from app.page.parts.hints import hints_attribute
 from app.page.parts.settings import MODES
 from app.video.render import draw_uncertainty
 from app.video.views import SCALES
@@ -38,7 +37,7 @@ def stage(name: str, source: str) -> str:
         for key, name, meaning in TILES
     )
     return (
-        f"<div class='stage' data-stage='{name}' {hints_attribute()}><div class='bar'>"
+        f"<div class='stage' data-stage='{name}'><div class='bar'>"
         f"<button data-do='camera' class='primary'>Camera</button>"
         f"<button data-do='server'>Play {escape(source)}</button><button data-do='stop' disabled>Stop</button>"
         "<a href='#controls'>Settings</a><span class='message' role='status' aria-live='polite'></span></div>"
@@ -62,7 +61,7 @@ def _picture(side: str, name: str) -> str:
     else:
         caption = "<span data-fact='second'>uncertainty (entropy)</span>"
         foot = f"<div class='foot'>{scale()}</div>"
-    hint = "Camera starts yours, Play a video of the server. No picture is stored." if side == "left" else ""
+    hint = "Start your camera, or play the video of this page. No picture is stored." if side == "left" else ""
     return (
         f"<figure class='view'><figcaption>{caption}</figcaption><div class='frame' tabindex='0' role='img' "
         f"aria-label='picture {side}; Enter inspects its middle, arrows move'><canvas data-picture='{side}'></canvas>"

@@ -184,18 +184,6 @@
     live.settings.hidden = [...first.querySelectorAll("input:not(:checked)")].map((one) => Number(one.value));
   });
 
-  // Explains a control once a pointer or the focus reaches it: Gradio makes controls later and anew.
-  function explain(event) {
-    const hints = JSON.parse(document.querySelector("[data-hints]")?.dataset.hints ?? "{}");
-    for (const [selector, sentences] of Object.entries(hints)) {
-      const found = event.target.closest?.(selector);
-      if (!found) continue;
-      const words = (found.querySelector("input[role=combobox]")?.value ?? found.textContent).trim();
-      found.title = sentences[""] ?? sentences[words] ?? found.title;
-    }
-  }
-  for (const kind of ["pointerover", "focusin"]) document.addEventListener(kind, explain);
-
   function captions() {
     const scales = JSON.parse(document.querySelector("[data-scales]")?.dataset.scales ?? "{}");
     const [caption, low, high] = scales[live.settings.second] ?? [];
