@@ -13,6 +13,7 @@ from app.video.flags import VideoJob
 from app.video.job import check_job, open_for, segment_to_files
 from app.video.report import print_report
 from app.video.window import Player, Window, check_display
+from core.errors import InputError
 from core.frame import Frame
 from core.method import MethodOptions
 from export.run.networks import FrameNetwork
@@ -21,6 +22,12 @@ from export.run.networks import FrameNetwork
 def run_video(job: VideoJob) -> int:
     """Segments one source. Everything is opened and checked before the first frame. Ctrl-C, a camera that is gone for
     good and a full disk leave playable files and a report; exit codes 130, 2 and 1."""
+    if job.grid is not None:
+        from app.video.grid import run_grid
+
+        return run_grid(job)
+    if job.plot:
+        raise InputError("--plot compares methods: add --grid dnn,vq-dnn")
     check_place(job.report, overwrite=job.overwrite)
     check_job(job)
     if job.show:

@@ -1,0 +1,162 @@
+"""`steadyseg video --grid`: several methods on the same frames in one video, with time and uncertainty of each."""
+
+import contextlib
+from collections.abc import Generator, Sequence
+from dataclasses import replace
+from itertools import islice
+from typing import Any
+
+import numpy as np
+import torch
+
+from app.console import Console, figure_table, track
+from app.executors import RunOptions
+from app.open_model import is_graph, make_segmenter, open_model
+from app.opencv import opencv
+from app.report_file import check_place, write_json
+from app.sources.open_source import open_source
+from app.sources.read_ahead import read_ahead
+from app.sources.source import Source, describe_losses
+from app.video.flags import VideoJob
+from app.video.job import check_job, needs_probs
+from app.video.pixel_plot import Traces, check_plot, write_traces
+from app.video.render import draw_overlay, draw_uncertainty
+from app.video.report import StreamReport
+from app.video.video_writer import VideoSink
+from core.errors import InputError
+from core.frame import Frame, Maps
+from core.method import MODE_NAMES, ModeName
+from core.segmenter import Segmenter, StageClock
+from core.system.interrupts import uninterrupted
+
+MIN_CELL = 320
+"""Width in pixels below which a picture is not halved for its cell."""
+CAPTION = 22
+"""Height in pixels of a cell's line of text."""
+
+
+class Column:
+    """One method: its segmenter, its times and its report."""
+
+    def __init__(self, mode: ModeName, segmenter: Segmenter) -> None:
+        self.mode, self.segmenter = mode, segmenter
+        self.report, self.clock = StreamReport(segmenter.classes), StageClock()
+
+    def step(self, frame: Frame) -> Maps:
+        """Computes a frame and takes its time."""
+        with self.clock.measure("frame"):
+            maps = self.segmenter.step(frame)
+        self.report.update(frame, maps)
+        return maps
+
+    def draw(self, frame: Frame, maps: Maps, size: tuple[int, int]) -> np.ndarray:
+        """The overlay above the uncertainty, each (h, w) and below a line of text: (2 h + CAPTION, w, 3) uint8 RGB."""
+        cv2, (height, width) = opencv(), size
+        overlay = draw_overlay(frame.image, maps.label, self.segmenter.classes.palette())
+        pictures = [overlay, draw_uncertainty(maps.entropy)]
+        small = [cv2.resize(picture, (width, height), interpolation=cv2.INTER_AREA) for picture in pictures]
+        caption = np.zeros((CAPTION, width, 3), np.uint8)
+        milliseconds = self.clock.samples["frame"][-1]
+        words = f"{self.mode}  {milliseconds:.0f} ms  uncertainty {maps.entropy.mean() / 255:.3f}"
+        cv2.putText(caption, words, (6, CAPTION - 7), cv2.FONT_HERSHEY_SIMPLEX, 0.45, (255, 255, 255), 1, cv2.LINE_AA)
+        return np.concatenate([caption, *small])
+
+
+def run_grid(job: VideoJob) -> int:
+    """Segments one source by every method of --grid, and writes one video. Ctrl-C leaves a playable file; exit code
+    130."""
+    check_place(job.report, overwrite=job.overwrite)
+    check_plot(job.plot, overwrite=job.overwrite)
+    check_job(job)
+    modes = read_modes(job)
+    columns = [Column(mode, open_method(job, mode)) for mode in modes]
+    with open_source(job.source, labels=job.labels, classes=columns[0].segmenter.classes) as source:
+        traces = Traces(columns[0].segmenter.classes, modes) if job.plot else None
+        total = min(filter(None, (source.info.length, job.options.max_frames)), default=None)
+        interrupted = False
+        try:
+            with contextlib.closing(compared(job, source, columns, traces)) as frames:
+                for _ in track(frames, "frames", total):
+                    pass
+        except KeyboardInterrupt:
+            interrupted = True
+        if not columns[0].report.frames and not interrupted:
+            raise InputError(f"{source.info.name}: none of its frames could be read ({describe_losses(source.losses)})")
+        methods = {column.mode: column.report.record(column.segmenter, source, ()) for column in columns}
+    for column in columns:
+        methods[column.mode] |= column.clock.summary()["frame"] if column.clock.samples else {}
+    if job.report:
+        write_json(job.report, {"source": source.info.name, "methods": methods})
+    if job.plot and traces:
+        write_traces(job.plot, traces)
+    print_methods(methods)
+    return 130 if interrupted else 0
+
+
+def read_modes(job: VideoJob) -> tuple[ModeName, ...]:
+    """The methods that --grid names; InputError for another word, and for flags that do not go with it."""
+    found = tuple(mode for word in (job.grid or "").split(",") for mode in MODE_NAMES if mode == word)
+    if len(found) != len((job.grid or "").split(",")) or len(set(found)) != len(found):
+        raise InputError(f"--grid takes methods between commas, each once, of {','.join(MODE_NAMES)}; got {job.grid!r}")
+    options = job.options
+    for flag, given in {
+        "--mode": options.method.mode is not None,
+        "--lag": bool(options.method.lag),
+        "--masks": job.masks is not None,
+        f"--view {options.view}": options.view != "overlay",
+    }.items():
+        if given:
+            raise InputError(f"{flag} is for one method and --grid shows several; omit one of them")
+    if job.output is None:
+        raise InputError("--grid makes a video: name its file by -o out.mp4")
+    if is_graph(options.model):
+        raise InputError(f"{options.model}: a graph file has one method; give the checkpoint to --grid")
+    return found
+
+
+def open_method(job: VideoJob, mode: ModeName) -> Segmenter:
+    """The segmenter of a mode; settings that the mode does not have are left out."""
+    method, compute = job.options.method, job.options.compute
+    temporal = mode.startswith("vq-")
+    options = replace(
+        method,
+        mode=mode,
+        tau=method.tau if temporal else None,
+        motion=method.motion if temporal else None,
+        samples=method.samples if mode == "bnn" else None,
+        calibrated=False if method.calibrated is False else None,
+    )
+    torch.manual_seed(0)  # the dropout masks, so that results repeat
+    keep = needs_probs(job) or job.plot is not None
+    run = RunOptions(compute.executor, compute.precision, compute.device, job.options.size, keep)
+    return make_segmenter(open_model(job.options.model), options, run)
+
+
+def compared(
+    job: VideoJob, source: Source, columns: Sequence[Column], traces: Traces | None
+) -> Generator[Frame, None, None]:
+    """Yields every frame after its picture was written. Closing the generator finishes the video."""
+    halved = source.info.width // 2 if source.info.width // 2 >= MIN_CELL else source.info.width
+    width = halved // 2 * 2
+    height = round(source.info.height * width / source.info.width / 2) * 2
+    assert job.output is not None
+    sink = VideoSink(job.output, width * len(columns), 2 * height + CAPTION, source.info.fps, job.overwrite)
+    with sink, contextlib.closing(read_ahead(source)) as frames:
+        for frame in islice(frames, job.options.max_frames):
+            found = [column.step(frame) for column in columns]
+            with uninterrupted():
+                cells = [column.draw(frame, maps, (height, width)) for column, maps in zip(columns, found, strict=True)]
+                sink.write(np.concatenate(cells, axis=1), frame.time_s)
+                if traces:
+                    traces.add(frame.time_s, found)
+            yield frame
+
+
+def print_methods(methods: dict[Any, dict[str, Any]]) -> None:
+    """Prints a row for each method on stdout."""
+    measured = [key for key in ("nll", "accuracy", "ece") if all(key in record for record in methods.values())]
+    keys = ("latency_p50_ms", "mean_confidence", "mean_entropy", *measured)
+    table = figure_table("method", *keys, title="the methods on the same frames")
+    for mode, record in methods.items():
+        table.add_row(mode, *(f"{record[key]:.4g}" for key in keys))
+    Console().print(table)

@@ -1,0 +1,73 @@
+"""`video --grid`: methods side by side have the figures that each has alone; the figure of a pixel; what is refused."""
+
+import json
+from pathlib import Path
+
+import av
+import numpy as np
+import pytest
+from made.graphs import HEIGHT
+from refusals import one_line_error
+
+from app.cli import main
+from app.video.pixel_plot import GRID, Traces
+from core.classes import CAMVID
+from core.frame import Maps
+
+SIZE = ("--model", "street-tiny", "--size", str(HEIGHT))
+
+
+@pytest.mark.slow
+def test_the_methods_of_a_grid_have_the_figures_that_each_has_alone(tmp_path: Path) -> None:
+    grid, report, plot, single = (tmp_path / name for name in ("g.mp4", "g.json", "g.png", "s.json"))
+    words = ["--grid", "dnn,bnn,vq-dnn,vq-bnn", "--samples", "2", "--plot", str(plot), "--report", str(report)]
+    assert main(["video", "street:7:5", *SIZE, *words, "-o", str(grid)]) == 0
+    with av.open(str(grid)) as video:
+        shapes = [frame.to_ndarray(format="rgb24").shape for frame in video.decode(video=0)]
+    assert shapes == [(2 * 360 + 22, 4 * 480, 3)] * 5  # half of 480 pixels would be too narrow for a cell
+    methods = json.loads(report.read_text())["methods"]
+    assert list(methods) == ["dnn", "bnn", "vq-dnn", "vq-bnn"]
+    assert plot.read_bytes()[:4] == b"\x89PNG"
+    for mode in ("dnn", "vq-dnn"):
+        flags = ["--mode", mode, "--report", str(single), "--overwrite"]
+        assert main(["video", "street:7:5", *SIZE, *flags]) == 0
+        alone = json.loads(single.read_text())
+        for key in ("nll", "accuracy", "mean_entropy"):
+            assert methods[mode][key] == pytest.approx(alone[key], rel=1e-6), key
+    assert methods["bnn"]["samples"] == 2 and methods["bnn"]["latency_p50_ms"] > methods["dnn"]["latency_p50_ms"]
+
+
+def test_the_figure_is_of_the_pixel_that_changes_most() -> None:
+    traces, generator = Traces(CAMVID, ("dnn", "vq-dnn")), np.random.default_rng(0)
+    blank = np.zeros((48, 64), np.uint8)
+    steady = np.full((11, 48, 64), 0.01, np.float32)
+    steady[3] = 0.9
+    for number in range(6):
+        probs = steady.copy()
+        if number % 2:
+            probs[:, 4 * 5 + 2, 4 * 9 + 2] = 0.05
+            probs[7, 4 * 5 + 2, 4 * 9 + 2] = 0.5  # place (5, 9) of the grid of 12 x 16
+        other = generator.dirichlet(np.ones(11), (48, 64)).transpose(2, 0, 1).astype(np.float32)
+        traces.add(number / 30, [Maps(blank, blank, blank, blank, probs=each) for each in (probs, other)])
+    assert GRID == (12, 16) and traces.liveliest() == (5, 9)
+    assert np.stack(traces.probs[0])[1, 7, 5, 9] == np.float32(0.5)
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        (["--grid", "dnn,all", "-o", "g.mp4"], "got 'dnn,all'"),
+        (["--grid", "dnn,dnn", "-o", "g.mp4"], "each once"),
+        (["--grid", "dnn,bnn"], "name its file"),
+        (["--grid", "dnn", "--mode", "dnn", "-o", "g.mp4"], "--mode is for one method"),
+        (["--grid", "vq-dnn", "--lag", "1", "-o", "g.mp4"], "--lag is for one method"),
+        (["--plot", "p.png"], "add --grid"),
+        (["--grid", "dnn", "--plot", "p.txt", "-o", "g.mp4"], ".png"),
+    ],
+    ids=str,
+)
+def test_what_does_not_go_together_is_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], flags: list[str], words: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert words in one_line_error(capsys, "video", "street:7:3", *flags)
