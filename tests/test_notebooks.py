@@ -11,6 +11,7 @@ import pytest
 DEMOS = Path(__file__).parent.parent / "demos"
 TINY = {
     "temporal": "FRAMES, PASSES = 3, (2,)",
+    "regression": "STEPS, RUNS = 20, 500",
     "spatial": "PICTURES, PASSES = 20, 2",
     "why": "PICTURES, BATCHES, BATCH = 8, 2, 2",
 }
@@ -22,8 +23,8 @@ def code_cells(path: Path) -> list[dict[str, Any]]:
     return [cell for cell in json.loads(path.read_text())["cells"] if cell["cell_type"] == "code"]
 
 
-def test_there_is_one_for_each_paper() -> None:
-    assert [path.stem for path in NOTEBOOKS] == ["spatial", "temporal", "why"]
+def test_there_is_one_for_each_paper_and_one_for_its_toy() -> None:
+    assert [path.stem for path in NOTEBOOKS] == ["regression", "spatial", "temporal", "why"]
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
@@ -48,7 +49,7 @@ def test_a_notebook_runs(path: Path, request: pytest.FixtureRequest, monkeypatch
     notebook = nbformat.read(path, as_version=4)
     place = next(i for i, cell in enumerate(notebook.cells) if "parameters" in cell.metadata.get("tags", ()))
     tiny = TINY[path.stem]
-    if path.stem != "temporal":
+    if path.stem in ("spatial", "why"):
         tiny += f"\nDATA = {str(request.getfixturevalue('data_dir') / 'cifar10')!r}"
     notebook.cells.insert(place + 1, nbformat.v4.new_code_cell(tiny))
     client = nbclient.NotebookClient(

@@ -103,6 +103,7 @@ def read_modes(job: VideoJob) -> tuple[ModeName, ...]:
         "--mode": options.method.mode is not None,
         "--lag": bool(options.method.lag),
         "--masks": job.masks is not None,
+        "--show": job.show,
         f"--view {options.view}": options.view != "overlay",
     }.items():
         if given:

@@ -23,6 +23,7 @@ STUDIES = {
     "results": "results",
     "robustness": "robustness",
     "scale": "scale",
+    "systems": "systems",
     "training": "training",
 }
 """Folder of the page in docs/studies -> folder of the study in studies."""

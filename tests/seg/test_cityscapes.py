@@ -21,9 +21,9 @@ from core.model.checkpoint import read_meta
 from export.file.onnx_file import read_onnx
 from seg.data.camvid import has_split, open_split
 from seg.data.class_file import classes_of
-from seg.data.formats.cityscapes import CITYSCAPES, LABEL_IDS
+from seg.data.formats.cityscapes import CITYSCAPES
 from seg.data.held_out import recording_of
-from seg.street.drive import Street
+from studies.systems.memory import write_folder
 
 
 @pytest.fixture
@@ -52,31 +52,12 @@ def test_an_incomplete_copy_and_other_classes_are_refused(sample: Path, tmp_path
     assert "no label" in refusal(open_split, copy, "val", CITYSCAPES)
 
 
-STREET_NAMES = "sky building pole road sidewalk vegetation traffic_sign fence car person bicycle".split()
-STREET_IDS = np.zeros(256, np.uint8)
-STREET_IDS[: len(CAMVID)] = [LABEL_IDS[CITYSCAPES.names.index(name)] for name in STREET_NAMES]
-"""Cityscapes' ids of the street's classes; 0 (unlabelled) for void."""
-
-
-def street_as_cityscapes(root: Path, train: int, val: int) -> Path:
-    """Writes street frames as leftImg8bit and gtFine of two cities."""
-    for split, city, count, seed in (("train", "aachen", train, 1), ("val", "lindau", val, 2)):
-        folders = [root / kind / split / city for kind in ("leftImg8bit", "gtFine")]
-        for folder in folders:
-            folder.mkdir(parents=True)
-        for frame in Street(seed=seed, height=64, width=128).frames(count):
-            assert frame.label is not None
-            name = f"{city}_000000_{frame.index:06}"
-            Image.fromarray(frame.image).save(folders[0] / f"{name}_leftImg8bit.png")
-            Image.fromarray(STREET_IDS[frame.label]).save(folders[1] / f"{name}_gtFine_labelIds.png")
-    return root
-
-
 @pytest.mark.slow
 def test_a_set_in_that_layout_is_trained_on_killed_resumed_evaluated_and_exported(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    data, run, report = street_as_cityscapes(tmp_path / "city", 160, 40), tmp_path / "run", tmp_path / "r.json"
+    data, run, report = tmp_path / "city", tmp_path / "run", tmp_path / "r.json"
+    write_folder(data, {"train": 160, "val": 40}, 64, 128, files=200)
     words = ["train", "seg", "--data", str(data), "--run", str(run), *TINY_SEGMENTATION]
     words += ["allow_missing_classes=true", "--epochs", "3"]
     process = subprocess.Popen([sys.executable, "-m", "app.cli", *words], stderr=subprocess.DEVNULL)
