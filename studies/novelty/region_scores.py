@@ -80,15 +80,13 @@ class RegionScores:
     def fit(self, pictures: list[tuple[np.ndarray, np.ndarray]]) -> None:
         """Fits the class means of features, the largest logit of each class, and mean and deviation of two scores, on
         labelled pictures of the training domain."""
-        sums: GaussianSums | None = None
-        for image, label in pictures:
-            seen = self.look(image)
+        shown = [self.look(image) for image, _ in pictures]
+        sums = GaussianSums(shown[0].features.shape[1], len(CAMVID))
+        for seen, (_, label) in zip(shown, pictures, strict=True):
             self.standard.update(seen.logits)
-            sums = sums or GaussianSums(seen.features.shape[1], len(CAMVID))
             sums.update(seen.features[0].flatten(1).T, self.truth(label, seen).flatten())
-        assert sums is not None
         self.distance = ClassDistance.of(sums.fit())
-        rows = [self.parts(self.look(image)) for image, _ in pictures]
+        rows = [self.parts(seen) for seen in shown]
         flat = torch.stack([torch.cat([one.flatten() for one in column]) for column in zip(*rows, strict=True)])
         self.mean, self.deviation = flat.mean(1), flat.std(1)
 

@@ -29,7 +29,7 @@ from studies.novelty.region_figures import (
 from studies.novelty.region_scores import RegionScores
 from studies.novelty.samples import Data, Sample, of_split, spread_over
 
-TRAIN_FRAMES = 40
+TRAIN_FRAMES = 24
 """Pictures of the training domain that means are of."""
 TRAINED, CHOICE, REPORT, COUNT = 1000, 5000, 5500, 60
 """First seeds of the streets that street-tiny was trained on, of those for choosing and of those reported; how many."""

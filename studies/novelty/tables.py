@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from studies.harness.tables import Tables, bind, read_record, table
+from studies.novelty.alarm_tables import alarm_tables
 from studies.novelty.detection_tables import DETECTION, MOTORWAYS, NO_ROADS, SEEDS, included, percent
 from studies.novelty.figures import KEPT
 from studies.novelty.temperature_tables import temperature_tables
@@ -23,7 +24,7 @@ def tables() -> Tables:
         "classifiers": classifiers_table,
         "cost": cost_table,
     }
-    return {**bind(read_record("novelty"), makers | DETECTION), **temperature_tables()}
+    return {**bind(read_record("novelty"), makers | DETECTION), **temperature_tables(), **alarm_tables()}
 
 
 def worst(found: Any, kinds: tuple[str, ...], score: str = "novelty") -> float:
