@@ -186,5 +186,5 @@ def open_painter(options: VideoOptions, segmenter: Segmenter, classes: ClassList
             f"{options.model}: a graph file carries no thresholds for --view set-size; give the checkpoint"
         )
     threshold = conformal_threshold(segmenter.fit, segmenter.method)
-    held = f"classes in the set that holds the true one for {percent(segmenter.fit['conformal']['coverage'])} of pixels"
+    held = f"classes in the prediction set ({percent(segmenter.fit['conformal']['coverage'])} hold the true one)"
     return Painter(options.view, classes, SCALES["set-size"]._replace(title=held), threshold, options.legend)

@@ -112,6 +112,6 @@ def test_masks_that_replace_earlier_ones_leave_none_of_them(tmp_path: Path) -> N
         (folder / "notes.png").write_bytes(b"somebody else's")
         for name in names:
             sink.write(maps, name)
-    assert sorted(path.name for path in folder.iterdir()) == ["0.png", "0_uncertainty.png", "notes.png"]
+    assert sorted(path.name for path in folder.iterdir()) == ["0.png", "0_uncertainty.png", "classes.csv", "notes.png"]
     MaskSink(folder, CAMVID, overwrite=True)  # before the first frame, nothing is lost
     assert (folder / "0.png").exists()
