@@ -1,0 +1,112 @@
+"""Thresholds of confidence by the accuracy that is wanted, and what remains above them.
+
+    python -m studies.guide.measure --data ../shared/data camvid-realtime camvid-unet-s camvid-mobile
+
+The default method over CamVid's val stream; the thresholds found there are tried on 33 moving stills of test, of other
+drives. Neither fitted a temperature. Writes docs/studies/guide/record.json and the plot.
+"""
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from app.open_model import find_model, open_segmenter
+from core.classes import CAMVID
+from core.method import MethodOptions
+from core.segmenter import segment
+from seg.data.camvid import open_split, read_names
+from seg.data.moving_stills import moving_stills
+from seg.pretrained import find_checkpoint
+from studies.guide.plot import draw
+from studies.harness.pages import write_page
+from studies.harness.study import PAGES, Cache, digest_of_weights, origin
+
+PAGE = PAGES / "guide"
+LEVELS = 256
+"""Levels of the confidence map."""
+WANTED = (0.90, 0.95, 0.97, 0.98, 0.99, 0.995)
+"""Shares of right pixels among those that are kept."""
+STILLS = 33
+"""Moving stills of the 98 that fitted nothing."""
+CLASSES = ("Car", "Pedestrian", "Bicyclist")
+"""Classes whose missed pixels are counted."""
+
+
+class Counts:
+    """Pixels by confidence level, frame by frame."""
+
+    def __init__(self) -> None:
+        self.kept: list[np.ndarray] = []
+        self.right: list[np.ndarray] = []
+        self.of_class = np.zeros((len(CLASSES), LEVELS))
+        self.missed = np.zeros((len(CLASSES), LEVELS))
+        """Pixels of a class that have another label."""
+
+    def update(self, label: np.ndarray, confidence: np.ndarray, truth: np.ndarray) -> None:
+        """(H, W) uint8 each; void pixels do not count."""
+        valid = truth != CAMVID.void_id
+        label, levels, truth = label[valid], confidence[valid], truth[valid]
+        self.kept.append(np.bincount(levels, minlength=LEVELS))
+        self.right.append(np.bincount(levels[label == truth], minlength=LEVELS))
+        for row, name in enumerate(CLASSES):
+            own = truth == CAMVID.names.index(name)
+            self.of_class[row] += np.bincount(levels[own], minlength=LEVELS)
+            self.missed[row] += np.bincount(levels[own & (label != truth)], minlength=LEVELS)
+
+    def figures(self) -> dict[str, Any]:
+        """By threshold 0..255: shares of all pixels kept and right ones among them; of each class's pixels the share
+        that is kept under another label; and sorted by mean confidence, the accuracy of each frame."""
+        kept, right = (np.array(rows).sum(0) for rows in (self.kept, self.right))
+        frames = np.array(self.kept).astype(float)
+        confidence = (frames * np.arange(LEVELS)).sum(1) / frames.sum(1) / (LEVELS - 1)
+        return {
+            "frames": len(frames),
+            "kept": (above(kept) / kept.sum()).tolist(),
+            "accuracy": (above(right) / np.maximum(above(kept), 1)).tolist(),
+            "missed": {
+                name: (above(missed) / own.sum()).tolist()
+                for name, missed, own in zip(CLASSES, self.missed, self.of_class, strict=True)
+            },
+            "frame_confidence": confidence.tolist(),
+            "frame_accuracy": (np.array(self.right).sum(1) / frames.sum(1)).tolist(),
+        }
+
+
+def above(counts: np.ndarray) -> np.ndarray:
+    """(256,) -> counts at each level or higher."""
+    return np.asarray(counts[::-1].cumsum()[::-1])
+
+
+def measure(model: str, camvid: Path) -> dict[str, Any]:
+    segmenter, found = open_segmenter(model, MethodOptions()), {}
+    fitted = read_names(find_checkpoint("camvid-unet-s").with_name("camvid-test-49.txt"))
+    stills = moving_stills(open_split(camvid, "test").without(fitted).spaced(STILLS))
+    for name, frames in (("val", open_split(camvid, "val").frames()), ("test", stills)):
+        counts = Counts()
+        for frame, maps in segment(frames, segmenter):
+            if frame.label is not None:
+                counts.update(maps.label, maps.confidence, frame.label)
+        found[name] = counts.figures()
+    return {"method": str(segmenter.method), "executor": segmenter.executor, **found}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("models", nargs="+")
+    parser.add_argument("--data", type=Path, required=True)
+    given = parser.parse_args()
+    torch.set_num_threads(1)
+    cache = Cache(PAGE / "record.json")
+    for model in given.models:
+        digest = digest_of_weights(find_model(model))
+        if cache.get(model, digest) is None:
+            cache.put(model, digest, measure(model, given.data / "camvid"), origin())
+    draw({name: part["rows"] for name, part in cache.record.items()}, PAGE / "guide.png")
+    write_page("guide")
+
+
+if __name__ == "__main__":
+    main()
