@@ -132,7 +132,7 @@ STEADYSEG = Command(
         ),
         "verify": Command(
             "Run the proof that an .onnx file carries on this device: is it computed rightly, and how fast?",
-            "app.export.verify_flags:VerifyJob",
+            "app.export.flags:VerifyJob",
             "app.export.verify:run_verify",
         ),
         "wrap": Command(

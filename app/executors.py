@@ -13,7 +13,7 @@ from core.model.int8 import round_convolutions
 from core.model.model import Model
 from core.predictors import SplitNetwork
 from core.segmenter import Executor
-from core.system.machine import choose_device
+from core.system.machine import choose_device, cuda_has_bf16
 from export.file.onnx_file import OnnxFile
 from export.run.cpu import CpuExecutor, OpenNetwork
 from export.run.networks import (
@@ -132,10 +132,12 @@ def choose_precision(precision: str, model: Model) -> tuple[str, str]:
 
 
 def torch_precision(precision: str, device: torch.device) -> str:
-    """Resolves the number format of torch; auto: bf16 on a GPU, fp32 on a CPU."""
+    """Resolves the number format of torch; auto: bf16 on a GPU that computes in it, else fp32."""
     if precision == "int8":
         raise InputError("torch computes in fp32 or bf16; use --executor openvino for --precision int8")
-    return precision if precision != "auto" else "bf16" if device.type == "cuda" else "fp32"
+    if precision != "auto":
+        return precision
+    return "bf16" if device.type == "cuda" and cuda_has_bf16(device) else "fp32"
 
 
 def openvino_executor(

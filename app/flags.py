@@ -24,4 +24,4 @@ class ComputeOptions:
     """Number format of the network; auto: bf16 where the processor computes in it, else int8 where the checkpoint shows
     that it loses little, else fp32."""
     device: str = "auto"
-    """auto, cpu or cuda (tensorrt for .onnx files: unverified); auto: cuda where there is one."""
+    """auto, cpu or cuda; auto: cuda where there is one."""

@@ -12,22 +12,24 @@ from core.method import SETTINGS, Method
 from core.model.checkpoint import CheckpointMeta
 from core.model.model import Model
 from export.file.metadata import GraphMeta
-from export.run.cpu import resize_frame
 from export.run.graph import GraphStreams
 from export.run.verify import graph_step, verify
-from export.write.carried_proof import PICTURES, make_proof, picture_size
+from export.write.carried_proof import make_proof
 from export.write.traced import Traced
 
-FIT_KEYS = "data split protocol frames temperature nll_before nll_after ece_before ece_after conformal class_risk"
-MEASURED_KEYS = "data split protocol frames accuracy miou nll ece conformal"
+KEYS = set(
+    (
+        "data split protocol frames images temperature nll_before nll_after ece_before ece_after accuracy miou nll ece "
+        "conformal coverage_asked coverage lac aps class_risk class level threshold risk"
+    ).split()
+)
+"""What is kept of a record, at every depth."""
 
 
 def proof_entries(model: Model, traced: Traced, meta: GraphMeta, console: Console) -> dict[str, str]:
     """Returns the entries of metadata; CheckFailed where the graph fails its own proof on this CPU."""
-    size = picture_size(meta)
-    pictures = [resize_frame(proof_frames()[number], size)[0] for number in PICTURES]
     torch.manual_seed(0)
-    proof = make_proof(traced, meta, pictures, record_of(model.meta, meta.method))
+    proof = make_proof(traced, meta, proof_frames(), record_of(model.meta, meta.method))
     streams = meta.streams or 1
     step = graph_step(GraphStreams(traced.model(meta).SerializeToString(), meta, "cpu", streams))
     verified = verify(proof, meta, step, streams)
@@ -42,8 +44,8 @@ def record_of(meta: CheckpointMeta, method: Method) -> dict[str, Any]:
     single images and classes."""
     measured = [figures for figures in meta.metrics.values() if is_of(figures, method)]
     return {
-        "fit": chosen(meta.fit_in_use(method), FIT_KEYS),
-        "measured": [chosen(figures, MEASURED_KEYS) for figures in measured],
+        "fit": chosen(meta.fit_in_use(method)),
+        "measured": [chosen(figures) for figures in measured],
     }
 
 
@@ -54,5 +56,12 @@ def is_of(figures: Any, method: Method) -> bool:
     return all(figures.get(name) == getattr(method, name) for name in SETTINGS)
 
 
-def chosen(record: Mapping[str, Any], keys: str) -> dict[str, Any]:
-    return {key: record[key] for key in keys.split() if record.get(key) is not None}
+def chosen(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the entries of `KEYS` that have a value, to four digits."""
+    return {key: short(value) for key, value in record.items() if key in KEYS and value is not None}
+
+
+def short(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return chosen(value)
+    return float(f"{value:.4g}") if isinstance(value, float) else value

@@ -1,4 +1,4 @@
-"""The flags of `steadyseg export`."""
+"""The flags of `steadyseg export` and `steadyseg verify`."""
 
 import re
 from dataclasses import dataclass, field
@@ -55,3 +55,18 @@ class ExportJob:
         if (match := re.fullmatch(r"(\d{1,5})(?:x(\d{1,5}))?", self.size, re.ASCII)) is None:
             raise InputError(f"--size must be HEIGHT or HEIGHTxWIDTH in pixels, such as 360x640, got {self.size!r}")
         return int(match[1]), int(match[2]) if match[2] else None
+
+
+@dataclass(frozen=True)
+class VerifyJob:
+    """A graph file that carries a proof, and the device to run it on."""
+
+    file: Positional[Annotated[Path, arg(metavar="FILE.onnx")]]
+    """File of `steadyseg export --stateful --with-proof`."""
+    device: Literal["auto", "cpu", "cuda"] = "auto"
+    """Device of ONNX Runtime; auto: cuda where there is one. Without --reduced, CUDA computes in fp32, no TF32."""
+    runtime: Literal["onnxruntime", "openvino"] = "onnxruntime"
+    """Library that runs the whole file; openvino: on the CPU."""
+    reduced: bool = False
+    """Let the device compute in TF32, bf16 or fp16 where it would, and hold it to the wider bounds of such
+    arithmetic."""

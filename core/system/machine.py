@@ -35,7 +35,7 @@ def available_cpus() -> int:
 
 
 def trains_faster_in_bf16(device: "torch.device") -> bool:
-    """Returns True if autocast to bf16 speeds a training up: on CUDA, and on CPUs with AVX512-BF16 or AMX.
+    """Returns True if autocast to bf16 speeds a training up: on CUDA cards with bf16, CPUs with AVX512-BF16 or AMX.
 
     Two 3x3 convolutions, forward and backward, fp32 against bf16, ms: AVX512-BF16 46 and 28; AVX-512 without it 47 and
     118; AVX2 58 and 597.
@@ -43,8 +43,16 @@ def trains_faster_in_bf16(device: "torch.device") -> bool:
     import torch
 
     if device.type == "cuda":
-        return True
+        return cuda_has_bf16(device)
     return onednn_may_use_bf16() and (torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported())
+
+
+def cuda_has_bf16(device: "torch.device") -> bool:
+    """Returns True if the card computes in bf16 itself: compute capability 8.0 (Ampere) or newer. Older ones emulate
+    it, and fp32 is faster there."""
+    import torch
+
+    return torch.cuda.get_device_capability(device) >= (8, 0)
 
 
 def onednn_may_use_bf16() -> bool:

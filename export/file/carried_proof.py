@@ -30,6 +30,16 @@ TYPES |= dict.fromkeys(("probability", "probability_variance", *NOVELTY_OUTPUTS[
 STEPS = 32
 """Parts of a pixel in which motion is stored."""
 MAX_TURNS, MAX_DRAWS = 100, 1000
+DIFFERENCES = {
+    "labels_equal": "labels equal in {:.4%} (at least {:.1%})",
+    "probability_mean": "probabilities {:.1e} apart on average (at most {:g})",
+    "probability_max": "and {:.1e} at most ({:g})",
+    "map_levels_mean": "maps {:.4f} of 255 levels apart on average (at most {:g})",
+    "novelty_max": "novelty {:.4f} apart (at most {:g})",
+    "mean_z2": "random draws: squared z of the means {:.2f} (1 where equal, at most {:g})",
+    "variance_difference": "variance {:.1%} apart (at most {:.0%})",
+}
+"""What is compared and bounded, by name: the text for a difference and its bound."""
 
 
 class ProofTurn(NamedTuple):
@@ -39,25 +49,6 @@ class ProofTurn(NamedTuple):
     """Number of the stored picture."""
     gap: int
     reset: int
-
-
-@dataclass(frozen=True)
-class Bounds:
-    """The differences that a device may make."""
-
-    labels_equal: float
-    """Smallest share of equal labels."""
-    probability_mean: float
-    """Largest mean difference of a probability."""
-    probability_max: float
-    map_levels_mean: float
-    """Largest mean difference of confidence, entropy, disagreement and energy, in levels of 255."""
-    novelty_max: float
-    """Largest difference of the novelty of a frame."""
-    mean_z2: float
-    """Largest mean of the squared difference of two means of random draws over its variance; 1 where they are equal."""
-    variance_difference: float
-    """Largest relative difference of the total variance of random draws."""
 
 
 @dataclass(frozen=True)
@@ -74,9 +65,9 @@ class ProofPlan:
     map_step: int
     """Every so many-th value of a flattened map is stored."""
     probability_step: int
-    bounds: Bounds
-    """For arithmetic in the number format of the file."""
-    reduced_bounds: Bounds
+    bounds: Mapping[str, float]
+    """By name of `DIFFERENCES`; for arithmetic in the number format of the file."""
+    reduced_bounds: Mapping[str, float]
     """For devices that compute in fewer bits: TF32, bf16 or fp16."""
 
 
@@ -118,7 +109,6 @@ class CarriedProof:
     def to_props(self) -> dict[str, str]:
         """Returns the entries of ONNX metadata_props."""
         plan = {"version": VERSION} | {field.name: getattr(self.plan, field.name) for field in fields(ProofPlan)}
-        plan |= {name: vars(plan[name]) for name in ("bounds", "reduced_bounds")}
         packed = {name: np.ascontiguousarray(values, TYPES[name]).tobytes() for name, values in self.arrays.items()}
         return {
             **{f"{PROOF_KEY}_{name}": base64.b64encode(data).decode() for name, data in packed.items()},
@@ -154,7 +144,6 @@ def _parse(props: Mapping[str, str], meta: GraphMeta) -> CarriedProof:
     values, record = (parse_json(text) for text in texts.values())
     if not isinstance(values, dict) or values.pop("version", None) != VERSION or not isinstance(record, dict):
         raise InputError(f"it is no proof of version {VERSION}")
-    values |= {key: Bounds(**values[key]) for key in ("bounds", "reduced_bounds")}
     plan = ProofPlan(**values | {"turns": tuple(ProofTurn(*turn) for turn in values["turns"])})
     _check_plan(plan)
     return CarriedProof(plan, _arrays(props, plan, meta), record)
@@ -163,13 +152,14 @@ def _parse(props: Mapping[str, str], meta: GraphMeta) -> CarriedProof:
 def _check_plan(plan: ProofPlan) -> None:
     """Raises InputError for numbers that would read past the end, compute for ever or bound nothing."""
     blocks = [getattr(plan, key) for key in ("block", "motion_block", "map_step", "probability_step")]
-    numbers = [value for limits in (plan.bounds, plan.reduced_bounds) for value in vars(limits).values()]
+    limits = (plan.bounds, plan.reduced_bounds)
     for what, holds in (
         ("turns", 1 <= len(plan.turns) <= MAX_TURNS),
         ("turns", all(is_whole(value, 0, MAX_TURNS) for turn in plan.turns for value in turn)),
         ("draws", plan.draws == 0 or is_whole(plan.draws, 2, MAX_DRAWS)),
         ("blocks and steps", all(is_whole(value, 1, 2**20) for value in blocks)),
-        ("bounds", all(is_number(value, 0, 1e6) for value in numbers)),
+        ("bounds", all(isinstance(one, dict) and one.keys() == DIFFERENCES.keys() for one in limits)),
+        ("bounds", all(is_number(value, 0, 1e6) for one in limits for value in one.values())),
     ):
         if not holds:
             raise InputError(f"{what}: {shorten(plan)}")

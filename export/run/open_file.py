@@ -66,7 +66,7 @@ def choose(meta: GraphMeta, executor: str, device: str) -> tuple[str, str]:
         if device not in ("auto", "cpu"):
             raise InputError(f"the OpenVINO executor runs on the CPU, got --device {device}")
         return "openvino", "asked for"
-    on_gpu = device in ("cuda", "tensorrt") or (device == "auto" and gpu_works())
+    on_gpu = device == "cuda" or (device == "auto" and gpu_works())
     if on_gpu or not fusable:
         return "graph", "a GPU runs the whole graph" if on_gpu else "several passes need the whole graph"
     if executor == "onnxruntime" or not openvino_available():

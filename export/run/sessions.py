@@ -17,8 +17,8 @@ from core.system.machine import available_cpus
 
 Arrays = dict[str, np.ndarray]
 Runner = Callable[[Arrays], Arrays]
-PROVIDERS = {"cpu": "CPUExecutionProvider", "cuda": "CUDAExecutionProvider", "tensorrt": "TensorrtExecutionProvider"}
-"""By device name; tensorrt is passed through and unverified."""
+PROVIDERS = {"cpu": "CPUExecutionProvider", "cuda": "CUDAExecutionProvider"}
+"""By device name. TensorRT is not offered: its libraries are in none of our extras, and it was never run."""
 
 
 @contextlib.contextmanager
@@ -53,7 +53,7 @@ def cpu_session(data: bytes, threads: int | None = None) -> Any:
 
 def open_session(data: bytes, device: str, options: Mapping[str, str] | None = None) -> tuple[Any, str]:
     """(session, device that really computes). A device asked for by name and absent raises InputError; `auto` takes the
-    GPU where one works and the CPU otherwise. `options`: those of a GPU's provider."""
+    GPU where one works and the CPU otherwise. `options`: those of CUDA's provider."""
     if device == "cpu":
         return cpu_session(data), "cpu"
     runtime = import_onnxruntime()

@@ -9,7 +9,7 @@ import numpy as np
 
 from core.frame import NOVELTY_OUTPUTS
 from core.motion import Motion
-from export.file.carried_proof import Bounds, CarriedProof, sample
+from export.file.carried_proof import DIFFERENCES, CarriedProof, sample
 from export.file.metadata import GraphMeta
 from export.file.signature import MAPS, state_names
 from export.run.graph import GraphStreams
@@ -45,34 +45,23 @@ def graph_step(streams: GraphStreams) -> Step:
 
 @dataclass(frozen=True)
 class Verified:
-    """The differences that were found, by the names of `Bounds`, and the speed."""
+    """The differences that were found, by the names of `DIFFERENCES`, and the speed."""
 
     found: Mapping[str, float]
-    bounds: Bounds
+    bounds: Mapping[str, float]
     frame_ms: float
     """Median time of a call, inputs and outputs included."""
 
     @property
     def holds(self) -> bool:
         """True if every difference is within its bound; NaN is not."""
-        bounds = vars(self.bounds)
         return all(
-            value >= bounds[name] if name == "labels_equal" else value <= bounds[name]
+            value >= self.bounds[name] if name == "labels_equal" else value <= self.bounds[name]
             for name, value in self.found.items()
         )
 
     def __str__(self) -> str:
-        texts = {
-            "labels_equal": "labels equal in {:.4%} (at least {:.1%})",
-            "probability_mean": "probabilities {:.1e} apart on average (at most {:g})",
-            "probability_max": "and {:.1e} at most ({:g})",
-            "map_levels_mean": "maps {:.4f} of 255 levels apart on average (at most {:g})",
-            "novelty_max": "novelty {:.4f} apart (at most {:g})",
-            "mean_z2": "random draws: squared z of the means {:.2f} (1 where equal, at most {:g})",
-            "variance_difference": "variance {:.1%} apart (at most {:.0%})",
-        }
-        bounds = vars(self.bounds)
-        return ", ".join(texts[name].format(value, bounds[name]) for name, value in self.found.items())
+        return ", ".join(DIFFERENCES[name].format(value, self.bounds[name]) for name, value in self.found.items())
 
 
 def verify(proof: CarriedProof, meta: GraphMeta, step: Step, streams: int, *, reduced: bool = False) -> Verified:

@@ -1,10 +1,12 @@
 """Measurements and trainings that need a GPU, in commands of a few minutes each, for a machine without a network.
 
+    python -m studies.gpu list                             # the rows that a GPU will measure
     python -m studies.gpu executors --data ../camvid --out OUT
     python -m studies.gpu paper --data ../camvid --runs ../runs --out OUT --minutes 8      # again until it says done
     python -m studies.gpu recipes --data ../camvid --runs ../runs --out OUT --minutes 8
 
-executors: parity and throughput of torch, CUDA graphs, ONNX Runtime on CUDA and TensorRT, in every number format.
+executors: parity and throughput of torch, CUDA graphs and ONNX Runtime on CUDA in every number format, the proofs of
+exported files, and many streams in one call. With --device cpu it is a rehearsal.
 paper: `unet-paper`, width 64, 130 epochs, plain, smooth, MC dropout and both. recipes: the networks that ship, at full
 length. OUT gets what goes home.
 """
@@ -15,7 +17,7 @@ import sys
 from pathlib import Path
 
 from core.system.machine import choose_device
-from studies.gpu.executors import measure_executors
+from studies.gpu.executors import measure_executors, row_names
 from studies.gpu.jobs import paper_jobs, recipe_jobs
 from studies.gpu.trainings import Block, run_block
 from studies.harness.bundle import round_figures
@@ -26,8 +28,8 @@ MODELS = ("camvid-unet-s", "camvid-realtime", "camvid-mobile")
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("work", choices=("executors", "paper", "recipes"))
-    parser.add_argument("--data", type=Path, required=True, help="CamVid folder")
+    parser.add_argument("work", choices=("list", "executors", "paper", "recipes"))
+    parser.add_argument("--data", type=Path, default=Path("../shared/data/camvid"), help="CamVid folder")
     parser.add_argument("--runs", type=Path, default=Path("runs/gpu"), help="where trainings and graph files stay")
     parser.add_argument("--out", type=Path, default=Path("runs/gpu/out"), help="what goes home")
     parser.add_argument("--device", default="auto", help="auto, cpu or cuda")
@@ -39,6 +41,9 @@ def main() -> int:
 
 
 def run(given: argparse.Namespace) -> None:
+    if given.work == "list":
+        print("\n".join(f"{model}: {name}" for model in MODELS for name in row_names("cuda")))
+        return
     device = choose_device(given.device).type
     given.out.mkdir(parents=True, exist_ok=True)
     if given.work == "executors":

@@ -1,19 +1,13 @@
 """Block (a): every executor that a GPU has: its parity with the CPU and its speed."""
 
-import contextlib
-import io
-import time
 from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
-from statistics import median
-from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from app.cli import main as steadyseg
 from app.open_model import open_segmenter
 from core.classes import CAMVID
 from core.errors import InputError
@@ -23,11 +17,13 @@ from core.segmenter import Segmenter
 from seg.data.camvid import open_split
 from seg.pretrained import read_segmenter
 from seg.torch_executor import torch_executor
+from studies.gpu.files import PROOFS, STREAM_ROWS, exported, proven, together
+from studies.gpu.timing import WARM_UP, Row, timed
 
 MODE = MethodOptions(mode="vq-dnn", motion=False)
-WARM_UP = 3
 BATCHES = (1, 16)
-Row = dict[str, Any]
+NUMBERS = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
+WHOLE_STEPS = (("torch", "fp32"), ("torch", "bf16"), ("onnxruntime", "fp32"), ("onnxruntime", "fp16"))
 
 
 def measure_executors(models: Iterable[str], camvid: Path, device: str, frames: int, seconds: float, work: Path) -> Row:
@@ -36,6 +32,19 @@ def measure_executors(models: Iterable[str], camvid: Path, device: str, frames: 
     split = open_split(camvid, "val", CAMVID)
     stream = [Frame(split[i][0], i, i / 15) for i in range(min(frames, len(split)))]
     return {model: rows_of(model, stream, device, seconds, work) for model in models}
+
+
+def row_names(device: str) -> list[str]:
+    """Returns the names of the rows of a model, which is all that is measured on such a device."""
+    networks = [
+        f"network {name} {way}, batch {batch}"
+        for batch in BATCHES
+        for name in NUMBERS
+        for way in ("eager", "CUDA graph")
+        if device == "cuda" or (name != "fp16" and way == "eager")
+    ]
+    wholes = [f"{library} {number}" for library, number in WHOLE_STEPS]
+    return [*wholes, *PROOFS, *STREAM_ROWS, *networks]
 
 
 def rows_of(model: str, stream: list[Frame], device: str, seconds: float, work: Path) -> Row:
@@ -49,29 +58,16 @@ def rows_of(model: str, stream: list[Frame], device: str, seconds: float, work: 
             seconds,
         )
     for precision in ("fp32", "fp16"):
-        file = exported(model, precision, work)
-        for where in ("cuda", "tensorrt") if device == "cuda" else ("cpu",):
-            rows[f"onnxruntime {where} {precision}"] = whole_step(
-                partial(open_segmenter, str(file), executor="onnxruntime", device=where),
-                stream,
-                expected,
-                seconds,
-            )
+        file = str(exported(model, precision, work))
+        rows[f"onnxruntime {precision}"] = whole_step(
+            partial(open_segmenter, file, executor="onnxruntime", device=device), stream, expected, seconds
+        )
+    rows |= {name: proven(exported(model, kind, work), device, wide) for name, (kind, wide) in PROOFS.items()}
+    many = exported(model, "streams", work)
+    rows |= {name: together(many, device, count, stream, seconds) for name, count in STREAM_ROWS.items()}
     for batch in BATCHES:
         rows |= networks_alone(model, stream[0].image, device, batch, seconds)
     return rows
-
-
-def exported(model: str, precision: str, work: Path) -> Path:
-    """The stateful graph file, made once."""
-    file = work / f"{model}-{precision}.onnx"
-    if not file.exists():
-        words = ["export", model, "-o", str(file), "--stateful", "--motion", "off", "--precision", precision]
-        with contextlib.redirect_stdout(io.StringIO()):
-            code = steadyseg(words)
-        if code:
-            raise InputError(f"{model}: the {precision} export ended with exit code {code}")
-    return file
 
 
 def whole_step(make: Callable[[], Segmenter], stream: list[Frame], expected: list[np.ndarray], seconds: float) -> Row:
@@ -103,7 +99,7 @@ def networks_alone(model: str, image: np.ndarray, device: str, batch: int, secon
     rows: Row = {}
     with torch.inference_mode():
         exact = network(pictures)
-        for name, kind in {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}.items():
+        for name, kind in NUMBERS.items():
             if kind is torch.float16 and device == "cpu":
                 continue  # torch computes it there far slower than fp32, and nobody would
 
@@ -148,21 +144,3 @@ def alone(run: Callable[[], Tensor], exact: Tensor, batch: int, device: str, sec
 
     row = timed(finished, seconds)
     return {"labels_equal": equal, **row, "frames_per_s": batch * row["frames_per_s"]}
-
-
-def timed(step: Callable[[], Any], seconds: float) -> Row:
-    """Calls a second by the median call, over so many seconds and three calls at least."""
-    for _ in range(WARM_UP):
-        step()
-    times: list[float] = []
-    while sum(times) < seconds or len(times) < 3:
-        before = time.perf_counter()
-        step()
-        times.append(time.perf_counter() - before)
-    ordered = sorted(times)
-    return {
-        "latency_p50_ms": 1e3 * median(times),
-        "latency_p95_ms": 1e3 * ordered[int(0.95 * (len(ordered) - 1))],
-        "frames_per_s": 1 / median(times),
-        "calls": len(times),
-    }

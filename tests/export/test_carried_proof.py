@@ -97,15 +97,15 @@ def test_another_rounding_is_within_its_bound(
 
 
 def test_fewer_bits_are_held_to_wider_bounds(graphs: Graphs) -> None:
-    """bf16 rounds to 8 bits, which the bounds of fp32 refuse; processors without it compute in fp32 and pass both."""
+    """Probabilities of bf16's 8 bits are within the wider bounds alone."""
     proof, meta = proof_of(graphs("vq-dnn"))
     step = graph_step(GraphStreams(graphs("vq-dnn").read_bytes(), meta, "cpu"))
 
     def rounded(inputs: Arrays) -> Arrays:
         outputs = dict(step(inputs))
-        probs = outputs["state_00_out"].copy()
+        probs = outputs["probs"].copy()
         probs.view(np.uint32)[...] &= 0xFFFF0000
-        return outputs | {"state_00_out": probs}
+        return outputs | {"probs": probs}
 
     assert not verify(proof, meta, rounded, 1).holds
     assert verify(proof, meta, rounded, 1, reduced=True).holds
@@ -158,7 +158,7 @@ def with_plan(**values: object) -> Callable[[str], str]:
         ("proof", with_plan(version=2), "no proof of version 1"),
         ("proof", with_plan(turns=[[0, 1, 10**6]]), "turns"),
         ("proof", with_plan(map_step=0), "blocks and steps"),
-        ("proof", with_plan(bounds={}), "missing"),
+        ("proof", with_plan(bounds={}), "bounds"),
         ("proof", with_plan(draws=-1), "draws"),
         ("proof", with_plan(turns=[]), "turns"),
         ("proof_label", lambda text: text[4:], "label has"),

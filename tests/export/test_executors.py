@@ -16,10 +16,11 @@ from made.graphs import HEIGHT, WIDTH, Graphs
 from made.methods import opened
 from refusals import one_line_error, refusal
 
-from app.executors import openvino_executor
+from app.executors import openvino_executor, torch_precision
 from core.frame import Frame, Maps
 from core.method import MethodOptions
 from core.segmenter import Segmenter
+from core.system.machine import trains_faster_in_bf16
 from export.file.onnx_file import read_onnx
 from export.run.graph import GraphStreams
 from export.run.networks import OpenVinoPasses
@@ -205,6 +206,16 @@ def test_what_a_file_was_not_made_for_is_one_line(graphs: Graphs, asked: dict[st
 )
 def test_what_a_checkpoint_cannot_be_run_by_is_one_line(asked: dict[str, object], words: str) -> None:
     assert words in refusal(opened, "street-tiny", **asked)
+
+
+@pytest.mark.parametrize(("capability", "number"), [((7, 5), "fp32"), ((8, 0), "bf16")])
+def test_bf16_is_chosen_on_cards_that_compute_in_it(
+    capability: tuple[int, int], number: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Turing (7.5) emulates bf16, Ampere (8.0) is the first that computes in it; no card is needed for the choice."""
+    monkeypatch.setattr("torch.cuda.get_device_capability", lambda device: capability)
+    card = torch.device("cuda")
+    assert torch_precision("auto", card) == number and trains_faster_in_bf16(card) == (number == "bf16")
 
 
 def test_what_has_no_mean_follows_no_motion(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

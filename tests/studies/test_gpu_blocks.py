@@ -11,7 +11,7 @@ from made.trainings import TINY_SEGMENTATION, boxes_folder
 
 from app.cli import read_flags
 from app.commands import find_command
-from studies.gpu.executors import measure_executors
+from studies.gpu.executors import measure_executors, row_names
 from studies.gpu.jobs import FORMS, paper_jobs, recipe_jobs
 from studies.gpu.trainings import Block, Job, is_done, run_block
 
@@ -52,9 +52,9 @@ def test_blocks_of_seconds_end_the_work_together(data: Path, tmp_path: Path) -> 
 @pytest.mark.long
 def test_every_executor_of_this_machine_is_measured(data: Path, tmp_path: Path) -> None:
     rows = measure_executors(["street-tiny"], data, "cpu", frames=2, seconds=0.01, work=tmp_path)["street-tiny"]
-    assert {"torch fp32", "torch bf16", "onnxruntime cpu fp32", "network fp32 eager, batch 16"} <= rows.keys()
-    assert rows["torch fp32"]["labels_equal"] == 1.0 and rows["onnxruntime cpu fp32"]["labels_equal"] > 0.99
-    assert all(row["frames_per_s"] > 0 for row in rows.values())
+    assert list(rows) == row_names("cpu") and set(rows) < set(row_names("cuda"))
+    assert rows["torch fp32"]["labels_equal"] == 1.0 and rows["onnxruntime fp32"]["labels_equal"] > 0.99
+    assert all(row["holds"] if "holds" in row else row["frames_per_s"] > 0 for row in rows.values())
 
 
 def test_the_jobs_are_the_published_forms_and_every_flag_is_known(data: Path) -> None:

@@ -1,0 +1,71 @@
+"""Exported files on a GPU: the proof that each carries, and many streams in one call."""
+
+import contextlib
+import io
+from pathlib import Path
+
+import numpy as np
+
+from app.cli import main as steadyseg
+from core.errors import InputError
+from core.frame import Frame
+from export.file.carried_proof import read_proof
+from export.file.onnx_file import read_onnx
+from export.run.cpu import resize_frame
+from export.run.graph import GraphStreams
+from export.run.verify import graph_step, verify
+from studies.gpu.timing import Row, timed
+
+KINDS = {
+    "fp32": ("--precision", "fp32"),
+    "fp16": ("--precision", "fp16"),
+    "vq-bnn": ("--mode", "vq-bnn"),
+    "streams": ("--streams", "dynamic"),
+}
+"""Flags of the export, by kind of file."""
+PROOFS = {
+    "proof in fp32": ("fp32", False),
+    "proof in TF32": ("fp32", True),
+    "proof of fp16": ("fp16", True),
+    "proof of random draws": ("vq-bnn", True),
+}
+"""(kind of file, True for the bounds of reduced precision), by row; draws that repeat have no variance and fail."""
+STREAM_ROWS = {f"streams a call: {count}": count for count in (1, 2, 4, 8, 16)}
+
+
+def exported(model: str, kind: str, work: Path) -> Path:
+    """The stateful graph file, made once, with its proof."""
+    file = work / f"{model}-{kind}.onnx"
+    if not file.exists():
+        words = ["export", model, "-o", str(file), "--stateful", "--with-proof", "--motion", "off", *KINDS[kind]]
+        with contextlib.redirect_stdout(io.StringIO()):
+            code = steadyseg(words)
+        if code:
+            raise InputError(f"{model}: the export of {kind} ended with exit code {code}")
+    return file
+
+
+def proven(path: Path, device: str, reduced: bool) -> Row:
+    """The differences to PyTorch on a CPU, and whether all are within their bounds."""
+    file = read_onnx(path)
+    proof = read_proof(file.props, file.meta, path.name)
+    options = {} if reduced else {"use_tf32": "0"}
+    try:
+        streams = GraphStreams(file.data, file.meta, device, 1, options)
+    except InputError as error:
+        return {"absent": str(error)}
+    result = verify(proof, file.meta, graph_step(streams), 1, reduced=reduced)
+    return {"device": streams.device, "holds": result.holds, **result.found, "call_ms": result.frame_ms}
+
+
+def together(path: Path, device: str, count: int, stream: list[Frame], seconds: float) -> Row:
+    """Frames a second of all streams, each a frame ahead of the one before."""
+    file = read_onnx(path)
+    try:
+        streams = GraphStreams(file.data, file.meta, device, count)
+    except InputError as error:
+        return {"absent": str(error)}
+    size = file.meta.height, file.meta.width
+    pictures = np.concatenate([resize_frame(stream[i % len(stream)].image, size) for i in range(count)])
+    row = timed(lambda: streams(pictures, [1] * count, [None] * count), seconds)
+    return {"device": streams.device, **row, "frames_per_s": count * row["frames_per_s"]}
