@@ -155,9 +155,9 @@ def compared(
 
 def print_methods(methods: dict[Any, dict[str, Any]]) -> None:
     """Prints a row for each method on stdout."""
-    measured = [key for key in ("nll", "accuracy", "ece") if all(key in record for record in methods.values())]
-    keys = ("latency_p50_ms", "mean_confidence", "mean_entropy", *measured)
-    table = figure_table("method", *keys, title="the methods on the same frames")
+    columns = {"ms": "latency_p50_ms", "confidence": "mean_confidence", "uncertainty": "mean_entropy"}
+    columns |= {key: key for key in ("nll", "accuracy", "ece") if all(key in record for record in methods.values())}
+    table = figure_table("method", *columns, title="the methods on the same frames")
     for mode, record in methods.items():
-        table.add_row(mode, *(f"{record[key]:.4g}" for key in keys))
+        table.add_row(mode, *(f"{record[key]:.4g}" for key in columns.values()))
     Console().print(table)
