@@ -3,14 +3,21 @@
 from typing import Any
 
 from studies.harness.tables import Tables, bind, read_record, spread, table
+from studies.labelling import chosen
 from studies.labelling.suspects import OBJECTS, RANKINGS, RECORD
 from studies.labelling.trainings import ROUNDS, START, STEP, WAYS
+
+CRITERIA = ("expected error", "disagreement", "unusualness", "score")
 
 
 def tables() -> Tables:
     """The tables by name."""
     found = bind(read_record("labelling", RECORD), {"suspects": suspects})
-    return {**found, **bind(read_record("labelling", "pick.json"), {"pick": pick})}
+    return {
+        **found,
+        **bind(read_record("labelling", chosen.RECORD), {"chosen": chosen_frames}),
+        **bind(read_record("labelling", "pick.json"), {"pick": pick}),
+    }
 
 
 def suspects(record: dict[str, Any]) -> str:
@@ -25,6 +32,17 @@ def suspects(record: dict[str, Any]) -> str:
             lines.append([network, damage, *counts, *precisions, spread(row["self-confidence"]["recall"], 1, 2)])
             lines[-1].append(f"{min(row['self-confidence']['precision']):.2f}")
     return table([*header, "objects shown, by self-confidence", "its worst seed: precision"], lines)
+
+
+def chosen_frames(record: dict[str, Any]) -> str:
+    """Wrong pixels and rare classes in the chosen frames and in all, and correlations with the wrong pixels."""
+    lines = []
+    for network, part in record.items():
+        row = part["rows"]
+        shares = [f"{row[key][which]:.4f}" for key in ("wrong", "rare") for which in ("all", "chosen")]
+        lines.append([network, *shares, *(f"{row['correlation'][key]:.2f}" for key in CRITERIA)])
+    kinds = [f"{what}, {which}" for what in ("wrong pixels", "rare classes") for which in ("all frames", "chosen")]
+    return table(["network", *kinds, *(f"correlation: {key}" for key in CRITERIA)], lines)
 
 
 def pick(record: dict[str, Any]) -> str:
