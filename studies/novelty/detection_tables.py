@@ -80,12 +80,29 @@ def average_precision(row: dict[str, float]) -> list[str]:
 
 
 def objects_table(record: Record) -> str:
+    """Scores of regions on the objects for choosing and on those that are reported."""
     lines = [
-        [name, f"{found['pictures']}, {percent(found['share'])} %", score, *average_precision(row)]
+        [
+            f"{name}, {percent(found['report']['share'])} %",
+            score,
+            f"{found['choice']['scores'][score]['ap']:.3f}",
+            *average_precision(row),
+            f"{row['f1']:.2f}",
+            f"{100 * found['home']['regions'][score] / found['home']['pictures']:.0f}",
+        ]
         for name, found in record["regions"].items()
-        for score, row in (found["scores"] if found else {}).items()
+        for score, row in (found["report"]["scores"] if found else {}).items()
     ]
-    return table(["network", "stills, objects' share of the pixels", "score", "AP", "AUROC", "FPR95, %"], lines)
+    head = [
+        "network, objects' share of the pixels",
+        "score",
+        "AP, chosen on",
+        "AP",
+        "AUROC",
+        "FPR95, %",
+        "F1 of regions",
+    ]
+    return table([*head, "regions in 100 pictures at home"], lines)
 
 
 def classes_table(record: Record) -> str:
