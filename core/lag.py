@@ -41,7 +41,11 @@ def smoothing_of(method: Method) -> Smoothing | None:
     """The rule of a method; None for a method without a temporal mean."""
     if method.tau is None:
         return None
-    return LaggedSmoothing(method.tau, method.lag) if method.lag else TemporalSmoothing(method.tau, method.motion)
+    return (
+        LaggedSmoothing(method.tau, method.lag)
+        if method.lag
+        else TemporalSmoothing(method.tau, method.motion, method.gated)
+    )
 
 
 class LaggedState(NamedTuple):

@@ -82,6 +82,12 @@ class Method:
             if not holds:
                 raise InputError(f"{name} must be {expected}, got {shorten(getattr(self, name))}")
 
+    @property
+    def gated(self) -> bool:
+        """True if the past weighs less where it predicts another class than the new frame; dropout masks differ from
+        frame to frame, and the mean is to average over them."""
+        return self.motion and not draws_dropout(self.mode)
+
     def __str__(self) -> str:
         """Everything but the temperature: `vq-bnn x5, tau 8, motion`."""
         parts = [f"{self.mode} x{self.samples}" if self.mode == "bnn" or self.samples > 1 else self.mode]

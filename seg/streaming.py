@@ -1,6 +1,7 @@
 """The computation of a frame, from which all executors derive: uint8 frame and state in, maps and state out."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import torch
@@ -16,7 +17,7 @@ from core.novelty.head import NoveltyHead, NoveltyPredictor
 from core.prediction import Prediction
 from core.predictors import AllMembers, Ensemble, MonteCarlo, OneMember, OnePass
 from core.preprocess import Normalize, enlarge, nearest, network_size, resize
-from core.temporal import State
+from core.temporal import State, TemporalSmoothing
 from core.tracing import is_fixed
 
 
@@ -56,6 +57,8 @@ class StreamingSegmenter(nn.Module):
         decides."""
         self.normalize = Normalize(mean, std)
         self.smoothing = smoothing_of(method)
+        if isinstance(network, Ensemble) and isinstance(self.smoothing, TemporalSmoothing):
+            self.smoothing = replace(self.smoothing, gated=False)  # members differ from frame to frame
         self.head_stride: int = getattr(network, "head_stride", 1)
         set_dropout_active(network, draws_dropout(method.mode))
         if draws_dropout(method.mode) and not is_stochastic(network):

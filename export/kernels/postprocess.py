@@ -15,6 +15,7 @@ import numpy as np
 from core.errors import InputError
 from core.motion import Motion, warp_plane
 from core.system.machine import available_cpus
+from core.temporal import GATE_FLOOR
 
 BLOCK_BYTES = 2**17
 """Probabilities of one block, which fit the L2 cache over all loops over classes (16 kB: a third slower)."""
@@ -59,10 +60,12 @@ class FusedPostprocess:
         samples: int = 1,
         stride: int = 1,
         motion: bool = False,
+        gated: bool = False,
         threads: int | None = None,
     ) -> None:
         """`tau` None: no temporal smoothing. `samples`: dropout passes per frame. `stride`: that of the network's head.
-        `motion`: True if calls give a motion, along which the mean is warped.
+        `motion`: True if calls give a motion, along which the mean is warped. `gated`: True if the past weighs less
+        where it predicts another class (core/temporal.py); it needs motion and one pass a frame.
 
         Compiles: 4 s in the first process on a machine, 0.4 s later (one core, measured).
         """
@@ -76,10 +79,13 @@ class FusedPostprocess:
             raise InputError(f"a frame needs 1 or more samples, got {samples}")
         if stride not in (1, 2):
             raise InputError(f"the fused maps know heads of stride 1 and 2, got {stride}; use the torch executor")
+        if gated and (samples > 1 or not motion):
+            raise InputError("the gate needs a mean along the motion, of one pass a frame")
         if threads is not None and threads < 1:
             raise InputError(f"the number of threads must be 1 or more, got {threads}")
         self.num_classes, self.temperature, self.tau = num_classes, temperature, tau
         self.samples, self.stride, self.motion = samples, stride, motion and tau is not None
+        self._floor = np.float32(GATE_FLOOR if gated else 1.0)
         self.threads = available_cpus() if threads is None else threads
         # Several members are summed in the state: N roundings in the same direction would be N / 2 steps.
         most = MAX_MOVED_MASS if motion else MAX_FIXED_POINT_MASS
@@ -115,7 +121,8 @@ class FusedPostprocess:
         decay = 0.0 if self.tau is None else math.exp(-gap / self.tau)
         self._mass *= np.float32(decay)
         self._mass += np.float32(1.0)
-        weight = np.ascontiguousarray(np.broadcast_to(np.reciprocal(self._mass), self._member_entropy.shape))
+        weight = np.empty_like(self._member_entropy)
+        weight[...] = np.reciprocal(self._mass)
         coarse = [np.empty(self._member_entropy.shape, np.uint8) for _ in range(4)]
         count = 0
         try:
@@ -128,6 +135,8 @@ class FusedPostprocess:
         except BaseException:
             self.reset()  # half a frame is in the mean
             raise
+        if self._floor < 1:
+            np.reciprocal(weight, out=self._mass)
         return self._grow(coarse, size)
 
     @property
@@ -180,6 +189,7 @@ class FusedPostprocess:
             self._member_entropy.reshape(pixels),
             self._coding,
             weight.reshape(pixels),
+            self._floor,
             (np.float32(count == 1), np.float32(1.0 / self.samples)),
             block,
             count == self.samples,

@@ -7,6 +7,7 @@ into SIMD code. numba's cache watches the file of a kernel alone, so whatever a 
 """
 
 import functools
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -111,6 +112,39 @@ def _exponentials(logits: Any, top: Any, inverse_temperature: Any, p: Any, total
 
 
 @loop
+def _largest(state: Any, largest: Any) -> None:
+    for i in range(largest.size):
+        largest[i] = max(largest[i], F(state[i]))
+
+
+@loop
+def _compare(p: Any, state: Any, largest: Any, product: Any, frame: Any, past: Any) -> None:
+    """Adds a class to the sums of `core.temporal.keep_alike`; p is the ratio to the largest probability already."""
+    for i in range(p.size):
+        a = max(p[i], F(0.1))
+        a *= a
+        a *= a
+        a *= a
+        a *= a
+        b = max(F(state[i]) / largest[i], F(0.1))
+        b *= b
+        b *= b
+        b *= b
+        b *= b
+        product[i] += a * b
+        frame[i] += a * a
+        past[i] += b * b
+
+
+@loop
+def _gate(product: Any, frame: Any, past: Any, floor: Any, weight: Any) -> None:
+    """Changes the frame's weight 1 / (1 + past) to that with the share of the past that stays."""
+    for i in range(weight.size):
+        share = floor + (F(1.0) - floor) * product[i] / F(math.sqrt(frame[i] * past[i]))
+        weight[i] = F(1.0) / (F(1.0) + share * (F(1.0) / weight[i] - F(1.0)))
+
+
+@loop
 def _member(total: Any, moment: Any, member_entropy: Any, weight: Any, first: Any, share: Any, keep: Any) -> None:
     """Adds H[p] = log sum e^z - sum z e^z / sum e^z to the mean entropy; leaves the factor of this member in `total`.
 
@@ -163,6 +197,7 @@ def _update(
     member_entropy: Any,
     coding: Any,
     weight: Any,
+    floor: Any,
     turn: Any,
     block: int,
     emit: bool,
@@ -170,15 +205,15 @@ def _update(
     maps: Any,
 ) -> None:
     """Adds logits (K, n) to state (K, n) and member_entropy (n,), by blocks of pixels that fit the cache, and fills 4
-    maps (n,). weight (n,): that of the frame in the mean; turn: (1 in the frame's first pass, else 0; 1 / number of
-    passes).
+    maps (n,). weight (n,): that of the frame in the mean, raised where the past predicts another class if floor < 1
+    (one pass a frame); turn: (1 in the frame's first pass, else 0; 1 / number of passes).
     """
     classes, n = logits.shape
     full, half = coding
     first, share = turn
     unit = F(1.0) / full
     planes = np.empty((classes, block), np.float32)
-    rows = np.empty((6, block), np.float32)
+    rows = np.empty((7, block), np.float32)
     labels = np.empty(block, np.int32)
     while True:
         start = take(counter) * block
@@ -186,19 +221,27 @@ def _update(
             break
         stop = min(n, start + block)
         m = stop - start
-        top, total, moment, entropy, best, keep = (
+        top, total, moment, entropy, best, keep, other = (
             rows[0, :m],
             rows[1, :m],
             rows[2, :m],
             rows[3, :m],
             rows[4, :m],
             rows[5, :m],
+            rows[6, :m],
         )
         top[:], total[:], moment[:] = F(-3e38), F(0.0), F(0.0)
         for c in range(classes):
             _raise_to(logits[c, start:stop], top)
         for c in range(classes):
             _exponentials(logits[c, start:stop], top, inverse_temperature, planes[c, :m], total, moment)
+        if floor < F(1.0):
+            entropy[:], best[:], keep[:], other[:] = F(0.0), F(0.0), F(0.0), F(1e-6) * full
+            for c in range(classes):
+                _largest(state[c, start:stop], other)
+            for c in range(classes):
+                _compare(planes[c, :m], state[c, start:stop], other, entropy, best, keep)
+            _gate(entropy, best, keep, floor, weight[start:stop])
         _member(total, moment, member_entropy[start:stop], weight[start:stop], first, share, keep)
         for c in range(classes):
             _mix(state[c, start:stop], planes[c, :m], total, keep, unit, full, half)
@@ -217,7 +260,7 @@ def update_kernel(state_type: str) -> Callable[..., None]:
     member_entropy = types.Array(types.float32, 1, "C")
     maps = types.UniTuple(types.Array(types.uint8, 1, "C"), 4)
     real, pair = types.float32, types.UniTuple(types.float32, 2)
-    weight = types.Array(types.float32, 1, "C", readonly=True)
+    weight = types.Array(types.float32, 1, "C")
     arguments = (
         COUNTER,
         logits,
@@ -226,6 +269,7 @@ def update_kernel(state_type: str) -> Callable[..., None]:
         member_entropy,
         pair,
         weight,
+        real,
         pair,
         types.int64,
         types.boolean,

@@ -102,7 +102,13 @@ def open_postprocess(num_classes: int, method: Method, stride: int) -> FusedPost
     if method.lag and tau is not None:
         return LaggedPostprocess(num_classes, temperature=temperature, tau=tau, lag=method.lag, stride=stride)
     return FusedPostprocess(
-        num_classes, temperature=temperature, tau=tau, samples=method.samples, stride=stride, motion=method.motion
+        num_classes,
+        temperature=temperature,
+        tau=tau,
+        samples=method.samples,
+        stride=stride,
+        motion=method.motion,
+        gated=method.gated,
     )
 
 

@@ -1,12 +1,14 @@
 """A mean that follows motion: the estimate on known motion, one warp for all executors, and the rule's limits."""
 
+import math
+
 import numpy as np
 import pytest
 import torch
 
 from core.motion import STEPS, Motion, MotionEstimator, warp, warp_plane
 from core.prediction import Prediction
-from core.temporal import State, TemporalSmoothing
+from core.temporal import GATE_FLOOR, State, TemporalSmoothing
 from export.kernels.postprocess import FusedPostprocess
 
 TAU = 8.0
@@ -115,13 +117,26 @@ def test_the_past_of_a_moving_pixel_is_that_of_where_it_was() -> None:
     assert float((smeared.probs - now.probs).abs().max()) > 0.4
 
 
-@pytest.mark.parametrize(("stride", "samples"), [(1, 1), (2, 1), (1, 3)])
-def test_the_compiled_kernel_follows_as_torch_does(stride: int, samples: int) -> None:
+def test_the_past_weighs_less_where_it_predicts_another_class() -> None:
+    """Two certain classes; after five frames one pixel changes its class and the other keeps it."""
+    rule = TemporalSmoothing(TAU, motion=True, gated=True)
+    before = Prediction(torch.tensor([[[[1.0, 1.0]], [[0.0, 0.0]]]]), torch.zeros(1, 1, 2))
+    now = Prediction(torch.tensor([[[[0.0, 1.0]], [[1.0, 0.0]]]]), torch.zeros(1, 1, 2))
+    state: State | None = None
+    for _ in range(5):
+        _, state = rule(before, state)
+    mean, _ = rule(now, state)
+    past = sum(math.exp(-k / TAU) for k in range(1, 6))
+    torch.testing.assert_close(mean.probs[0, 1, 0], torch.tensor([1 / (1 + GATE_FLOOR * past), 0.0]))
+
+
+@pytest.mark.parametrize(("stride", "samples", "gated"), [(1, 1, False), (2, 1, True), (1, 1, True), (1, 3, False)])
+def test_the_compiled_kernel_follows_as_torch_does(stride: int, samples: int, gated: bool) -> None:
     pytest.importorskip("numba", reason="the compiled kernel needs numba")
     size = (SIZE[0] * stride, SIZE[1] * stride)
     kernel, rule = (
-        FusedPostprocess(5, tau=TAU, samples=samples, stride=stride, motion=True),
-        TemporalSmoothing(TAU, motion=True),
+        FusedPostprocess(5, tau=TAU, samples=samples, stride=stride, motion=True, gated=gated),
+        TemporalSmoothing(TAU, motion=True, gated=gated),
     )
     state: State | None = None
     passes = predictions(5 * samples)
