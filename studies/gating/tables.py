@@ -1,0 +1,96 @@
+"""The tables of docs/studies/gating, from its record."""
+
+from typing import Any
+
+import numpy as np
+
+from core.classes import CAMVID
+from studies.gating.rules import REPORTED, RULES
+from studies.harness.stretches import Stretches, intervals
+from studies.harness.tables import Tables, bind, read_record, table
+
+Rows = dict[str, Any]
+BASE = REPORTED[0]
+
+
+def tables() -> Tables:
+    """The tables by name."""
+    rows = {name: part["rows"] for name, part in read_record("gating").items()}
+    return bind(rows, {"choice": choice, "val": val, "classes": classes})
+
+
+def choice(rows: Rows) -> str:
+    """Every rule on the streets of the choice."""
+    found = rows["street-tiny"]
+    header = ["rule", "NLL", "mIoU, %", "worst class, points", "without Fence", "consistency, %"]
+    lines = []
+    for name in RULES:
+        changes = iou_changes(found[name], found[BASE])
+        worst = min(changes.values())
+        others = min(value for label, value in changes.items() if label != "Fence")
+        row = found[name]
+        lines.append(
+            [
+                name,
+                f"{row['nll']:.4f}",
+                f"{100 * row['miou']:.2f}",
+                f"{worst:+.2f}",
+                f"{others:+.2f}",
+                f"{100 * row['consistency']:.2f}",
+            ]
+        )
+    return table(header, lines)
+
+
+def val(rows: Rows) -> str:
+    """The rules that are reported, on CamVid's val."""
+    header = ["network", "rule", "NLL", "accuracy, %", "mIoU, %", "mIoU against single frames, points", "ECE, %"]
+    header += ["consistency, %", "change agreement, %"]
+    lines = []
+    for network, found in rows.items():
+        if network == "street-tiny":
+            continue
+        for name in REPORTED:
+            row = found[name]
+            shares = [f"{100 * row[key]:.2f}" for key in ("ece", "consistency", "change_agreement")]
+            against = "-" if name == BASE else spread(*difference(row, found[BASE])["mIoU"])
+            cells = [f"{row['nll']:.4f}", f"{100 * row['accuracy']:.2f}", f"{100 * row['miou']:.2f}", against]
+            lines.append([network, name, *cells, *shares])
+    return table(header, lines)
+
+
+def classes(rows: Rows) -> str:
+    """Change of each class's IoU on val, with intervals."""
+    lines = []
+    for network, found in rows.items():
+        if network == "street-tiny":
+            continue
+        for name in REPORTED[1:]:
+            told = difference(found[name], found[BASE])
+            lines.append([network, name, *(spread(*told[label]) for label in CAMVID.names)])
+    return table(["network", "rule", *CAMVID.names], lines)
+
+
+def iou_changes(row: Rows, base: Rows) -> dict[str, float]:
+    """Points of IoU by class."""
+    pairs = zip(CAMVID.names, row["iou"], base["iou"], strict=True)
+    return {label: 100 * (one - other) for label, one, other in pairs}
+
+
+def difference(row: Rows, base: Rows) -> dict[str, tuple[float, float, float]]:
+    """Points of IoU by class and of mIoU against a rule, each with its interval over the same stretches."""
+    one, other = (Stretches.read(counts["stretches"]) for counts in (row, base))
+
+    def changes(places: np.ndarray) -> dict[str, float]:
+        ours, theirs = one.draw(places).iou(), other.draw(places).iou()
+        found = {
+            label: 0.0 if a is None or b is None else 100 * (a - b)
+            for label, a, b in zip(CAMVID.names, ours, theirs, strict=True)
+        }
+        return found | {"mIoU": sum(found.values()) / len(found)}
+
+    return intervals(len(one.bins), changes)
+
+
+def spread(value: float, low: float, high: float) -> str:
+    return f"{value:+.1f} ({low:+.1f} to {high:+.1f})"
