@@ -12,11 +12,12 @@ from torch import Tensor
 from core.corruptions.corruptions import corrupt
 from core.errors import InputError
 from core.evaluation.metrics import StreamingMetrics
+from core.lag import smoothing_of
 from core.method import Method, MethodOptions, settings
 from core.motion import MotionEstimator
 from core.prediction import Prediction
 from core.seeds import mix_seed
-from core.temporal import State, TemporalSmoothing
+from core.temporal import State
 from seg.data.camvid import ImageFolderSplit, open_split
 from studies.harness.pictures import Pictures
 from studies.harness.rows import Row
@@ -96,7 +97,7 @@ class Stream:
         self.window = None if method.tau is None or method.motion else PUBLISHED.window
         self.rule: Any = None
         if method.tau is not None:
-            self.rule = TemporalSmoothing(method.tau, motion=True) if method.motion else PUBLISHED
+            self.rule = smoothing_of(method) if method.motion else PUBLISHED
         # No temperature is fitted for the paper's mean.
         self.temperature = 1.0 if self.window else subject.temperature(method)
         self.state: State | WindowState | None = None
