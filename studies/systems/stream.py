@@ -61,7 +61,7 @@ class Row:
 
 
 def rules(lags: Iterable[int]) -> dict[str, Smoothing | None]:
-    """The rules by name: none, the default along the motion, and the published weights with each lag."""
+    """The rules by name: none, the mean along the motion without its gate, and the published weights with each lag."""
     lagged: dict[str, Smoothing | None] = {
         f"lag {lag}": LaggedSmoothing(PUBLISHED_TAU, lag) if lag else TemporalSmoothing(PUBLISHED_TAU) for lag in lags
     }
