@@ -190,7 +190,7 @@ def test_a_killed_workers_cameras_go_on_and_what_is_gone_or_novel_is_an_alarm(
 ) -> None:
     """Whatever the network of these tests sees is novel to it."""
     noise = np.random.default_rng(0).integers(0, 255, (20, 96, 128, 3), np.uint8)
-    write_video(tmp_path / "yard.mp4", list(noise), fps=10)
+    write_video(tmp_path / "yard.mp4", list(noise) * 30, fps=10)  # a minute: an alarm takes seconds
     (tmp_path / "cameras.toml").write_text(
         f'[options]\nmodel = "{model}"\nexecutor = "torch"\n[defaults]\nsilent_s = 2\n'
         f'[[camera]]\nname = "yard"\nsource = "{tmp_path}/yard.mp4"\n'
@@ -209,6 +209,13 @@ def test_a_killed_workers_cameras_go_on_and_what_is_gone_or_novel_is_an_alarm(
         until(address, 'steadyseg_camera_restarts_total{camera="yard"}', 1)
         after = until(address, 'steadyseg_camera_frames_total{camera="yard"}', frames + 20)
         assert after['steadyseg_camera_gap_seconds_total{camera="yard"}'] > 0.5
+        told = until(address, 'steadyseg_camera_ood_seconds{camera="yard"}', 0.1)
+        # The figures are of now; alarms are looked at once a second.
+        until(
+            address,
+            'steadyseg_camera_frames_total{camera="yard"}',
+            told['steadyseg_camera_frames_total{camera="yard"}'] + 20,
+        )
         process.send_signal(signal.SIGTERM)
         said, errors = process.communicate(timeout=30)
     assert process.returncode == 130 and "Traceback" not in errors and "leaked" not in errors, errors
