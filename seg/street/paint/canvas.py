@@ -79,6 +79,7 @@ class Canvas:
         fixed = fixed_point(coordinates)
         for face, color, label in zip(corners, colors, labels, strict=True):
             self.fill(fixed[face], color, label)
+            self.keep_plane(coordinates[face], depths[face])
 
     def limbs(self, limbs: list[Limb], points: np.ndarray, station: float, label: int) -> None:
         """Draws limbs in painter's order; `points` (N, 3) are the world points of all limbs, one after the other."""
@@ -132,6 +133,10 @@ class Canvas:
             cv2.fillPoly(mask, [fixed_point(target)], 255, lineType=cv2.LINE_8, shift=_FRACTION_BITS)
         cv2.copyTo(seen, mask, self.pixels[top:bottom, left:right])
         self.keep_mask(mask, (int(left), int(top)), quad, corners)
+
+    def keep_plane(self, coordinates: np.ndarray, depths: np.ndarray) -> None:
+        """Called with the canvas coordinates (N, 2) and depths (N,) of each flat face. A canvas that keeps more than
+        colours overrides it."""
 
     def keep_mask(self, mask: np.ndarray, corner: tuple[int, int], quad: np.ndarray, points: np.ndarray) -> None:
         """Called with the pixels of each textured quad: their mask from a corner (left, top) on, its canvas coordinates

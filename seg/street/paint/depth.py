@@ -25,19 +25,6 @@ class DepthCanvas(Canvas):
         super().polygon(points, color, label)
         self.keep_plane(self.camera.project(points), points[:, 2] - self.camera.station)
 
-    def faces(
-        self,
-        corners: list[slice],
-        coordinates: np.ndarray,
-        depths: np.ndarray,
-        colors: list[Color],
-        labels: list[int],
-    ) -> None:
-        fixed = fixed_point(coordinates)
-        for face, color, label in zip(corners, colors, labels, strict=True):
-            self.fill(fixed[face], color, label)
-            self.keep_plane(coordinates[face], depths[face])
-
     def limbs(self, limbs: list[Limb], points: np.ndarray, station: float, label: int) -> None:
         before = self.pixels
         self.pixels = np.zeros_like(before)
