@@ -6,12 +6,10 @@ Measures the share of wrong pixels and the share of rare classes in the chosen f
 share of wrong pixels. Writes docs/studies/labelling/chosen.json; two minutes of one core.
 """
 
-import argparse
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 
 from app.labelling.candidates import Candidate, FrameMeter, choose
 from app.open_model import open_checkpoint
@@ -19,7 +17,7 @@ from core.classes import CAMVID
 from seg.data.camvid import open_split
 from seg.data.held_out import recording_of
 from seg.selection import mean_ranks
-from studies.harness.study import PAGES, Cache, data_digest, digest_of_weights, origin
+from studies.labelling.networks import measure_missing
 
 NETWORKS = ("camvid-realtime",)
 CHOSEN = 20
@@ -28,17 +26,7 @@ RECORD = "chosen.json"
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("data", type=Path, help="CamVid folder")
-    data = parser.parse_args().data
-    torch.set_num_threads(1)
-    cache = Cache(PAGES / "labelling" / RECORD)
-    for name in NETWORKS:
-        digest = f"{digest_of_weights(open_checkpoint(name).path)}-{data_digest(data)}"
-        if cache.get(name, digest) is None:
-            about = {"command": "python -m studies.labelling.chosen DATA", **origin()}
-            cache.put(name, digest, measure(name, data), about)
-            print(name, cache.record[name]["rows"], flush=True)
+    measure_missing("chosen", RECORD, {name: name for name in NETWORKS}, measure)
 
 
 def measure(name: str, data: Path) -> dict[str, Any]:

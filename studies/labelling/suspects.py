@@ -7,7 +7,6 @@ region is a hit if at least half of its pixels were changed. Writes docs/studies
 already is kept. Ten minutes of one core.
 """
 
-import argparse
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -15,7 +14,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import torch
 
 from app.executors import RunOptions
 from app.labelling.suspects import LabelCheck
@@ -23,8 +21,8 @@ from app.open_model import make_segmenter, open_model
 from core.method import MethodOptions
 from seg.data.camvid import ImageFolderSplit, open_split
 from seg.label_errors import ConfidentJoint, Suspect, find_suspects
-from studies.harness.study import PAGES, Cache, data_digest, digest_of_weights, origin
 from studies.labelling.damage import DAMAGES, damaged
+from studies.labelling.networks import measure_missing
 
 PARTS = (("camvid-realtime", "test"), ("camvid-mobile", "test"), ("camvid-realtime", "val"))
 """Network and split."""
@@ -59,18 +57,12 @@ RANKINGS: dict[str, Ranking] = {
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("data", type=Path, help="CamVid folder")
-    data = parser.parse_args().data
-    torch.set_num_threads(1)
-    cache = Cache(PAGES / "labelling" / RECORD)
-    for name, split in PARTS:
-        digest = f"{digest_of_weights(open_model(name).path)}-{data_digest(data)}"
-        if cache.get(f"{name} {split}", digest) is None:
-            rows = measure(name, open_split(data, split))
-            about = {"command": "python -m studies.labelling.suspects DATA", **origin()}
-            cache.put(f"{name} {split}", digest, rows, about)
-            print(name, split, rows, flush=True)
+    measure_missing("suspects", RECORD, {f"{name} {split}": name for name, split in PARTS}, measure_part)
+
+
+def measure_part(part: str, data: Path) -> dict[str, Any]:
+    name, split = part.split()
+    return measure(name, open_split(data, split))
 
 
 def measure(name: str, split: ImageFolderSplit) -> dict[str, Any]:
