@@ -11,6 +11,8 @@ MOTION_INPUTS = ("motion", "trust")
 `core.motion.Motion` for B streams."""
 NOVELTY_OUTPUTS = ("novelty", "expected_accuracy", "energy")
 """Outputs of a graph file about the whole frame, as in `Maps`: float (B, 1) twice and uint8 (B, H, W)."""
+RARE_LEVEL = 128
+"""Level of 255 of an energy that one pixel in a hundred of the training domain has."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,3 +67,11 @@ class Maps:
     energy: np.ndarray | None = None
     """(H, W) uint8: free energy of the logits, higher where no class has much; 0: the median of the training domain, or
     less; 128: as high as of one pixel in a hundred there."""
+
+
+def energy_map(energy: np.ndarray, size: tuple[int, ...]) -> np.ndarray:
+    """Energy (h', w') of `core.prediction.FrameNovelty` -> (H, W) uint8 of `Maps.energy`."""
+    import cv2
+
+    shades = np.clip(np.nan_to_num(energy * RARE_LEVEL, nan=255.0), 0, 255).astype(np.uint8)
+    return np.asarray(cv2.resize(shades, size[::-1], interpolation=cv2.INTER_LINEAR))

@@ -14,15 +14,13 @@ from core.alarm import PlaceAlarm
 from core.classes import ClassList
 from core.cuts import CutDetector
 from core.errors import InputError
-from core.frame import Frame, Maps
+from core.frame import Frame, Maps, energy_map
 from core.method import Method
 from core.motion import Motion, MotionEstimator
 from core.reference import ReferenceScores, smooth_score
 
 MAX_SAMPLES = 10_000
 """Samples of each stage that percentiles are taken over (the latest ones): 400 s at 25 frames/s, and flat memory."""
-RARE_LEVEL = 128
-"""Level of 255 of an energy that one pixel in a hundred of the training domain has."""
 
 
 class NoveltyArrays(NamedTuple):
@@ -274,7 +272,7 @@ class Segmenter:
             maps,
             novelty=self.reference.share(self._score[0]),
             expected_accuracy=confidence if self.method.calibrated else None,
-            energy=draw_energy(novelty.energy, maps.label.shape),
+            energy=energy_map(novelty.energy, maps.label.shape),
         )
 
 
@@ -291,11 +289,3 @@ def segment(frames: Iterable[Frame], segmenter: Segmenter) -> Iterator[tuple[Fra
         close = getattr(frames, "close", None)
         if close is not None:
             close()
-
-
-def draw_energy(energy: np.ndarray, size: tuple[int, ...]) -> np.ndarray:
-    """Energy (h', w') of `FrameNovelty` -> (H, W) uint8 of `Maps.energy`."""
-    import cv2
-
-    shades = np.clip(np.nan_to_num(energy * RARE_LEVEL, nan=255.0), 0, 255).astype(np.uint8)
-    return np.asarray(cv2.resize(shades, size[::-1], interpolation=cv2.INTER_LINEAR))

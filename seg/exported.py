@@ -9,7 +9,7 @@ from torch.utils._pytree import tree_flatten, tree_leaves, tree_unflatten
 
 from core.cuts import CUT, MAX_GAP, distance, structure, thumbnail
 from core.dropout import drawing_dropouts, dropout_calls
-from core.frame import MOTION_INPUTS, NOVELTY_OUTPUTS, STREAMS
+from core.frame import MOTION_INPUTS, NOVELTY_OUTPUTS, RARE_LEVEL, STREAMS
 from core.lag import LaggedState
 from core.motion import Motion, no_motion
 from core.novelty.head import NoveltyPredictor
@@ -17,7 +17,6 @@ from core.prediction import FrameNovelty, Prediction
 from core.predictors import OnePass
 from core.preprocess import SIZE_MULTIPLE, resize
 from core.reference import ReferenceScores, novelty_share, smooth_score
-from core.segmenter import RARE_LEVEL
 from core.temporal import State, forget
 from core.tracing import Signature
 from seg.streaming import Outputs, StreamingSegmenter
