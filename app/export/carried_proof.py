@@ -23,7 +23,7 @@ KEYS = set(
         "conformal coverage_asked coverage lac aps class_risk class level threshold risk"
     ).split()
 )
-"""What is kept of a record, at every depth."""
+"""Keys of a record that are kept, at every depth."""
 
 
 def proof_entries(model: Model, traced: Traced, meta: GraphMeta, console: Console) -> dict[str, str]:

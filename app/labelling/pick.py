@@ -109,7 +109,7 @@ def row_of(rank: int, chosen: Chosen, candidates: Sequence[Candidate]) -> Row:
 
 
 def chosen_frames(sources: Sequence[str], rows: Mapping[tuple[int, int], Row]) -> Iterator[tuple[str, str, Frame, Row]]:
-    """Reads the videos again and yields (unique name, video, frame, row) of the chosen frames."""
+    """Reads the videos a second time and yields each chosen frame as (unique name, video, frame, row)."""
     used = set[str]()
     for number, spec in enumerate(sources):
         last = max((index for of, index in rows if of == number), default=-1)

@@ -21,7 +21,7 @@ class VideoOptions:
     model: str = DEFAULT_MODEL
     """Pretrained name, .safetensors file, or .onnx file of `steadyseg export --stateful` or `wrap`."""
     view: ViewName = "overlay"
-    """What the output shows, with a legend below; energy: where no class has a high logit, of a checkpoint with
+    """The view of the output, with a legend below; energy: where no class has a high logit, of a checkpoint with
     novelty (`calibrate --novelty`); set-size: number of classes in each pixel's prediction set, of a calibrated
     checkpoint."""
     size: int | None = None

@@ -44,7 +44,7 @@ def check_display() -> None:
 
 
 class Player:
-    """What is shown, and what each key changes."""
+    """The settings of the window, which keys change."""
 
     def __init__(self, job: VideoJob, segmenter: Segmenter, reopen: Callable[[MethodOptions], Segmenter]) -> None:
         """`reopen` opens the model with another method; InputError where it has none."""

@@ -41,9 +41,9 @@ class NoveltyParameters:
     temperature: float
     """The fitted temperature, which all frames have that are not novel."""
     energy_median: float
-    """Median energy of pixels of the training domain."""
+    """Median energy over the pixels of reference frames, which are of the training domain."""
     energy_rare: float
-    """99th percentile of the energies of pixels of the training domain."""
+    """99th percentile of the energy over the same pixels."""
     reference: ReferenceScores
 
 

@@ -1,4 +1,4 @@
-"""The proof that a graph file carries in its metadata: frames, the values to expect of them, and bounds.
+"""The proof in a graph file's metadata: frames, the outputs to expect for them, and the largest difference allowed.
 
 docs/deploy.md describes the entries for programs in other languages, which is why they are plain: JSON, and base64 of
 little-endian numbers. Pictures are stored small, each pixel a block of the frame; of expected values every n-th is

@@ -59,8 +59,8 @@ class SequenceFrames:
 
 
 def open_sequence(folder: Path, split: ImageFolderSplit) -> SequenceFrames:
-    """Finds the pictures below `folder`. InputError where a label of the split has no frame there, since its figures
-    would silently be of fewer frames."""
+    """Finds the pictures below `folder`. Raises InputError where a label of the split has no frame there,
+    because it would otherwise be left out of the figures unnoticed."""
     if not folder.is_dir():
         raise InputError(f"--sequence {folder}: no such folder; expected all frames of the videos as pictures")
     found = [path for path in folder.rglob("*") if path.suffix.lower() in IMAGE_SUFFIXES]

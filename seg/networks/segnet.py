@@ -44,7 +44,7 @@ class EncoderStage(nn.Module):
 
 
 class DecoderStage(nn.Module):
-    """Decoder stage: each value goes back to the place of its maximum among zeros; convolutions."""
+    """Decoder stage: puts each value back where its maximum was found, zeros around it, and convolves."""
 
     def __init__(self, channels_in: int, widths: Sequence[int], unpools: bool) -> None:
         super().__init__()

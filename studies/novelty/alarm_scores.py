@@ -108,7 +108,7 @@ def knowing_streets(model: str, folder: Path) -> Path:
 
 
 def with_cameras(images: Iterator[np.ndarray], cameras: int) -> Iterator[np.ndarray]:
-    """Every picture unchanged, then as other cameras would give it."""
+    """Yields each picture unchanged, and then as each of the simulated cameras would record it."""
     for number, image in enumerate(images):
         yield image
         yield from (random_camera(image, drawing("street", number, camera)) for camera in range(cameras))

@@ -20,7 +20,7 @@ OBJECT, VOID = 1, 255
 
 
 def reported_objects(data: Data) -> list[np.ndarray]:
-    """One photograph of each of 20 kinds."""
+    """Reads 20 photographs, each of another ImageNet class."""
     files = sorted((data.folder / "imagenet-sample/imagenet-1k-24").glob("*.JPEG"))
     return [read_upright(file) for file in files[:KINDS]]
 

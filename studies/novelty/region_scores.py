@@ -48,7 +48,7 @@ class Standard:
 
 @dataclass(frozen=True, eq=False)
 class Seen:
-    """What a network makes of a picture, at every `STRIDE`-th row and column of its input."""
+    """A network's logits and features of one picture, at every `STRIDE`-th row and column of its input."""
 
     logits: Tensor
     """(1, K, h, w)"""

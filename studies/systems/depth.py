@@ -113,7 +113,8 @@ def predict(network: nn.Module, image: np.ndarray, passes: int) -> Moments:
 
 
 def figures(found: list[Moments], truth: list[Tensor]) -> dict[str, float]:
-    """NLL of log depth, RMSE in metres, and the share of pixels within a factor of 1.25, 1.25^2 and 1.25^3."""
+    """Returns the NLL of the logarithm of the depth, the RMSE in metres, and the shares of pixels whose depth is
+    wrong by a factor of at most 1.25, 1.25^2 and 1.25^3."""
     near = torch.cat([metres[metres < FAR] for metres in truth])
     said = torch.cat([one.mean[0][metres < FAR] for one, metres in zip(found, truth, strict=True)]).exp()
     factor = torch.maximum(said / near, near / said)

@@ -39,7 +39,7 @@ def bnn(x: np.ndarray, passes: int = PASSES, seed: int = 0) -> Predictive:
 
 
 def vq_bnn(x: np.ndarray, tau: float = TAU, seed: int = 0) -> Predictive:
-    """One pass a step, and the first two moments of the passes so far, weighted by exp(-age / tau)."""
+    """Draws one pass at each step. Returns mean and variance of all passes so far, weighted by exp(-age / tau)."""
     values, weights = draw(x, np.random.default_rng(seed)), past_weights(x.shape[-1], tau)
     mean = values @ weights.T
     return Predictive(mean, values**2 @ weights.T - mean**2)

@@ -25,7 +25,7 @@ def report_html(record: dict[str, Any]) -> str:
 
 
 def _verdict(record: dict[str, Any]) -> str:
-    """What `video` and `batch` say of the same file; empty without novelty statistics."""
+    """The verdict that `video` and `batch` give of this file; empty without novelty statistics."""
     if "verdict" not in record:
         return ""
     level = novelty_level(record["novelty_p50"])

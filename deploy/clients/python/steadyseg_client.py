@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Segments a video with a file of `steadyseg export --stateful`; needs numpy, onnxruntime and opencv-python alone.
+"""Segments a video with a file that `steadyseg export --stateful` wrote. Needs only numpy, onnxruntime and OpenCV.
 
     python steadyseg_client.py m.onnx drive.mp4 -o out     # class ids and overlays as pictures
     python steadyseg_client.py m.onnx --verify             # the proof of a file that was exported --with-proof
