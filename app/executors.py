@@ -13,7 +13,7 @@ from core.model.int8 import round_convolutions
 from core.model.model import Model
 from core.predictors import SplitNetwork
 from core.segmenter import Executor
-from core.system.machine import choose_device, cuda_has_bf16
+from core.system.machine import choose_device, cuda_precision
 from export.file.onnx_file import OnnxFile
 from export.run.cpu import CpuExecutor, OpenNetwork
 from export.run.networks import (
@@ -120,6 +120,10 @@ def choose_precision(precision: str, model: Model) -> tuple[str, str]:
     """Returns the number format of a checkpoint on OpenVINO, and the reason for the report; InputError for int8 without
     its ranges."""
     meta = model.meta
+    if precision == "fp16":
+        raise InputError(
+            "OpenVINO computes in fp32, bf16 or int8 on the CPU; use --executor torch for --precision fp16"
+        )
     number = resolve_precision(precision, meta.int8_is_proven)
     if number != "int8":
         return number, ""
@@ -132,12 +136,12 @@ def choose_precision(precision: str, model: Model) -> tuple[str, str]:
 
 
 def torch_precision(precision: str, device: torch.device) -> str:
-    """Resolves the number format of torch; auto: bf16 on a GPU that computes in it, else fp32."""
+    """Resolves the number format of torch; auto: that of a GPU's tensor cores, fp32 on a CPU."""
     if precision == "int8":
-        raise InputError("torch computes in fp32 or bf16; use --executor openvino for --precision int8")
+        raise InputError("torch computes in fp32, bf16 or fp16; use --executor openvino for --precision int8")
     if precision != "auto":
         return precision
-    return "bf16" if device.type == "cuda" and cuda_has_bf16(device) else "fp32"
+    return cuda_precision(device) if device.type == "cuda" else "fp32"
 
 
 def openvino_executor(

@@ -9,7 +9,7 @@ DEFAULT_MODEL = "camvid-realtime"
 """The network of `demo`, `video`, `batch` and `cameras`: on two cores it keeps up with a camera, and on CamVid's stream
 it is as accurate as the larger camvid-unet-s."""
 ExecutorName = Literal["auto", "torch", "openvino", "onnxruntime"]
-PrecisionName = Literal["auto", "fp32", "bf16", "int8"]
+PrecisionName = Literal["auto", "fp32", "bf16", "fp16", "int8"]
 Settings = Annotated[tuple[str, ...], arg(name="config", metavar="FILE|NAME=VALUE ...")]
 """The words of `--config` (app/settings.py)."""
 
@@ -22,6 +22,6 @@ class ComputeOptions:
     """Library that runs the network; auto takes the fastest that is installed and reports which and why."""
     precision: PrecisionName = "auto"
     """Number format of the network; auto: bf16 where the processor computes in it, else int8 where the checkpoint shows
-    that it loses little, else fp32."""
+    that it loses little, else fp32; on a GPU that of its tensor cores, bf16 or fp16."""
     device: str = "auto"
     """auto, cpu or cuda; auto: cuda where there is one."""

@@ -20,6 +20,7 @@ from core.method import MethodOptions
 from core.model.tensor_file import read_tensors, write_tensors
 from core.preprocess import network_size
 from core.system.json_text import parse_json
+from core.system.machine import autocast, cuda_precision
 from core.training.distributed import SINGLE_PROCESS, Processes
 from seg.data.augment import to_tensors
 from seg.pretrained import find_checkpoint, read_segmenter
@@ -41,6 +42,7 @@ class Teacher:
             method = MethodOptions(mode="dnn").resolve(teacher.meta)
             self.modules.append(torch_executor(teacher, method, device=device).module)
         self.height, self.device = height, device
+        self.precision = cuda_precision(device) if device.type == "cuda" else "bf16"
 
     def __call__(self, image: np.ndarray) -> Tensor:
         height, width = image.shape[:2]
@@ -48,7 +50,7 @@ class Teacher:
         picture, _ = to_tensors(image, no_label, *network_size(height, width, self.height))
         both = torch.stack([picture, picture.flip(-1)]).to(self.device).float()
         means = []
-        with torch.inference_mode(), torch.autocast(self.device.type, torch.bfloat16):
+        with torch.inference_mode(), autocast(self.device.type, self.precision):
             for module in self.modules:
                 probs = module.predictor(module.normalize(both).to(memory_format=torch.channels_last)).probs
                 means.append((probs[:1] + probs[1:].flip(-1)) / 2)

@@ -1,6 +1,5 @@
 """The torch executor, on CPU or CUDA."""
 
-import contextlib
 import copy
 import math
 from collections.abc import Sequence
@@ -23,6 +22,7 @@ from core.novelty.record import novelty_head
 from core.prediction import Prediction
 from core.predictors import Ensemble
 from core.segmenter import NoveltyArrays, StageClock
+from core.system.machine import autocast
 from core.temporal import State
 from seg.streaming import StreamingSegmenter
 
@@ -85,7 +85,7 @@ class TorchExecutor:
         return TorchExecutor(module, self.meta, device, keep_probs=self.keep_probs, precision=self.precision)
 
     def _predict(self, batch: Tensor) -> Prediction:
-        with self.clock.measure("network"), self._autocast():
+        with self.clock.measure("network"), autocast(self.device, self.precision):  # all after it is float32
             prediction: Prediction = self.module.predictor(batch)
             if self.device == "cuda":
                 torch.cuda.synchronize()
@@ -98,12 +98,6 @@ class TorchExecutor:
         if not gap and not (lagged and state is not None and state.probs.shape == now.probs.shape):
             state = None
         return self.module.smooth(now, state, math.inf if lagged and not gap else max(gap, 1), motion)
-
-    def _autocast(self) -> contextlib.AbstractContextManager[object]:
-        """The number format of the network; all after it is float32: means of probabilities need more than 8 bits."""
-        if self.precision == "fp32":
-            return contextlib.nullcontext()
-        return torch.autocast(self.device, torch.bfloat16)
 
 
 def torch_executor(

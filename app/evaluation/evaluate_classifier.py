@@ -40,7 +40,7 @@ def evaluate_classifier(job: EvaluateJob, model: Model | OnnxFile, split: str) -
             "--sequence": job.sequence is not None,
             "--edges": job.edges,
             "--config cutoff": job.cutoff != CUTOFF,
-            "--precision bf16": job.compute.precision == "bf16",
+            f"--precision {job.compute.precision}": job.compute.precision in ("bf16", "fp16"),
         },
     )
     members = [open_checkpoint(name) for name in job.members]

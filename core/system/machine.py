@@ -3,13 +3,15 @@
 import ctypes
 import os
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from core.errors import InputError
 
 if TYPE_CHECKING:
     import torch
 
+NumberFormat = Literal["fp32", "bf16", "fp16"]
+"""The formats in which torch computes a network."""
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _M_ARENA_MAX = -1, -3, -8
 _NEVER = 2**31 - 1
 
@@ -34,25 +36,37 @@ def available_cpus() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def trains_faster_in_bf16(device: "torch.device") -> bool:
-    """Returns True if autocast to bf16 speeds a training up: on CUDA cards with bf16, CPUs with AVX512-BF16 or AMX.
+def training_precision(device: "torch.device") -> NumberFormat:
+    """Returns the number format of autocast in which a training is fastest.
 
-    Two 3x3 convolutions, forward and backward, fp32 against bf16, ms: AVX512-BF16 46 and 28; AVX-512 without it 47 and
-    118; AVX2 58 and 597.
+    bf16 on CPUs with AVX512-BF16 or AMX, and not on others. Two 3x3 convolutions, forward and backward, fp32 against
+    bf16, ms: AVX512-BF16 46 and 28; AVX-512 without it 47 and 118; AVX2 58 and 597.
     """
     import torch
 
     if device.type == "cuda":
-        return cuda_has_bf16(device)
-    return onednn_may_use_bf16() and (torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported())
+        return cuda_precision(device)
+    has_bf16 = torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported()
+    return "bf16" if has_bf16 and onednn_may_use_bf16() else "fp32"
 
 
-def cuda_has_bf16(device: "torch.device") -> bool:
-    """Returns True if the card computes in bf16 itself: compute capability 8.0 (Ampere) or newer. Older ones emulate
-    it, and fp32 is faster there."""
+def cuda_precision(device: "torch.device") -> NumberFormat:
+    """Returns the number format of the card's tensor cores, by its compute capability.
+
+    bf16 from 8.0 (Ampere); fp16 from 7.0 (Volta, Turing), which emulate bf16 slowly; fp32 for older cards without any.
+    """
     import torch
 
-    return torch.cuda.get_device_capability(device) >= (8, 0)
+    capability = torch.cuda.get_device_capability(device)
+    return "bf16" if capability >= (8, 0) else "fp16" if capability >= (7, 0) else "fp32"
+
+
+def autocast(device_type: str, precision: str) -> "torch.autocast":
+    """Returns the context in which torch computes a network in fp32, bf16 or fp16; weights stay in fp32."""
+    import torch
+
+    number = {"bf16": torch.bfloat16, "fp16": torch.float16}.get(precision)
+    return torch.autocast(device_type, number, enabled=number is not None)
 
 
 def onednn_may_use_bf16() -> bool:

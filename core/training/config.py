@@ -47,8 +47,9 @@ class TrainConfig:
     model."""
     seed: int = 0
     """Seed of initial weights, order of the images, augmentation and dropout."""
-    precision: Rare[Literal["auto", "fp32", "bf16"]] = "auto"
-    """bf16: autocast of the forward pass; auto: bf16 on CUDA and on CPUs with bf16 instructions, else fp32."""
+    precision: Rare[Literal["auto", "fp32", "bf16", "fp16"]] = "auto"
+    """bf16 and fp16: autocast of the forward pass; fp16 scales the loss and skips a step whose gradient overflows.
+    auto: bf16 on CPUs with its instructions and on CUDA cards from Ampere on, fp16 on Volta and Turing, else fp32."""
     threads: Rare[int] = 0
     """CPU threads; 0: torch chooses. With 1, runs on a CPU repeat bit for bit."""
     evaluate_every: Rare[int] = 5

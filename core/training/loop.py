@@ -15,6 +15,7 @@ from torch.optim.swa_utils import AveragedModel
 from core.errors import CheckFailed, InputError
 from core.model.checkpoint import save_checkpoint
 from core.seeds import mix_seed
+from core.system.machine import autocast
 from core.training.config import TrainConfig
 from core.training.distributed import Processes, synchronise
 from core.training.layout import use_channels_last
@@ -66,7 +67,8 @@ def fit(parts: TrainingParts, config: TrainConfig, run: Run) -> Iterator[StepDon
         network = synchronise(network)
     optimizer = make_optimizer(network, config)
     average = AveragedModel(network, multi_avg_fn=warmed_up_average(config.average_decay), use_buffers=True)
-    state = TrainingState(network, average, optimizer)
+    scaler = torch.amp.GradScaler(run.device.type, enabled=config.precision == "fp16")
+    state = TrainingState(network, average, optimizer, scaler)
     first_epoch = _resume(state, run, config.epochs) if run.resume else 0
     if not first_epoch and processes.is_main:
         _save_snapshot(average.module, 0, parts, config, run)
@@ -86,7 +88,7 @@ def fit(parts: TrainingParts, config: TrainConfig, run: Run) -> Iterator[StepDon
             for parameters in optimizer.param_groups:
                 parameters["lr"] = rate
             before = time.perf_counter()
-            value = train_step(trained, group, parts.loss, optimizer, config, run)
+            value = train_step(trained, group, parts.loss, optimizer, scaler, config, run)
             if not math.isfinite(value):
                 raise CheckFailed(
                     f"the loss or its gradient became {value} at epoch {epoch + 1}, step {step + 1}; the last whole "
@@ -141,35 +143,54 @@ def train_step(
     parts: list[Batch],
     loss: Loss,
     optimizer: torch.optim.Optimizer,
+    scaler: torch.amp.GradScaler,
     config: TrainConfig,
     run: Run,
 ) -> float:
     """Does one optimiser step over the parts of a batch and returns the loss; NaN where the gradient is not finite.
 
-    The gradient is that of sum(losses) / sum(weights) over all parts and processes.
+    The gradient is that of sum(losses) / sum(weights) over all parts and processes. In fp16, whose largest number is
+    65504, `scaler` multiplies the loss. A gradient that overflows skips the step and halves the scale; where the scale
+    is 1 already, it counts as not finite.
     """
     optimizer.zero_grad(set_to_none=True)
-    total, weight = 0.0, 0.0
+    total, weight, outcomes = 0.0, 0.0, 1
     for number, (inputs, targets) in enumerate(parts, start=1):
         inputs = inputs.to(run.device, memory_format=torch.channels_last, non_blocking=True)
         targets = targets.to(run.device, non_blocking=True)
         more = number < len(parts)  # gradients travel once a step
         with network.no_sync() if more and isinstance(network, DistributedDataParallel) else nullcontext():
-            with torch.autocast(run.device.type, torch.bfloat16, enabled=config.precision == "bf16"):
+            with autocast(run.device.type, config.precision):
                 outputs = network(inputs)
             part, part_weight = loss(in_fp32(outputs), targets)
-            part.backward()
+            if scaler.is_enabled() and number == 1:  # a sum over 400,000 pixels would leave no room for a scale above 1
+                outcomes = count_outcomes(outputs)
+            scaler.scale(part / outcomes).backward()
         total, weight = total + float(part.detach()), weight + float(part_weight)
     total, weight = run.processes.sums(total, weight)
     weight = max(weight, 1e-12)
+    scaler.unscale_(optimizer)
     for gradient in [p.grad for p in network.parameters() if p.grad is not None]:
-        gradient.div_(weight / run.processes.count)  # the mean over the processes times their number is the sum
+        gradient.div_(
+            weight / outcomes / run.processes.count
+        )  # their mean over the processes times the count is the sum
     norm = float(torch.nn.utils.clip_grad_norm_(network.parameters(), config.clip_norm or math.inf))
-    if not math.isfinite(norm):  # a finite loss may have an infinite slope: one such step would spoil every weight
-        return math.nan
-    if math.isfinite(total):
-        optimizer.step()
+    if not math.isfinite(total):
+        return total / weight
+    scale = scaler.get_scale()  # 1 where the scaler is off
+    if math.isfinite(norm):
+        scaler.step(optimizer)
+    scaler.update()
+    was_halved = scaler.get_scale() < scale
+    if not math.isfinite(norm) and (scale <= 1 or not was_halved):
+        return math.nan  # a finite loss may have an infinite slope: one such step would spoil every weight
     return total / weight
+
+
+def count_outcomes(outputs: Outputs) -> int:
+    """Returns the predictions of a batch: B h w of logits (B, K, h, w), B of logits (B, K); equal in all processes."""
+    logits = outputs[0] if isinstance(outputs, tuple) else outputs
+    return logits.numel() // logits.shape[1]
 
 
 def in_fp32(outputs: Outputs) -> Outputs:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from core.model.checkpoint import save_checkpoint
-from core.system.machine import trains_faster_in_bf16
+from core.system.machine import training_precision
 from core.training.loop import EpochDone, StepDone, fit
 from core.training.parts import Run, TrainingParts
 from core.training.run_folder import MODEL_NAME, TrainingConfig, open_run
@@ -16,11 +16,11 @@ Config = TypeVar("Config", bound=TrainingConfig)
 
 
 def choose_precision(config: Config, run: Run) -> Config:
-    """Returns the configuration with precision auto replaced: bf16 where every process computes faster in it."""
+    """Returns the configuration with precision auto replaced: the format that is fastest everywhere, else fp32."""
     if config.loop.precision != "auto":
         return config
-    everywhere = all(run.processes.all_gather(trains_faster_in_bf16(run.device)))
-    return replace(config, loop=replace(config.loop, precision="bf16" if everywhere else "fp32"))
+    fastest = set(run.processes.all_gather(training_precision(run.device)))
+    return replace(config, loop=replace(config.loop, precision=fastest.pop() if len(fastest) == 1 else "fp32"))
 
 
 def train(parts: TrainingParts, config: TrainingConfig, run: Run) -> Iterator[StepDone | EpochDone]:

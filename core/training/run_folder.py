@@ -140,18 +140,23 @@ def training_record(config: TrainingConfig, seconds: float, device: torch.device
 
 @dataclass(frozen=True)
 class TrainingState:
-    """Network, averaged network and optimizer, whose tensors are the state; all random seeds are derived anew."""
+    """Network, averaged network, optimizer and gradient scaler, whose tensors are the state.
+
+    All random seeds are derived anew.
+    """
 
     network: nn.Module
     average: nn.Module
     optimizer: torch.optim.Optimizer
+    scaler: torch.amp.GradScaler
 
     def tensors(self) -> dict[str, Tensor]:
         tensors = {f"network.{name}": tensor for name, tensor in self.network.state_dict().items()}
         tensors |= {f"average.{name}": tensor for name, tensor in self.average.state_dict().items()}
         for index, slots in self.optimizer.state_dict()["state"].items():
             tensors |= {f"optimizer.{index}.{name}": torch.as_tensor(value) for name, value in slots.items()}
-        return tensors
+        tensors |= {f"scaler.{name}": torch.as_tensor(value) for name, value in self.scaler.state_dict().items()}
+        return tensors  # a scaler that is off has no state
 
     def load(self, tensors: dict[str, Tensor]) -> None:
         self.network.load_state_dict(_below(tensors, "network."))
@@ -162,6 +167,7 @@ class TrainingState:
             slots.setdefault(int(index), {})[name] = value
         record = self.optimizer.state_dict()
         self.optimizer.load_state_dict({"state": slots, "param_groups": record["param_groups"]})
+        self.scaler.load_state_dict({name: value.item() for name, value in _below(tensors, "scaler.").items()})
 
 
 def save_state(state: TrainingState, run: Path, epochs_done: int) -> None:

@@ -29,6 +29,8 @@ def graph_executor(
     for."""
     if device not in ("auto", *PROVIDERS):
         raise InputError(f"unknown device {device!r}; choose from auto, {', '.join(PROVIDERS)}")
+    if precision == "fp16":
+        raise InputError("a graph file computes in the format that it holds: make one by export --precision fp16")
     chosen, why = choose(file.meta, executor, device)
     if chosen != "graph":
         return _host(file, chosen, precision, keep_probs, why)

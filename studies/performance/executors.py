@@ -14,7 +14,7 @@ from core.method import ModeName, draws_dropout
 from core.model.int8 import round_convolutions
 from core.prediction import Prediction
 from core.segmenter import Segmenter
-from core.system.machine import choose_device
+from core.system.machine import autocast, choose_device
 from core.temporal import TemporalSmoothing
 from export.kernels.postprocess import FusedPostprocess
 from export.run.cpu import CpuExecutor
@@ -71,8 +71,7 @@ class TorchExecutor:
         network = module.predictor.get_submodule("network")
 
         def run(picture: np.ndarray) -> Tensor:
-            autocast = torch.autocast(self.device, torch.bfloat16, enabled=self.precision == "bf16")
-            with torch.inference_mode(), autocast:
+            with torch.inference_mode(), autocast(self.device, self.precision):
                 logits = network(module.preprocess(torch.from_numpy(picture).to(self._device)))[0]
                 if self.device == "cuda":
                     torch.cuda.synchronize()

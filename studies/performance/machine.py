@@ -12,13 +12,13 @@ import torch
 from torch import nn
 
 from core.errors import InputError
-from core.system.machine import trains_faster_in_bf16
+from core.system.machine import training_precision
 from studies.performance.timing import Budget, Row, measure
 
 SIDE = 1024
 """Side of the matrices: 2.1 GFLOP, 20 ms and less on two cores, and 12 MB in fp32, of which products are made in
 blocks."""
-NUMBERS = {"fp32": torch.float32, "bf16": torch.bfloat16}
+NUMBERS = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 STATM = Path("/proc/self/statm")
 
 
@@ -40,11 +40,11 @@ def matrix_rates(seconds: float, precision: str, device: str, *, on_openvino: bo
     """{executor: GFLOP/s} of the product of two 1024 x 1024 matrices, the median; a multiplication and an addition are
     two.
 
-    torch's bf16 only where it is asked for or computed fast: emulated, its warm-up and five calls took a minute (held
-    to AVX2).
+    torch's 16-bit formats only where they are asked for or computed fast: emulated (held to AVX2), the warm-up and five
+    calls of bf16 took a minute.
     """
-    fast = {"fp32", "bf16"} if trains_faster_in_bf16(torch.device(device)) else {"fp32"}
-    rows = [_torch_product(one, number, device) for one, number in NUMBERS.items() if one in fast | {precision}]
+    wanted = {"fp32", training_precision(torch.device(device)), precision}
+    rows = [_torch_product(one, number, device) for one, number in NUMBERS.items() if one in wanted]
     if on_openvino:
         rows.append(_openvino_product(precision))
     timings = measure(rows, Budget(seconds=min(1.0, seconds)))

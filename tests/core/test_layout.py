@@ -11,7 +11,7 @@ import torch
 from made.trainings import CPU, made_parts
 from torch import Tensor, nn
 
-from core.system.machine import trains_faster_in_bf16
+from core.system.machine import training_precision
 from core.training.config import TrainConfig
 from core.training.layout import use_channels_last
 from core.training.loop import fit
@@ -70,7 +70,7 @@ def test_a_narrow_network_learns_what_it_learns_in_double_precision(most: str, p
         [sys.executable, __file__, precision], env=environment, cwd=ROOT, capture_output=True, text=True, timeout=120
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert most == "ALL" or "trains faster in bf16: False" in done.stdout
+    assert most == "ALL" or "trains fastest in fp32" in done.stdout
 
 
 @pytest.mark.parametrize(
@@ -106,12 +106,12 @@ def test_every_other_weight_is_channels_last() -> None:
 @pytest.mark.parametrize("held", ["avx2", "AVX512_CORE"])
 def test_where_onednn_is_held_to_less_nothing_computes_in_bf16(held: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ONEDNN_MAX_CPU_ISA", held)
-    assert not trains_faster_in_bf16(CPU) and resolve_precision("auto") == "fp32"
+    assert training_precision(CPU) == resolve_precision("auto") == "fp32"
 
 
 if __name__ == "__main__":
     torch.set_num_threads(2)
-    print(f"trains faster in bf16: {trains_faster_in_bf16(CPU)}")
+    print(f"trains fastest in {training_precision(CPU)}")
     for count in (2, 4, 7, 12):
         found, exact = (moved(count, sys.argv[1], dtype) for dtype in (torch.float32, torch.float64))
         error = float((found - exact).norm() / exact.norm())

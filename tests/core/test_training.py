@@ -19,8 +19,8 @@ from core.model.tensor_file import read_tensors
 from core.options import require_ranges
 from core.seeds import mix_seed
 from core.training.config import TRAIN_RANGES, TrainConfig
-from core.training.loop import EpochDone, MeanOfPasses, StepDone, fit
-from core.training.optimizer import learning_rate
+from core.training.loop import EpochDone, MeanOfPasses, StepDone, fit, train_step
+from core.training.optimizer import learning_rate, make_optimizer
 from core.training.parts import Run
 
 VOID = 9
@@ -392,13 +392,17 @@ def test_a_non_finite_gradient_of_a_finite_loss_stops_too(tmp_path: Path, clip_n
 # resuming
 
 
-@pytest.mark.parametrize("optimizer", ["sgd", "adam", "adamw"])
+@pytest.mark.parametrize(
+    ("optimizer", "precision"), [("sgd", "fp32"), ("adam", "fp32"), ("adamw", "fp32"), ("adamw", "fp16")]
+)
 @pytest.mark.parametrize("stop", ["after epoch 2", "inside epoch 3"])
 def test_a_resumed_training_ends_bit_for_bit_where_an_uninterrupted_one_does(
-    tmp_path: Path, optimizer: str, stop: str
+    tmp_path: Path, optimizer: str, precision: str, stop: str
 ) -> None:
+    """In fp16 the first epoch lowers the scale, which the resumed training must begin with."""
     settings = config(
         optimizer=optimizer,
+        precision=precision,
         epochs=4,
         schedule="one-cycle",
         average_decay=0.9,
@@ -407,9 +411,14 @@ def test_a_resumed_training_ends_bit_for_bit_where_an_uninterrupted_one_does(
         accumulate=2,
         learning_rate=0.01,
     )
+
+    def steep(logits: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
+        total, weight = pixels_loss(logits, targets)
+        return 1000 * total, weight
+
     whole = bayesian()
-    finish(train(whole, settings, tmp_path / "whole"))
-    events = train(bayesian(), settings, tmp_path / "part")
+    finish(train(whole, settings, tmp_path / "whole", loss=steep))
+    events = train(bayesian(), settings, tmp_path / "part", loss=steep)
     for event in events:
         if stop == "after epoch 2" and isinstance(event, EpochDone) and event.epoch == 2:
             break
@@ -417,12 +426,13 @@ def test_a_resumed_training_ends_bit_for_bit_where_an_uninterrupted_one_does(
             break
     events.close()  # type: ignore[attr-defined]
     resumed = bayesian(seed=99)  # every weight comes from the state
-    rest = finish(train(resumed, settings, tmp_path / "part", resume=True))
+    rest = finish(train(resumed, settings, tmp_path / "part", loss=steep, resume=True))
     assert [event.epoch for event in rest if isinstance(event, EpochDone)] == [3, 4]
     assert isinstance(rest[0], StepDone) and rest[0].step == 11
     assert_equal(weights(resumed), weights(whole))
     final = [read_tensors(tmp_path / name / "state.safetensors") for name in ("whole", "part")]
     assert_equal(final[0][0], final[1][0])
+    assert precision == "fp32" or 1 < final[0][0]["scaler.scale"] < 2.0**16
     assert json.loads(final[0][1]) == json.loads(final[1][1]) == {"epochs_done": 4}
 
 
@@ -465,11 +475,50 @@ def test_dropout_masks_depend_on_the_step_and_not_on_what_was_drawn_before(tmp_p
     assert_equal(weights(first), weights(second))
 
 
-def test_bf16_training_keeps_single_precision_weights(tmp_path: Path) -> None:
+@pytest.mark.parametrize("precision", ["bf16", "fp16"])
+def test_training_in_16_bits_learns_and_keeps_single_precision_weights(tmp_path: Path, precision: str) -> None:
+    def learnable(epoch: int) -> Iterator[tuple[Tensor, Tensor]]:
+        for images, _ in data(epoch, 20, 4):
+            yield images.float(), images.argmax(1)
+
     network = bayesian()
-    events = finish(train(network, config(precision="bf16"), tmp_path))
-    assert network[0].weight.dtype == torch.float32
-    assert all(math.isfinite(event.loss) for event in events)
+    events = finish(train(network, config(precision=precision), tmp_path, steps=20, batches=learnable))
+    epochs = [event.loss for event in events if isinstance(event, EpochDone)]
+    assert epochs[1] < 0.9 * epochs[0] and network[0].weight.dtype == torch.float32
+
+
+def one_fp16_step(scale: float, factor: float = 1.0) -> tuple[float, float, nn.Module]:
+    """(loss, scale afterwards, network) of a step whose loss is `factor` times the cross-entropy."""
+    network, run = bayesian().train(), Run(Path(), CPU)
+    settings = config(precision="fp16")
+    scaler = torch.amp.GradScaler("cpu", init_scale=scale)
+    batches = [(images.float(), labels) for images, labels in data(0, 2, 4)]
+    torch.manual_seed(0)
+
+    def loss(logits: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
+        total, weight = pixels_loss(logits, targets)
+        return factor * total, weight
+
+    value = train_step(network, batches, loss, make_optimizer(network, settings), scaler, settings, run)
+    return value, scaler.get_scale(), network
+
+
+def test_a_gradient_that_overflows_in_fp16_skips_its_step_and_halves_the_scale() -> None:
+    start = dict(bayesian().named_parameters())
+    value, scale, skipped = one_fp16_step(2.0**40)
+    assert scale == 2.0**39 and math.isfinite(value)
+    assert all(torch.equal(now, start[name]) for name, now in skipped.named_parameters())
+    same, scale, moved = one_fp16_step(2.0**10)
+    assert scale == 2.0**10 and same == value  # the loss is told without its scale
+    _, _, reference = one_fp16_step(2.0**4)
+    for name, now in moved.named_parameters():
+        assert not torch.equal(now, start[name]), name
+        torch.testing.assert_close(now, reference.get_parameter(name), rtol=0, atol=1e-4)
+
+
+def test_a_gradient_that_overflows_in_fp16_without_a_scale_is_not_finite() -> None:
+    value, _, network = one_fp16_step(1.0, factor=1e9)
+    assert math.isnan(value) and all(tensor.isfinite().all() for tensor in network.state_dict().values())
 
 
 def test_what_a_killed_process_left_half_written_is_removed(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from app.executors import openvino_executor, torch_precision
 from core.frame import Frame, Maps
 from core.method import MethodOptions
 from core.segmenter import Segmenter
-from core.system.machine import trains_faster_in_bf16
+from core.system.machine import training_precision
 from export.file.onnx_file import read_onnx
 from export.run.graph import GraphStreams
 from export.run.networks import OpenVinoPasses
@@ -187,6 +187,7 @@ def test_bound_memory_is_reused_and_never_handed_out(graphs: Graphs) -> None:
         ({"device": "cuda"}, "--device cuda was asked for"),
         ({"device": "abacus"}, "unknown device"),
         ({"executor": "onnxruntime", "precision": "bf16"}, "no bf16"),
+        ({"precision": "fp16"}, "export --precision fp16"),
     ],
     ids=str,
 )
@@ -201,6 +202,7 @@ def test_what_a_file_was_not_made_for_is_one_line(graphs: Graphs, asked: dict[st
     [
         ({"executor": "onnxruntime"}, "steadyseg export"),
         ({"executor": "openvino", "device": "cuda"}, "on the CPU"),
+        ({"executor": "openvino", "precision": "fp16"}, "--executor torch"),
     ],
     ids=str,
 )
@@ -208,14 +210,17 @@ def test_what_a_checkpoint_cannot_be_run_by_is_one_line(asked: dict[str, object]
     assert words in refusal(opened, "street-tiny", **asked)
 
 
-@pytest.mark.parametrize(("capability", "number"), [((7, 5), "fp32"), ((8, 0), "bf16")])
-def test_bf16_is_chosen_on_cards_that_compute_in_it(
+@pytest.mark.parametrize(("capability", "number"), [((6, 1), "fp32"), ((7, 5), "fp16"), ((8, 0), "bf16")])
+def test_a_card_computes_in_the_format_of_its_tensor_cores(
     capability: tuple[int, int], number: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Turing (7.5) emulates bf16, Ampere (8.0) is the first that computes in it; no card is needed for the choice."""
+    """Pascal (6.1) has none, Turing (7.5) emulates bf16, Ampere (8.0) is the first that computes in it.
+
+    No card is needed for the choice.
+    """
     monkeypatch.setattr("torch.cuda.get_device_capability", lambda device: capability)
     card = torch.device("cuda")
-    assert torch_precision("auto", card) == number and trains_faster_in_bf16(card) == (number == "bf16")
+    assert torch_precision("auto", card) == training_precision(card) == number
 
 
 def test_what_has_no_mean_follows_no_motion(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -302,12 +302,12 @@ def test_the_number_format_is_decided_once(
 ) -> None:
     """Said, recorded, and kept by a resumed run on a processor that would choose another one."""
     run, command = tmp_path / "run", [*arguments(data, tmp_path / "run", epochs=1), "--config"]
-    monkeypatch.setattr("core.training.run.trains_faster_in_bf16", lambda device: True)
+    monkeypatch.setattr("core.training.run.training_precision", lambda device: "bf16")
     assert main([*command, "precision=auto"]) == 0
     assert "on cpu in bf16;" in " ".join(capsys.readouterr().err.split())
     record = load_checkpoint(run / "model.safetensors")[1].training["config"]
     assert record["loop"]["precision"] == "bf16" and began_with(run)["loop"].precision == "bf16"
-    monkeypatch.setattr("core.training.run.trains_faster_in_bf16", lambda device: False)
+    monkeypatch.setattr("core.training.run.training_precision", lambda device: "fp32")
     assert "precision (bf16 then, fp32 now)" in one_line_error(capsys, *command, "precision=auto", "--resume")
     assert main([*command, "precision=bf16", "--resume"]) == 0
 
