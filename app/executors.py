@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import torch
 
-from app.flags import ExecutorName, PrecisionName
+from app.flags import ComputeOptions, ExecutorName, PrecisionName
 from core.errors import InputError
 from core.method import Method, draws_dropout
 from core.model.checkpoint import CheckpointMeta
@@ -46,6 +46,14 @@ class RunOptions:
     """Return the mean probabilities with the maps."""
     members: tuple[Model, ...] = ()
     """Further checkpoints: a deep ensemble."""
+    provider_options: tuple[str, ...] = ()
+    """NAME=VALUE of ONNX Runtime's CUDA provider, for a graph file on a GPU."""
+
+
+def run_options(compute: ComputeOptions, size: int | None = None, *, keep_probs: bool) -> RunOptions:
+    """Returns the options of an executor that a command's flags ask for."""
+    asked = compute.provider_options
+    return RunOptions(compute.executor, compute.precision, compute.device, size, keep_probs, provider_options=asked)
 
 
 def executor(
@@ -64,8 +72,15 @@ def executor(
                 f"{model.path}: works at height {model.meta.height}, got --size {run.size}; omit it or export it again"
             )
         return graph_executor(
-            model, executor=run.executor, device=run.device, precision=run.precision, keep_probs=run.keep_probs
+            model,
+            executor=run.executor,
+            device=run.device,
+            precision=run.precision,
+            keep_probs=run.keep_probs,
+            provider_options=run.provider_options,
         )
+    if run.provider_options:
+        raise InputError(f"{model.name}: a checkpoint; provider_options are for .onnx files on a GPU, omit them")
     if run.executor == "onnxruntime":
         raise InputError(
             f"ONNX Runtime runs graph files: steadyseg export {model.name} --stateful -o model.onnx makes one"

@@ -5,6 +5,8 @@ from typing import Annotated, Literal
 
 from tyro.conf import arg
 
+from core.options import Rare
+
 DEFAULT_MODEL = "camvid-realtime"
 """The network of `demo`, `video`, `batch` and `cameras`: on two cores it keeps up with a camera, and on CamVid's stream
 it is as accurate as the larger camvid-unet-s."""
@@ -25,3 +27,5 @@ class ComputeOptions:
     that it loses little, else fp32; on a GPU that of its tensor cores, bf16 or fp16."""
     device: str = "auto"
     """auto, cpu or cuda; auto: cuda where there is one."""
+    provider_options: Rare[tuple[str, ...]] = ()
+    """Options of ONNX Runtime's CUDA provider for an .onnx file on a GPU, such as prefer_nhwc=1,use_tf32=0."""

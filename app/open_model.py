@@ -66,6 +66,7 @@ def open_segmenter(
     precision: PrecisionName = "auto",
     device: str = "auto",
     keep_probs: bool = False,
+    provider_options: Sequence[str] = (),
     take: TakeNetwork | None = None,
 ) -> Segmenter:
     """Opens a pretrained name, a .safetensors file or an .onnx file of `steadyseg export --stateful`.
@@ -73,11 +74,13 @@ def open_segmenter(
     Args:
         members: Further checkpoints; with them the model is a deep ensemble.
         size: Height in pixels at which the network works.
+        provider_options: NAME=VALUE of ONNX Runtime's CUDA provider, for an .onnx file on a GPU.
         take: Hands out networks that were compiled before.
 
     Raises InputError for options that the model cannot fulfil: a graph file has only the method it was exported with.
     """
-    run = RunOptions(executor, precision, device, size, keep_probs, tuple(open_checkpoint(name) for name in members))
+    others = tuple(open_checkpoint(name) for name in members)
+    run = RunOptions(executor, precision, device, size, keep_probs, others, tuple(provider_options))
     return make_segmenter(open_model(model), options, run, take)
 
 

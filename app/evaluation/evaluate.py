@@ -52,6 +52,7 @@ def run_evaluate(job: EvaluateJob) -> int:
         job.compute.device,
         keep_probs=True,
         members=tuple(open_checkpoint(name) for name in job.members),
+        provider_options=job.compute.provider_options,
     )
     segmenter = make_segmenter(model, job.method if of_graph else job.method.or_default(mode="dnn"), run)
     if job.protocol == "stills":

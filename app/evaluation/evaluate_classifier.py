@@ -40,6 +40,7 @@ def evaluate_classifier(job: EvaluateJob, model: Model | OnnxFile, split: str) -
             "--sequence": job.sequence is not None,
             "--edges": job.edges,
             "--config cutoff": job.cutoff != CUTOFF,
+            "--config provider_options": bool(job.compute.provider_options),
             f"--precision {job.compute.precision}": job.compute.precision in ("bf16", "fp16"),
         },
     )

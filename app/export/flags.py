@@ -7,8 +7,10 @@ from typing import Annotated, Literal
 
 from tyro.conf import Positional, arg
 
+from app.flags import Settings
 from core.errors import InputError
 from core.method import MethodOptions
+from core.options import Rare
 
 
 @dataclass(frozen=True)
@@ -67,6 +69,10 @@ class VerifyJob:
     """Device of ONNX Runtime; auto: cuda where there is one. Without --reduced, CUDA computes in fp32, no TF32."""
     runtime: Literal["onnxruntime", "openvino"] = "onnxruntime"
     """Library that runs the whole file; openvino: on the CPU."""
+    settings: Settings = ()
+    """Settings without a flag, NAME=VALUE or files of them; `--config list` prints all."""
+    provider_options: Rare[tuple[str, ...]] = ()
+    """Options of ONNX Runtime's CUDA provider, such as prefer_nhwc=1,cudnn_conv_algo_search=HEURISTIC."""
     reduced: bool = False
     """Let the device compute in TF32, bf16 or fp16 where it would, and hold it to the wider bounds of such
     arithmetic."""

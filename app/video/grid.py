@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from app.console import Console, figure_table, track
-from app.executors import RunOptions
+from app.executors import run_options
 from app.open_model import is_graph, make_segmenter, open_model
 from app.opencv import opencv
 from app.report_file import check_place, write_json
@@ -129,7 +129,7 @@ def open_method(job: VideoJob, mode: ModeName) -> Segmenter:
     )
     torch.manual_seed(0)  # the dropout masks, so that results repeat
     keep = needs_probs(job) or job.plot is not None
-    run = RunOptions(compute.executor, compute.precision, compute.device, job.options.size, keep)
+    run = run_options(compute, job.options.size, keep_probs=keep)
     return make_segmenter(open_model(job.options.model), options, run)
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from app.executors import RunOptions, TakeNetwork
+from app.executors import TakeNetwork, run_options
 from app.open_model import is_graph, make_segmenter, open_model
 from app.sources.image_folder import IMAGE_SUFFIXES
 from app.sources.open_source import is_street, open_source
@@ -84,7 +84,7 @@ def open_for(job: VideoJob, take: TakeNetwork | None = None) -> Segmenter:
     the networks of a few frame sizes are kept, for folders and streams that switch between sizes."""
     options, compute = job.options, job.options.compute
     torch.manual_seed(0)  # the dropout masks that torch draws, and the seeds of others, so that results repeat
-    run = RunOptions(compute.executor, compute.precision, compute.device, options.size, needs_probs(job))
+    run = run_options(compute, options.size, keep_probs=needs_probs(job))
     return make_segmenter(open_model(options.model), options.method, run, take or Recent[FrameNetwork]().get)
 
 

@@ -1,11 +1,14 @@
 """The graph executor: ONNX Runtime runs the whole file, maps and all; on a GPU the state never leaves it."""
 
+import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from core.errors import InputError
 from core.frame import MOTION_INPUTS, Maps
+from core.method import draws_dropout
 from core.motion import Motion, no_motion
 from core.reference import ReferenceScores
 from core.segmenter import StageClock
@@ -13,8 +16,10 @@ from export.file.metadata import GraphMeta
 from export.file.signature import MAPS, state_names
 from export.run.cpu import resize_frame, resize_map
 from export.run.networks import onnxruntime_name
+from export.run.provider_options import refuse_on_cpu
 from export.run.sessions import Arrays, import_onnxruntime, open_session, runtime_errors
 
+_GRAPH_IDS = itertools.count(1)
 PROBS = state_names(1, "in")[0]
 """The state that is the mean of the probabilities, where no output is."""
 
@@ -23,10 +28,29 @@ class GraphStreams:
     """The streams that a call of a graph file computes, and their states, which stay on the device."""
 
     def __init__(
-        self, data: bytes, meta: GraphMeta, device: str, count: int = 1, options: Mapping[str, str] | None = None
+        self,
+        data: bytes,
+        meta: GraphMeta,
+        device: str,
+        count: int = 1,
+        options: Mapping[str, str] | None = None,
+        exact: bool = False,
     ) -> None:
-        """`options`: see `open_session`."""
-        self._session, self.device = open_session(data, device, options)
+        """Opens the file; InputError where it cannot run so.
+
+        Args:
+            options: Those of the CUDA provider (`read_provider_options`).
+            exact: Let CUDA compute in fp32 instead of TF32.
+        """
+        options = dict(options or {})
+        if options.get("enable_cuda_graph") == "1" and draws_dropout(meta.method.mode):
+            raise InputError(
+                f"enable_cuda_graph: a captured graph may repeat the random dropout masks of mode {meta.method.mode}; "
+                "omit it, or export the file with --mode vq-dnn"
+            )
+        self._session, self.device = open_session(data, device, ({"use_tf32": "0"} if exact else {}) | options)
+        if self.device == "cpu":
+            refuse_on_cpu(options)
         self.count, self._follows = count, meta.method.motion
         self.state_size = meta.state_size
         self._zeros = zero_states(self._session, count)
@@ -64,7 +88,9 @@ class Binding:
     """The places in memory of a call's inputs, outputs and states, for inputs of fixed shapes.
 
     They are made once, so that a call copies its inputs to the device and allocates nothing there. Every state has two
-    places: a call reads one and writes the other, and the next call the other way round.
+    places: a call reads one and writes the other, and the next call the other way round. A CUDA graph replays the
+    places that it was captured with, on the device alone: hence a graph for each of the two, by `gpu_graph_id`, and
+    outputs that are copied from the device after the call.
     """
 
     def __init__(self, session: Any, device: str, inputs: Arrays, states: Arrays, keep_probs: bool) -> None:
@@ -73,11 +99,12 @@ class Binding:
         self._inputs = {name: values.ortvalue_from_numpy(value.copy(), device, 0) for name, value in inputs.items()}
         self._kinds = {name: (value.shape, value.dtype) for name, value in inputs.items()}
         self._outputs: dict[str, Any] = {}
+        self._runs = [run_options(next(_GRAPH_IDS)) for _ in range(2)]
         for one in session.get_outputs():
             if not one.name.startswith("state_") and (keep_probs or one.name != "probs"):
                 is_map = one.type == "tensor(uint8)"
                 shape = inputs["frame"].shape[:3] if is_map else (len(inputs["frame"]), *one.shape[1:])
-                self._outputs[one.name] = values.ortvalue_from_shape_and_type(shape, element_type(one.type), "cpu", 0)
+                self._outputs[one.name] = values.ortvalue_from_shape_and_type(shape, element_type(one.type), device, 0)
         self._states = [
             {name: values.ortvalue_from_numpy(value.copy(), device, 0) for name, value in states.items()}
             for _ in range(2)
@@ -106,7 +133,7 @@ class Binding:
         """Computes one call; returns copies of the outputs but the states, which stay on the device."""
         for name, value in inputs.items():
             self._inputs[name].update_inplace(np.ascontiguousarray(value))
-        self._session.run_with_iobinding(self._bindings[self._turn])
+        self._session.run_with_iobinding(self._bindings[self._turn], self._runs[self._turn])
         self._turn = 1 - self._turn
         found = dict(self._outputs)
         if self._keeps_probs and "probs" not in found:
@@ -114,15 +141,31 @@ class Binding:
         return {name: np.array(value.numpy()) for name, value in found.items()}
 
 
+def run_options(graph_id: int) -> Any:
+    """Returns the options of the calls that a CUDA graph of this number, not 0, is captured for."""
+    options = import_onnxruntime().RunOptions()
+    options.add_run_config_entry("gpu_graph_id", str(graph_id))
+    return options
+
+
 class GraphExecutor:
     """A graph file and its state, for one stream; see `core.segmenter.Executor`."""
 
     reference: ReferenceScores | None = None  # the graph compares scores itself
 
-    def __init__(self, data: bytes, meta: GraphMeta, device: str, *, keep_probs: bool = False, why: str = "") -> None:
+    def __init__(
+        self,
+        data: bytes,
+        meta: GraphMeta,
+        device: str,
+        *,
+        keep_probs: bool = False,
+        why: str = "",
+        options: Mapping[str, str] | None = None,
+    ) -> None:
         self.classes, self.method, self.size = meta.classes, meta.method, (meta.height, meta.width)
         self.keep_probs, self.why, self.clock = keep_probs, why, StageClock()
-        self._streams = GraphStreams(data, meta, device)
+        self._streams = GraphStreams(data, meta, device, options=options)
         self.name, self.device = onnxruntime_name(meta.precision), self._streams.device
 
     def state_size(self, height: int, width: int) -> tuple[int, int]:

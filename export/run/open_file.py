@@ -1,6 +1,7 @@
 """Chooses the executor that runs a graph file fastest here."""
 
 import importlib.util
+from collections.abc import Sequence
 
 from core.errors import InputError
 from core.reference import ReferenceScores
@@ -19,24 +20,33 @@ from export.run.networks import (
     openvino_available,
     openvino_name,
 )
+from export.run.provider_options import read_provider_options, refuse_on_cpu
 from export.run.sessions import PROVIDERS, open_session, read_openvino
 
 
 def graph_executor(
-    file: OnnxFile, *, executor: str = "auto", device: str = "auto", precision: str = "auto", keep_probs: bool = False
+    file: OnnxFile,
+    *,
+    executor: str = "auto",
+    device: str = "auto",
+    precision: str = "auto",
+    keep_probs: bool = False,
+    provider_options: Sequence[str] = (),
 ) -> Executor:
     """Returns the executor that runs a stateful file fastest here. InputError for a number format that it was not made
-    for."""
+    for, and for `provider_options` that the CUDA provider does not have or that the CPU would have to fulfil."""
     if device not in ("auto", *PROVIDERS):
         raise InputError(f"unknown device {device!r}; choose from auto, {', '.join(PROVIDERS)}")
     if precision == "fp16":
         raise InputError("a graph file computes in the format that it holds: make one by export --precision fp16")
+    options = read_provider_options(provider_options)
     chosen, why = choose(file.meta, executor, device)
     if chosen != "graph":
+        refuse_on_cpu(options)
         return _host(file, chosen, precision, keep_probs, why)
     if precision == "bf16":
         raise InputError("ONNX Runtime has no bf16 on the CPU; use --executor openvino or --precision auto")
-    return GraphExecutor(file.data, file.meta, device, keep_probs=keep_probs, why=why)
+    return GraphExecutor(file.data, file.meta, device, keep_probs=keep_probs, why=why, options=options)
 
 
 def require_stream(file: OnnxFile) -> None:

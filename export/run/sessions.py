@@ -14,6 +14,7 @@ import numpy as np
 
 from core.errors import InputError, first_line
 from core.system.machine import available_cpus
+from export.run.provider_options import DEFAULTS
 
 Arrays = dict[str, np.ndarray]
 Runner = Callable[[Arrays], Arrays]
@@ -53,7 +54,7 @@ def cpu_session(data: bytes, threads: int | None = None) -> Any:
 
 def open_session(data: bytes, device: str, options: Mapping[str, str] | None = None) -> tuple[Any, str]:
     """(session, device that really computes). A device asked for by name and absent raises InputError; `auto` takes the
-    GPU where one works and the CPU otherwise. `options`: those of CUDA's provider."""
+    GPU where one works and the CPU otherwise. `options`: those of CUDA's provider besides its defaults."""
     if device == "cpu":
         return cpu_session(data), "cpu"
     runtime = import_onnxruntime()
@@ -62,9 +63,15 @@ def open_session(data: bytes, device: str, options: Mapping[str, str] | None = N
         _preload(runtime)
         settings = runtime.SessionOptions()
         settings.log_severity_level = 4
-        session = _make(runtime, data, settings, [(wanted, dict(options or {})), "CPUExecutionProvider"])
-        if wanted in session.get_providers():
-            return session, "cuda" if device == "auto" else device
+        providers = [(wanted, DEFAULTS | dict(options or {})), "CPUExecutionProvider"]
+        try:
+            session = _make(runtime, data, settings, providers)
+        except InputError:
+            if device != "auto":
+                raise
+        else:
+            if wanted in session.get_providers():
+                return session, "cuda"
     if device == "auto":
         return cpu_session(data), "cpu"
     raise InputError(
@@ -75,7 +82,8 @@ def open_session(data: bytes, device: str, options: Mapping[str, str] | None = N
 
 def _make(runtime: Any, data: bytes, options: Any, providers: list[Any]) -> Any:
     with runtime_errors(f"ONNX Runtime {runtime.__version__} cannot load the graph"):
-        return runtime.InferenceSession(data, options, providers=providers)
+        # Without a fallback: ONNX Runtime would print its error and go on with a session on the CPU.
+        return runtime.InferenceSession(data, options, providers=providers, enable_fallback=0)
 
 
 def _preload(runtime: Any) -> None:

@@ -23,6 +23,7 @@ from export.file.onnx_file import read_onnx
 from export.file.subgraph import network_of
 from export.run.networks import FrameNetwork, OnnxRuntimeNetwork, OpenVinoNetwork
 from export.run.open_file import resolve_precision
+from export.run.provider_options import read_provider_options
 from export.run.sessions import read_openvino
 from studies.harness.machine import cpu_name, load_average
 from studies.performance.baselines import NaiveDeque
@@ -83,6 +84,8 @@ def bench_checkpoint(job: BenchJob, folder: Path) -> dict[str, Any]:
         raise InputError(
             f"ONNX Runtime runs graph files: steadyseg export {job.model} --stateful -o model.onnx makes one"
         )
+    if compute.provider_options:
+        raise InputError(f"{job.model}: a checkpoint; provider_options are for .onnx files on a GPU, omit them")
     subject = Subject(job.model, job.size)
     missing = {} if subject.has_dropout else dict.fromkeys(DROPOUT_ROWS, "the network has no dropout")
     names = chosen_rows(job.only, tuple(ROWS), missing)
@@ -137,6 +140,7 @@ def bench_graph(job: BenchJob, folder: Path) -> dict[str, Any]:
         executor=job.compute.executor,
         precision=job.compute.precision,
         device=job.compute.device,
+        provider_options=job.compute.provider_options,
     )
     size = (file.meta.height, file.meta.width)
     precision = segmenter.executor.split()[-1]
@@ -154,7 +158,8 @@ def bench_graph(job: BenchJob, folder: Path) -> dict[str, Any]:
         clip = clip_of(job, folder, size)
         soaked = run_soak(job, lambda: segmenter, clip, size, say)
         built = [graph_row(name, segmenter, network, clip, size, folder) for name in names if name in GRAPH_ROWS]
-        built += [streams_row(n, file, segmenter.device, clip) for n in STREAMS if f"streams_{n}" in names]
+        options = read_provider_options(job.compute.provider_options)
+        built += [streams_row(n, file, segmenter.device, options, clip) for n in STREAMS if f"streams_{n}" in names]
         timings = time_rows(built, job.row_seconds, say)
     done = rows_record(timings)
     mode = f"the file computes {segmenter.method}"

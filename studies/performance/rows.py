@@ -1,7 +1,7 @@
 """The rows of the bench: what each of them runs."""
 
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
 from typing import TypeVar
@@ -105,9 +105,9 @@ def graph_row(
     return clip_row(name, segmenter, clip, folder)
 
 
-def streams_row(count: int, file: OnnxFile, device: str, clip: Clip) -> Row:
+def streams_row(count: int, file: OnnxFile, device: str, options: Mapping[str, str], clip: Clip) -> Row:
     """A row of `STREAM_ROWS`: streams of the same clip, each two frames ahead of the one before."""
-    streams = GraphStreams(file.data, file.meta, device, count)
+    streams = GraphStreams(file.data, file.meta, device, count, options)
     drives = [islice(clip.drive((file.meta.height, file.meta.width)), 2 * place, None) for place in range(count)]
     batches = (np.stack([frame.image for frame in frames]) for frames in zip(*drives, strict=True))
     step = repeat(lambda pictures: streams(pictures, [1] * count, [None] * count), batches)

@@ -16,7 +16,7 @@ from app.parsing import help_texts, is_rare, nested_options
 from app.settings import list_settings, takes_settings
 from core.training.run_folder import config_record
 
-MAX_FLAGS = 268
+MAX_FLAGS = 269
 """Flags and positional words of all commands together; a new one needs a user who asked for it."""
 SCREEN = 50
 """Lines of the longest `--help` of a training, in a terminal of 120 columns."""

@@ -2,7 +2,7 @@
 
 import re
 import tomllib
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +11,11 @@ from app.sources.url import redact
 from app.video.flags import VideoOptions
 from core.errors import InputError
 from core.options import is_number
+from export.run.provider_options import read_provider_options
 
-OPTIONS = tuple("model mode samples tau motion calibrated adaptive size executor precision device".split())
+OPTIONS = tuple(
+    "model mode samples tau motion calibrated adaptive size executor precision device provider_options".split()
+)
 """Flags of `steadyseg video` that apply to a camera that is watched without writing a video."""
 NAME = r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}"
 
@@ -88,8 +91,13 @@ def _read_options(table: dict[str, Any], path: Path) -> VideoOptions:
     where = f"{path}, [options]"
     _known(table, OPTIONS, where)
     try:
-        flags = tuple((name, _word(value)) for name, value in table.items())
-        return flag_reader(VideoOptions())(flags).options
+        flags = tuple((name, _word(value)) for name, value in table.items() if name != "provider_options")
+        options = flag_reader(VideoOptions())(flags).options
+        asked = table.get("provider_options", [])
+        if not isinstance(asked, list) or not all(isinstance(word, str) for word in asked):
+            raise InputError('provider_options must be a list such as ["prefer_nhwc=1"]')
+        read_provider_options(asked)
+        return replace(options, compute=replace(options.compute, provider_options=tuple(asked)))
     except InputError as error:
         raise InputError(f"{where}: {error}") from error
 

@@ -1,0 +1,104 @@
+"""Options of ONNX Runtime's CUDA provider: what is refused on any machine, and what a session is asked for."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from made.graphs import Graphs
+from made.methods import opened
+from refusals import one_line_error, refusal
+
+from app.cli import main
+from app.scale.cameras.camera_file import read_cameras
+from export.run.graph import GraphStreams
+from export.run.sessions import open_session
+
+pytestmark = pytest.mark.slow
+CUDA = "CUDAExecutionProvider"
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ("cuda_graph=1", "'cuda_graph' is none of the CUDA provider; did you mean enable_cuda_graph?"),
+        ("prefer_nhwc", "prefer_nhwc must be 0 or 1, got ''"),
+        ("cudnn_conv_algo_search=FAST", "must be EXHAUSTIVE or HEURISTIC or DEFAULT, got 'FAST'"),
+        ("gpu_mem_limit=2GB", "gpu_mem_limit must be a number of bytes, got '2GB'"),
+        ("use_tf32=0", "the CPU computes here"),
+    ],
+)
+def test_options_that_nothing_would_follow_are_refused_by_every_command(
+    graphs: Graphs, options: str, words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Without a GPU, ONNX Runtime itself takes any name and any value, and computes on the CPU."""
+    file = graphs("vq-dnn")
+    capsys.readouterr()  # what the export printed
+    for command in (["video", "street:0:1", "--model", file], ["bench", file], ["verify", file]):
+        assert words in one_line_error(capsys, *command, "--device", "cpu", "--config", f"provider_options={options}")
+    cameras = tmp_path / "cameras.toml"
+    cameras.write_text(f'[options]\nprovider_options = ["{options}"]\n[[camera]]\nname = "a"\nsource = "0"\n')
+    if options == "use_tf32=0":  # a camera's model is opened by its worker
+        assert read_cameras(cameras).options.compute.provider_options == (options,)
+    else:
+        assert words in refusal(read_cameras, cameras)
+
+
+def test_a_checkpoint_has_no_provider_options(capsys: pytest.CaptureFixture[str]) -> None:
+    asked = ["--config", "provider_options=use_tf32=0"]
+    for command in (["video", "street:0:1", "--model", "street-tiny"], ["bench", "street-tiny"]):
+        assert "are for .onnx files on a GPU" in one_line_error(capsys, *command, *asked)
+
+
+def test_a_cuda_graph_of_random_masks_is_refused(graphs: Graphs) -> None:
+    asked = {"device": "cuda", "provider_options": ("enable_cuda_graph=1",)}
+    assert "may repeat the random dropout masks of mode vq-bnn" in refusal(opened, str(graphs("vq-bnn")), **asked)
+    if not torch.cuda.is_available():
+        assert "--device cuda was asked for" in refusal(opened, str(graphs("vq-dnn")), **asked)
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
+    """The options of each session on CUDA that is tried; every try fails as a driver may fail."""
+    import onnxruntime
+
+    if CUDA not in onnxruntime.get_available_providers():
+        pytest.skip("this build of ONNX Runtime has no CUDA")
+    tried: list[dict[str, Any]] = []
+
+    class Session(onnxruntime.InferenceSession):  # type: ignore[misc]
+        def _create_inference_session(self, providers: Any, *others: Any) -> None:
+            if providers[0] != "CPUExecutionProvider":
+                tried.append(dict(providers[0][1]))
+                raise RuntimeError("the driver is too old")
+            super()._create_inference_session(providers, *others)
+
+    monkeypatch.setattr(onnxruntime, "InferenceSession", Session)
+    return tried
+
+
+def test_a_session_gets_the_options_besides_the_defaults(
+    graphs: Graphs, asked: list[dict[str, Any]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    file, defaults = graphs("vq-dnn"), {"cudnn_conv_algo_search": "EXHAUSTIVE", "cudnn_conv_use_max_workspace": "1"}
+    flags = ["--device", "cuda", "--config", "provider_options=prefer_nhwc=1,cudnn_conv_algo_search=HEURISTIC"]
+    own = defaults | {"prefer_nhwc": "1", "cudnn_conv_algo_search": "HEURISTIC"}
+    capsys.readouterr()  # what the export printed
+    for command in (["video", "street:0:1", "--model", file], ["verify", file], ["verify", file, "--reduced"]):
+        assert "(the driver is too old)" in one_line_error(capsys, *command, *flags)
+    assert asked == [own, own | {"use_tf32": "0"}, own]
+
+
+def test_without_options_auto_falls_back_to_the_cpu_in_silence(
+    graphs: Graphs, asked: list[dict[str, Any]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = graphs("vq-dnn")
+    capsys.readouterr()  # what the export printed
+    assert open_session(path.read_bytes(), "auto")[1] == "cpu" and len(asked) == 1
+    assert not capsys.readouterr().out  # ONNX Runtime's own fallback prints its error
+    assert main(["video", "street:0:1", "--model", str(path), "--config", "provider_options=use_tf32=0"]) == 2
+    from export.file.onnx_file import read_onnx
+
+    file = read_onnx(path)
+    refused = refusal(GraphStreams, file.data, file.meta, "auto", options={"use_tf32": "0"})
+    assert "the CPU computes here" in refused
