@@ -9,7 +9,11 @@ import pytest
 
 from app.commands import load
 from core.errors import InputError
+from core.method import MethodOptions
+from core.model.checkpoint import read_meta
+from seg.pretrained import find_checkpoint
 from studies.analysis.command import markdown as analysis_markdown
+from studies.guide.measure import threshold_record
 from studies.harness.networks import digest_of, measured_networks
 from studies.harness.pages import STUDIES, all_pages, page_of, pages_of, tables_of
 from studies.harness.tables import read_record, with_tables
@@ -118,6 +122,14 @@ def test_novelty_is_of_the_included_weights() -> None:
     for name, found in read_record("novelty")["networks"].items():
         weights = measured_networks()[name]["weights"] if name in measured_networks() else digest_of(name)
         assert found["weights"] == weights, f"{name}: python -m studies.novelty.collect measures it again"
+
+
+def test_networks_carry_the_thresholds_of_the_guide() -> None:
+    for name, part in read_record("guide").items():
+        meta = read_meta(find_checkpoint(name))
+        assert meta.thresholds == threshold_record(MethodOptions().resolve(meta), part["rows"]), (
+            f"{name}: python -m studies.guide.measure writes them"
+        )
 
 
 def test_what_the_front_page_says_of_novelty() -> None:

@@ -20,7 +20,7 @@ from app.page.live.live_routes import live_routes
 from app.page.live.live_tab import add_compare_tab, add_live_tab, legend
 from app.page.live.live_worker import LiveWorkers
 from app.page.live.source_feed import SourceFeed, display_name
-from app.page.parts.controls import QUIET, SET_JS, Controls, add_controls, describe_controls
+from app.page.parts.controls import QUIET, SET_JS, Controls, add_controls, describe_controls, describe_threshold
 from app.page.parts.settings import list_limits, method_options, method_settings, model_meta, notices, offered_models
 from app.page.session_gate import SessionGate
 from app.page.visitors.disk import Disk
@@ -209,6 +209,10 @@ def connect(
     def describe_method(name: str, *values: Any) -> tuple[Any, ...]:
         return describe_controls(controls.offered[name], method_options(*values))
 
+    def describe_remaining(name: str, *values: Any) -> Any:
+        *method, level = values
+        return gr.update(info=describe_threshold(controls.offered[name], method_options(*method), level))
+
     controls.model.change(
         describe,
         controls.model,
@@ -221,6 +225,15 @@ def connect(
         describe_method,
         controls.method_values,
         [*controls.method_values[1:], controls.second],
+        trigger_mode="always_last",
+        **QUIET,
+    )
+    asked = [*controls.method_values, controls.min_confidence]
+    gr.on(
+        [control.change for control in asked],
+        describe_remaining,
+        asked,
+        controls.min_confidence,
         trigger_mode="always_last",
         **QUIET,
     )

@@ -16,6 +16,7 @@ from core.errors import InputError, shorten
 from core.method import Method, draws_dropout, fit_of, method_of_fit
 from core.model.int8 import is_int8_record, is_proven
 from core.model.tensor_file import header_text, opened, parse_tensors, read_whole, require_finite, write_tensors
+from core.model.thresholds import is_threshold_record
 from core.options import MAX_PIXELS, is_number, require_types
 from core.system.files import write_atomic
 from core.system.json_text import parse_json
@@ -55,6 +56,9 @@ class CheckpointMeta:
     `NOVELTY_PREFIX`..."""
     int8: dict[str, Any] = field(default_factory=dict)
     """`ranges` of the convolutions (core/model/int8.py), the data of the fit, and figures of (float32, int8)."""
+    thresholds: dict[str, Any] = field(default_factory=dict)
+    """Pixels that remain above `thresholds` of confidence with one method, by set of frames (core/model/thresholds.py,
+    docs/studies/guide)."""
     licence: str = ""
     """Licence note of weights and training data."""
     format_version: int = FORMAT_VERSION
@@ -162,6 +166,8 @@ def _check(meta: CheckpointMeta) -> None:
         raise InputError(f"std is {meta.std}")
     if meta.int8 and not is_int8_record(meta.int8):
         raise InputError(f"int8 is {shorten(meta.int8)}")
+    if meta.thresholds and not is_threshold_record(meta.thresholds):
+        raise InputError(f"thresholds is {shorten(meta.thresholds)}")
     for name, fit in meta.calibration.items():
         try:
             replace(method_of_fit(fit), temperature=fit.get("temperature", math.nan))

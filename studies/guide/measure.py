@@ -3,10 +3,13 @@
     python -m studies.guide.measure --data ../shared/data camvid-realtime camvid-unet-s camvid-mobile
 
 The default method over CamVid's val stream; the thresholds found there are tried on 33 moving stills of test, of other
-drives. Neither fitted a temperature. Writes docs/studies/guide/record.json and the plot.
+drives. Neither fitted a temperature. Writes docs/studies/guide/record.json and the plot, and the shares at the
+thresholds of the page's slider into the records of the included networks.
 """
 
 import argparse
+import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +18,13 @@ import torch
 
 from app.open_model import find_model, open_segmenter
 from core.classes import CAMVID
-from core.method import MethodOptions
+from core.method import Method, MethodOptions, settings
 from core.segmenter import segment
 from seg.data.camvid import open_split, read_names
 from seg.data.moving_stills import moving_stills
-from seg.pretrained import find_checkpoint
+from seg.pretrained import find_checkpoint, list_segmenters, read_segmenter
 from studies.guide.plot import draw
+from studies.harness.bundle import round_figures
 from studies.harness.pages import write_page
 from studies.harness.study import PAGES, Cache, digest_of_weights, origin
 
@@ -31,6 +35,10 @@ WANTED = (0.90, 0.95, 0.97, 0.98, 0.99, 0.995)
 """Shares of right pixels among those that are kept."""
 STILLS = 33
 """Moving stills of the 98 that fitted nothing."""
+SLIDER = tuple(percent / 100 for percent in range(0, 100, 5))
+"""Thresholds of the page's slider."""
+SETS = {"val": "CamVid val", "test": "other drives"}
+"""Sets of frames, and their names in a network's record."""
 CLASSES = ("Car", "Pedestrian", "Bicyclist")
 """Classes whose missed pixels are counted."""
 
@@ -93,6 +101,35 @@ def measure(model: str, camvid: Path) -> dict[str, Any]:
     return {"method": str(segmenter.method), "executor": segmenter.executor, **found}
 
 
+def level_of(threshold: float) -> int:
+    """The lowest level of the confidence map that is not below a threshold, as the page tells them apart."""
+    return math.ceil(threshold * (LEVELS - 1))
+
+
+def threshold_record(method: Method, found: dict[str, Any]) -> dict[str, Any]:
+    """What remains at the slider's thresholds, as a network's record holds it."""
+    places = [level_of(threshold) for threshold in SLIDER]
+    sets = {
+        name: {
+            "frames": found[key]["frames"],
+            "kept": [found[key]["kept"][place] for place in places],
+            "right": [found[key]["accuracy"][place] for place in places],
+        }
+        for key, name in SETS.items()
+    }
+    record = {**settings(method), "executor": found["executor"], "thresholds": list(SLIDER), "sets": sets}
+    return dict(round_figures(record))
+
+
+def carry(model: str, found: dict[str, Any]) -> None:
+    """Writes what remains into the record of an included network; any other file stays as it is."""
+    if model in list_segmenters():
+        network = read_segmenter(model)
+        record = threshold_record(MethodOptions().resolve(network.meta), found)
+        if network.meta.thresholds != record:
+            network.with_record(replace(network.meta, thresholds=record)).save(network.path)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("models", nargs="+")
@@ -104,6 +141,7 @@ def main() -> None:
         digest = digest_of_weights(find_model(model))
         if cache.get(model, digest) is None:
             cache.put(model, digest, measure(model, given.data / "camvid"), origin())
+        carry(model, cache.record[model]["rows"])
     draw({name: part["rows"] for name, part in cache.record.items()}, PAGE / "guide.png")
     write_page("guide")
 

@@ -1,5 +1,6 @@
 """The picture of docs/studies/guide: what remains over the accuracy among it."""
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ def draw(record: dict[str, Any], path: Path) -> None:
             kept, accuracy = (100 * np.array(found[key][row][:-1]) for row in ("kept", "accuracy"))
             axis.plot(kept, accuracy, color=colour, label=words)
             for threshold in MARKED:
-                place = round(threshold * 255)
+                place = math.ceil(threshold * 255)
                 axis.plot(kept[place], accuracy[place], "o", color=colour, ms=4)
                 axis.annotate(
                     f"{threshold:g}",

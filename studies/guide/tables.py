@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from studies.guide.measure import CLASSES, LEVELS, PAGE, WANTED
+from studies.guide.measure import CLASSES, LEVELS, PAGE, WANTED, level_of
 from studies.harness.study import Cache
 from studies.harness.tables import Tables, bind, table
 
@@ -87,7 +87,7 @@ def thresholds_table(record: dict[str, Any]) -> str:
     lines = []
     for name, found in record.items():
         for threshold in THRESHOLDS:
-            level, val = round(threshold * (LEVELS - 1)), found["val"]
+            level, val = level_of(threshold), found["val"]
             missed = (percent(val["missed"][one][level]) for one in CLASSES)
             lines.append(
                 [name, f"{threshold:g}", percent(val["kept"][level]), percent(val["accuracy"][level]), *missed]

@@ -27,6 +27,8 @@ from PIL import Image
 
 from app.page.flags import PageOptions
 from app.page.server import Page, build_page
+from core.model.checkpoint import read_meta
+from seg.pretrained import find_checkpoint
 
 # The two warnings: Gradio's own use of pandas, after each event, in its server's threads.
 pytestmark = [
@@ -127,6 +129,28 @@ def test_every_control_acts_on_the_next_frames(still_browser: Any, address: str)
         wait_for_shown(page, 2)
         page.locator("#second input").click()
         page.get_by_role("option", name="needs calibration").wait_for()
+
+
+def test_what_remains_above_a_threshold_is_that_of_the_networks_own_record(browser: Any, address: str) -> None:
+    with visitor(browser, address) as page:
+        words = page.locator("#min-confidence")
+
+        def wait_for_words(told: str, absent: str = "?") -> None:
+            shown = words.inner_text
+            wait_until(lambda: told in shown().replace("\N{NO-BREAK SPACE}", " ") and absent not in shown())
+
+        assert "remain" not in words.inner_text(), "nobody measured the network that the page starts with"
+        choose(page, "model", "camvid-realtime")
+        sets = read_meta(find_checkpoint("camvid-realtime")).thresholds["sets"].values()
+        for percent in (0, 70):
+            set_number(page, "min-confidence", percent)
+            val, others = ([f"{100 * row[key][percent // 5]:.0f} %" for key in ("kept", "right")] for row in sets)
+            told = f"At {percent} %: on CamVid val {val[0]} of the pixels remain, and {val[1]} of them are right"
+            wait_for_words(f"{told}; on other drives {others[0]} and {others[1]}.")
+        page.locator("#mode").get_by_text("single frame").click()
+        wait_for_words("was measured for vq-dnn, tau 8, motion", absent="At ")
+        choose(page, "model", "street-tiny")
+        wait_for_words("Pixels below are grey.", absent="measured")
 
 
 def test_what_is_set_travels_with_each_frame(still_browser: Any, address: str) -> None:

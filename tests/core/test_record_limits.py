@@ -28,6 +28,7 @@ from seg.options import UNetOptions
 from studies.faults.fuzzing.mutate import damage_json
 
 META = CheckpointMeta("unet", {"channels": 2}, CAMVID, 64, 96, (0.4, 0.4, 0.4), (0.3, 0.3, 0.3))
+SHARES = {"kept": [1.0, 0.9], "right": [0.9, 0.95]}
 FIT = {"mode": "vq-dnn", "samples": 1, "tau": 8.0, "motion": True, "temperature": 1.2}
 
 
@@ -54,6 +55,9 @@ def test_an_encoder_from_elsewhere_is_refused_before_the_network_or_the_disk_is_
         ({"calibration": {"vq-dnn": FIT | {"samples": 10**9}}}, "samples"),
         ({"calibration": {"vq-dnn": FIT | {"mode": 3}}}, "mode"),
         ({"calibration": {"vq-dnn": FIT | {"tau": math.nan}}}, "tau"),
+        ({"thresholds": {"thresholds": [0.0, 0.5], "sets": {"val": SHARES}}}, "thresholds"),
+        ({"thresholds": FIT | {"thresholds": [0.0, 0.5, 0.6], "sets": {"val": SHARES}}}, "thresholds"),
+        ({"thresholds": FIT | {"thresholds": [0.0, 0.5], "sets": {"<img src=x>": SHARES}}}, "thresholds"),
         ({"classes": {"names": [f"{number}" for number in range(40_000)], "colors": [], "void": None}}, "32768"),
     ],
     ids=str,

@@ -24,10 +24,12 @@ from app.page.parts.settings import (
     read_graph,
 )
 from app.video.render import conformal_threshold
+from app.video.verdict import percent
 from app.video.views import SCALES, MapName
 from core.errors import InputError
-from core.method import MethodOptions, default_tau, is_temporal
+from core.method import MethodOptions, default_tau, is_temporal, method_of_fit, settings
 from core.model.checkpoint import CheckpointMeta
+from core.model.thresholds import remaining
 
 QUIET: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private"}
 """Options of every event: no progress over the components, and no entry in Gradio's API."""
@@ -84,7 +86,8 @@ def add_controls(model: str) -> Controls:
     choices = second_choices(meta, method_options())
     second = gr.Dropdown(choices, value="uncertainty", label="Second picture", elem_id="second")
     opacity = _slider("opacity", "Overlay opacity %", "Strength of the class colours.", (0, 100, 50), 5)
-    min_confidence = _slider("min-confidence", "Confidence threshold %", "Pixels below are grey.", (0, 95, 0), 5)
+    info = describe_threshold(model, method_options(), 0)
+    min_confidence = _slider("min-confidence", "Confidence threshold %", info, (0, 95, 0), 5)
     with gr.Accordion("More settings", open=False, elem_id="more"):
         tau = _slider("tau", "Decay time tau", "Memory of the temporal mean, in frames.", (MIN_TAU, MAX_TAU, TAU), 0.25)
         motion = gr.Checkbox(
@@ -140,6 +143,20 @@ def describe_temperature(model: str, options: MethodOptions) -> str:
     if method.adaptive:
         return f"Logits are divided by {number}, fitted for this method, and by more where a frame is novel."
     return f"Logits are divided by {number}, fitted for this method."
+
+
+def describe_threshold(model: str, options: MethodOptions, level: float) -> str:
+    """Explanation of the confidence threshold: what remains above it, where that was measured for this network."""
+    words, meta = "Pixels below are grey.", model_meta(model)
+    if not meta.thresholds:
+        return words
+    method, measured = options.resolve(meta), method_of_fit(meta.thresholds)
+    if not method.calibrated or settings(method) != settings(measured) or method.lag:
+        return f"{words} What remains was measured for {measured} at its fitted temperature alone."
+    (name, kept, right), *others = remaining(meta.thresholds, level / 100)
+    parts = [f"on {name} {percent(kept)} of the pixels remain, and {percent(right)} of them are right"]
+    parts += [f"on {name} {percent(kept)} and {percent(right)}" for name, kept, right in others]
+    return f"{words} At {level:.0f} %: {'; '.join(parts)}.".replace(" %", "\N{NO-BREAK SPACE}%")
 
 
 def describe_controls(model: str, options: MethodOptions) -> tuple[Any, ...]:
