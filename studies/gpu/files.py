@@ -2,6 +2,7 @@
 
 import contextlib
 import io
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -30,6 +31,8 @@ PROOFS = {
     "proof of random draws": ("vq-bnn", True),
 }
 """(kind of file, True for the bounds of reduced precision), by row; draws that repeat have no variance and fail."""
+CUDA_PROOFS = {"proof in a CUDA graph": ("fp32", True, {"enable_cuda_graph": "1"})}
+"""With options of the CUDA provider: rows of a GPU alone."""
 STREAM_ROWS = {f"streams a call: {count}": count for count in (1, 2, 4, 8, 16)}
 
 
@@ -45,12 +48,12 @@ def exported(model: str, kind: str, work: Path) -> Path:
     return file
 
 
-def proven(path: Path, device: str, reduced: bool) -> Row:
+def proven(path: Path, device: str, reduced: bool, options: Mapping[str, str] | None = None) -> Row:
     """The differences to PyTorch on a CPU, and whether all are within their bounds."""
     file = read_onnx(path)
     proof = read_proof(file.props, file.meta, path.name)
     try:
-        streams = GraphStreams(file.data, file.meta, device, exact=not reduced)
+        streams = GraphStreams(file.data, file.meta, device, options=options, exact=not reduced)
     except InputError as error:
         return {"absent": str(error)}
     result = verify(proof, file.meta, graph_step(streams), 1, reduced=reduced)

@@ -35,6 +35,19 @@ def paper_job(name: str, dropout: bool, smoothing: bool) -> Job:
     return Job(f"unet-paper-{name}", flags, (*single, *(drawn if dropout else [])), kept=False)
 
 
+def format_jobs() -> list[Job]:
+    """Short trainings of the realtime network that differ in the number format alone: loss and accuracy should not."""
+    return [
+        Job(
+            f"realtime-{number}",
+            ("--preset", "realtime", "--epochs", "10", "--config", "loaders=4", f"precision={number}"),
+            ((*STILLS, "--mode", "dnn"),),
+            kept=False,
+        )
+        for number in ("fp32", "bf16", "fp16")
+    ]
+
+
 def recipe_jobs() -> list[Job]:
     """The trainings of the included networks: two seeds of unet-s, and the small networks that they teach, each begun
     on the street."""

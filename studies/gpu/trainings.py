@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from core.system.files import write_atomic
 from core.training.run_folder import CONFIG_NAME, MODEL_NAME
 
 MODEL = re.compile(r"{(.+?)}")
@@ -32,6 +33,10 @@ class Job:
     """True if its checkpoint is copied back too (those of width 64 have 124 MB)."""
     data: str = "camvid"
     """The folder of that name, or `street`."""
+
+    def rows(self) -> list[str]:
+        """The training and each measurement of it, for a list."""
+        return [self.name, *(f"{self.name}: evaluate {' '.join(flags)}" for flags in self.evaluations)]
 
     def needs(self) -> list[str]:
         """The jobs whose models its flags name."""
@@ -129,8 +134,9 @@ def log_of(job: Job, block: Block) -> Path:
 
 
 def bring_home(jobs: Sequence[Job], block: Block) -> None:
-    """Writes one JSON of all figures and epochs, and copies the checkpoints that are small enough."""
-    record = {}
+    """Adds all figures and epochs to one JSON for all blocks, and copies the checkpoints that are small enough."""
+    home = block.out / "trainings.json"
+    record = json.loads(home.read_text()) if home.exists() else {}
     for job in jobs:
         run = block.runs / job.name
         files = [figures_of(job, i, block) for i in range(len(job.evaluations))]
@@ -143,4 +149,4 @@ def bring_home(jobs: Sequence[Job], block: Block) -> None:
         }
         if job.kept and (run / MODEL_NAME).exists():
             (block.out / f"{job.name}.safetensors").write_bytes((run / MODEL_NAME).read_bytes())
-    (block.out / "trainings.json").write_text(json.dumps(record, indent=1) + "\n")
+    write_atomic(home, (json.dumps(record, indent=1) + "\n").encode())

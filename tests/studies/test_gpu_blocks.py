@@ -11,8 +11,9 @@ from made.trainings import TINY_SEGMENTATION, boxes_folder
 
 from app.cli import read_flags
 from app.commands import find_command
-from studies.gpu.executors import measure_executors, row_names
-from studies.gpu.jobs import FORMS, paper_jobs, recipe_jobs
+from studies.gpu.__main__ import main
+from studies.gpu.executors import row_names
+from studies.gpu.jobs import FORMS, format_jobs, paper_jobs, recipe_jobs
 from studies.gpu.trainings import Block, Job, is_done, run_block
 
 
@@ -50,15 +51,37 @@ def test_blocks_of_seconds_end_the_work_together(data: Path, tmp_path: Path) -> 
 
 
 @pytest.mark.long
-def test_every_executor_of_this_machine_is_measured(data: Path, tmp_path: Path) -> None:
-    rows = measure_executors(["street-tiny"], data, "cpu", frames=2, seconds=0.01, work=tmp_path)["street-tiny"]
-    assert list(rows) == row_names("cpu") and set(rows) < set(row_names("cuda"))
+def test_the_rehearsal_measures_the_rows_of_the_list_piece_by_piece(
+    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A piece of no time measures one row; the next one keeps that row and measures the others."""
+    flags = ["--models", "street-tiny", "--device", "cpu", "--data", str(data), "--runs", str(tmp_path / "runs")]
+    piece = ["executors", *flags, "--out", str(tmp_path), "--frames", "2", "--seconds", "0.01", "--minutes"]
+    assert main(["list", *flags]) == 0
+    listed = capsys.readouterr().out.split("formats:")[0].splitlines()[1:]
+    assert main([*piece, "0"]) == 0
+    first = json.loads((tmp_path / "executors.json").read_text())
+    assert list(first) == listed[:1]
+    assert capsys.readouterr().out == f"not done yet: {', '.join(listed[1:])}; the same command goes on\n"
+    assert main([*piece, "60"]) == 0 and capsys.readouterr().out == "done\n"
+    record = json.loads((tmp_path / "executors.json").read_text())
+    assert set(record) == set(listed) < set(row_names("street-tiny", "cuda")) and first.items() <= record.items()
+    rows = {name.removeprefix("street-tiny: "): row["rows"] for name, row in record.items()}
     assert rows["torch fp32"]["labels_equal"] == 1.0 and rows["onnxruntime fp32"]["labels_equal"] > 0.99
     assert all(row["holds"] if "holds" in row else row["frames_per_s"] > 0 for row in rows.values())
 
 
+def test_the_list_names_every_training_and_its_measurements(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["list"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line for line in lines if line.endswith(":")] == ["executors:", "formats:", "paper:", "recipes:"]
+    for job in [*format_jobs(), *paper_jobs(), *recipe_jobs()]:
+        assert lines.count(job.name) == 1
+        assert sum(line.startswith(f"{job.name}: evaluate ") for line in lines) == len(job.evaluations)
+
+
 def test_the_jobs_are_the_published_forms_and_every_flag_is_known(data: Path) -> None:
-    jobs = [*paper_jobs(), *recipe_jobs()]
+    jobs = [*paper_jobs(), *format_jobs(), *recipe_jobs()]
     assert len({job.name for job in jobs}) == len(jobs)
     trained = [parsed("train", "seg", *job.flags).config for job in jobs]
     for job in jobs:
