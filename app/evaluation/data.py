@@ -12,7 +12,7 @@ from core.model.model import Model
 from core.segmenter import Executor, Segmenter
 from export.file.onnx_file import OnnxFile
 from seg.data.camvid import ImageFolderSplit, has_split, open_split, read_names
-from seg.data.held_out import recorded_names
+from seg.data.held_out import recorded_names, recording_of
 from seg.data.moving_stills import CLIP_FRAMES, moving_stills
 from seg.data.sequence import open_sequence
 from seg.evaluate import mark_stills
@@ -33,8 +33,12 @@ class EvaluationFrames:
     """Number of frames; for moving stills there are more frames than names."""
 
     def sequence(self, place: int) -> str:
-        """The recording that the place-th frame is from, by its name: CamVid's 0001TP_008550 is of 0001TP."""
-        return self.names[place * len(self.names) // self.count].split("_")[0]
+        """The recording that the place-th frame is from."""
+        return recording_of(self.names[self.place_of_name(place)])
+
+    def place_of_name(self, place: int) -> int:
+        """The place in `names` of the place-th frame's name."""
+        return place * len(self.names) // self.count
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from app.console import Console, figure_table, format_figure, track
 from app.evaluation.data import EvaluationFrames, LabelledData, default_split, refuse_memory
 from app.evaluation.flags import EvaluateJob
 from app.evaluation.record import FRAME_KEYS, check_files, describe_run, note_fit, novelty_record, write_files
+from app.evaluation.recordings import RecordingMetrics, print_recordings
 from app.executors import RunOptions
 from app.open_model import is_classifier, is_graph, make_segmenter, open_checkpoint, open_model
 from core.errors import InputError
@@ -82,7 +83,8 @@ def measure(job: EvaluateJob, segmenter: Segmenter, chosen: EvaluationFrames) ->
     """Measures in one pass over the frames; the dropout masks of a frame depend only on the seed and its number."""
     check = ConformalCheck(segmenter.fit, segmenter.classes) if "conformal" in segmenter.fit else None
     live, promised = FrameMetrics.of(segmenter.classes, job.cutoff), NoveltyMetrics(segmenter.classes.void_id)
-    edges = EdgeMetrics(segmenter.classes, job.edge_width) if job.edges else None
+    edges = EdgeMetrics(segmenter.classes, job.edge_width) if "edges" in job.by else None
+    recordings = RecordingMetrics(chosen, segmenter.classes) if "recording" in job.by else None
     started = time.perf_counter()
     stream = segment(seed_frames(chosen.frames, job.seed), segmenter)
     title = f"{job.protocol} {segmenter.method.mode}"
@@ -92,6 +94,8 @@ def measure(job: EvaluateJob, segmenter: Segmenter, chosen: EvaluationFrames) ->
         promised.update(frame, maps)
         if edges:
             edges.update(frame, maps)
+        if recordings:
+            recordings.update(place, frame, maps)
         if check:
             check.update(frame, maps, chosen.sequence(place))
     seconds, names = time.perf_counter() - started, segmenter.classes.names
@@ -106,6 +110,7 @@ def measure(job: EvaluateJob, segmenter: Segmenter, chosen: EvaluationFrames) ->
         **describe_classes(result["class_pixels"], names),
         **conformal,
         **({"edges": edges.result()} if edges else {}),
+        **({"recordings": recordings.result()} if recordings else {}),
         **promised.record(),
         "class_names": list(names),
         "fps": fps,
@@ -181,6 +186,8 @@ def print_result(record: dict[str, Any]) -> None:
     )
     if "conformal" in record:
         print_conformal(record["conformal"], console)
+    if "recordings" in record:
+        print_recordings(record["recordings"], console)
     if "edges" in record:
         print_edges(record["edges"], console)
     classes = figure_table("class", "iou", title="IoU per class")

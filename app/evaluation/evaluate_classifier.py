@@ -38,7 +38,7 @@ def evaluate_classifier(job: EvaluateJob, model: Model | OnnxFile, split: str) -
             **frame_flags(job.method),
             "--only": job.only is not None,
             "--sequence": job.sequence is not None,
-            "--edges": job.edges,
+            "--by": bool(job.by),
             "--config cutoff": job.cutoff != CUTOFF,
             "--config provider_options": bool(job.compute.provider_options),
             f"--precision {job.compute.precision}": job.compute.precision in ("bf16", "fp16"),

@@ -34,8 +34,9 @@ class EvaluateJob:
     sequence: Path | None = None
     """Folder with all frames of the videos that the split has labels of: every frame is segmented in order, and those
     that a label is named after are measured (--protocol stream)."""
-    edges: bool = False
-    """Also measure the pixels on the edges of labels and those away from them."""
+    by: tuple[Literal["recording", "edges"], ...] = ()
+    """Also measure parts. recording: the images of each recording (name without number), with 95 % intervals over
+    stretches of ten neighbours; edges: the pixels on the edges of labels, and those away from them."""
     members: tuple[str, ...] = ()
     """Further checkpoints: a deep ensemble. dnn averages all its members, vq-dnn draws one for every frame."""
     report: Path | None = None

@@ -18,6 +18,7 @@ import torch
 from app.executors import RunOptions, executor
 from app.open_model import open_checkpoint, resolve_method
 from core.classes import CAMVID
+from core.evaluation.stretches import count_stretch, split_evenly
 from core.frame import Frame, Maps
 from core.method import MethodOptions
 from core.segmenter import Segmenter, segment
@@ -25,7 +26,6 @@ from seg.data.camvid import open_split
 from seg.evaluate import FrameMetrics
 from seg.street.drive import Street
 from studies.gating.rules import REPORTED, RULES, run_rules
-from studies.harness.stretches import count_stretch, split_evenly
 from studies.harness.study import PAGES, Cache, data_digest, digest_of_weights, exit_code, origin
 
 SEEDS, FRAMES = range(1, 7), 60
@@ -87,7 +87,7 @@ def measure(rules: Sequence[str], single: Iterable[tuple[Frame, Maps]], length: 
                 whole[name].update(frame, maps)
                 part[name].update(frame, maps)
         for name in rules:
-            counts[name].append(count_stretch(part[name]))
+            counts[name].append(count_stretch(part[name].metrics))
     keys = ("nll", "accuracy", "miou", "ece", "consistency", "change_agreement", "iou")
     found = {name: whole[name].result() for name in rules}
     return {name: {key: found[name][key] for key in keys} | {"stretches": counts[name]} for name in rules}

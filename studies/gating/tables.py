@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 
 from core.classes import CAMVID
+from core.evaluation.stretches import Stretches, intervals
 from studies.gating.rules import REPORTED, RULES
-from studies.harness.stretches import Stretches, intervals
 from studies.harness.tables import Tables, bind, read_record, table
 
 Rows = dict[str, Any]

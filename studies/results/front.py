@@ -12,15 +12,16 @@ from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
 
+from app.evaluation.recordings import percent_with_interval
 from app.executors import RunOptions
 from app.open_model import make_segmenter, open_checkpoint, resolve_method
+from core.evaluation.stretches import Stretches, count_stretch, intervals, split_evenly
 from core.method import MethodOptions
 from core.segmenter import Segmenter, segment
 from seg.data.camvid import ImageFolderSplit, open_split
 from seg.data.moving_stills import CLIP_FRAMES, moving_stills
 from seg.evaluate import FrameMetrics, seed_frames
 from studies.harness.machine import cpu_name
-from studies.harness.stretches import Stretches, count_stretch, intervals, split_evenly
 from studies.harness.study import PAGES, Cache, data_digest, digest_of_weights, exit_code, origin
 from studies.harness.tables import read_record, table
 from studies.results.rows import unseen_stills
@@ -75,7 +76,7 @@ def count(segmenter: Segmenter, split: ImageFolderSplit, stills: bool) -> list[d
         metrics = FrameMetrics.of(segmenter.classes)
         for frame, maps in islice(results, length * (CLIP_FRAMES if stills else 1)):
             metrics.update(frame, maps)
-        counts.append(count_stretch(metrics))
+        counts.append(count_stretch(metrics.metrics))
     return counts
 
 
@@ -85,7 +86,7 @@ def front_table() -> str:
     lines = []
     for name, found in record.items():
         told = [figures(Stretches.read(found["rows"][place])) for place in PLACES]
-        cells = ["<br>".join(cell(one[key]) for one in told) for key in ("accuracy", "miou", "ece")]
+        cells = ["<br>".join(percent_with_interval(*one[key]) for one in told) for key in ("accuracy", "miou", "ece")]
         rate = f"{speed[name]['rows']['vq_dnn_motion']['frames_per_s']:.0f}"
         lines.append([f"`{name}`", "<br>".join(PLACES), *cells, rate])
     return table(["network", "frames", "accuracy, %", "mIoU, %", "ECE, %", "frames/s"], lines)
@@ -93,11 +94,6 @@ def front_table() -> str:
 
 def figures(counts: Stretches) -> dict[str, tuple[float, float, float]]:
     return intervals(len(counts.bins), lambda places: counts.draw(places).figures())
-
-
-def cell(told: tuple[float, float, float]) -> str:
-    value, low, high = (f"{100 * one:.1f}" for one in told)
-    return f"{value} ({low} to {high})"
 
 
 if __name__ == "__main__":

@@ -39,3 +39,17 @@ VQBNN_TABLE: dict[str, tuple[float | None, ...]] = {
 
 PUBLISHED_THROUGHPUT = {"bare_plain": "100", "vq_dnn": "98.2", "vq_bnn": "92.7", "mc_30": "2.99"}
 """Table 1 of arXiv 1907.05911, percent; VQ-DNN's is from the author's post."""
+
+CAMVID_ROWS = [
+    ("ENet", "51.3", "0.36 M", ""),
+    ("ESPNet", "55.6", "0.36 M", ""),
+    ("FC-DenseNet67", "65.8", "3.5 M", "a reproduction of its larger FC-DenseNet103 reached 57.9"),
+    ("ELNet", "66", "< 0.97 M", ""),
+    ("U-Net of arXiv 1907.05911 (DNN)", "66.1", "", "the baseline of VQ-BNN"),
+    ("DABNet", "66.7", "0.76 M", "trained on train and val, 1,000 epochs"),
+    ("LETNet", "70.5", "0.95 M", "trained on train and val by its repository's default"),
+    ("DDRNet-23-slim", "74.4", "", "begins with weights of other photographs"),
+    ("PIDNet-S", "80.1", "", "begins with weights of other photographs"),
+    ("RegSeg", "80.9", "", "begins with weights of other photographs"),
+]
+"""Networks trained on CamVid, 11 classes: mIoU in percent on test. Most begin with random weights, at 480x360."""

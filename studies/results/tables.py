@@ -21,6 +21,7 @@ from studies.results.cells import (
 )
 from studies.results.findings_tables import findings_table, neighbours_table, spread_table
 from studies.results.matrix import COMPARED, CONTROL, MEMBERS, RECIPES, Network
+from studies.results.protocol import protocol_table, published_rows_table
 from studies.results.published_tables import (
     effects_table,
     passes_table,
@@ -57,6 +58,8 @@ def tables() -> Tables:
     published = ("stream", "moving-stills")
     return {
         **bind(rows, makers),
+        "protocol": protocol_table,
+        "published_rows": published_rows_table,
         **{f"published_effects_{name}": partial(published_effects_table, rows, name) for name in published},
         **bind(read_record("results", "throughput.json"), {"throughput": throughput_table}),
         **bind(read_record("results", "vector-scaling.json"), {"scaling": scaling_table}),

@@ -35,7 +35,8 @@ def test_the_labelled_frame_is_measured_with_the_mean_over_the_frames_before_it(
     flags = ["--data", str(camvid), "--split", "test", "--sequence", str(camvid / "seq"), "--report", str(report)]
     method = ["--mode", "vq-dnn", "--motion", "off", "--calibrated", "off"]
     model = "camvid-mobile"
-    assert main(["evaluate", model, *flags, *method, "--edges", "--config", "cutoff=0.7", "edge_width=2"]) == 0
+    parts = ["--by", "edges", "recording", "--config", "cutoff=0.7", "edge_width=2"]
+    assert main(["evaluate", model, *flags, *method, *parts]) == 0
     found = json.loads(report.read_text())
     assert (found["frames"], found["unlabelled_frames"], found["protocol"]) == (1, 5, "stream")
 
@@ -53,11 +54,13 @@ def test_the_labelled_frame_is_measured_with_the_mean_over_the_frames_before_it(
     for key, value in expected.result().items():
         if key in ("nll", "accuracy", "miou", "ece", "acc_70", "freq_70"):
             assert found[key] == pytest.approx(value, abs=1e-4), key
-    parts = found["edges"]
-    shares = {name: parts[name]["share"] for name in ("on", "away")}
-    assert parts["width"] == 2 and sum(shares.values()) == pytest.approx(1)
-    assert sum(shares[name] * parts[name]["nll"] for name in shares) == pytest.approx(found["nll"], rel=1e-6)
-    assert parts["on"]["accuracy"] < found["accuracy"] < parts["away"]["accuracy"]
+    recording = found["recordings"]["0001TP"]
+    assert recording["stretches"] == 1 and recording["miou"] == pytest.approx([found["miou"]] * 3)
+    edges = found["edges"]
+    shares = {name: edges[name]["share"] for name in ("on", "away")}
+    assert edges["width"] == 2 and sum(shares.values()) == pytest.approx(1)
+    assert sum(shares[name] * edges[name]["nll"] for name in shares) == pytest.approx(found["nll"], rel=1e-6)
+    assert edges["on"]["accuracy"] < found["accuracy"] < edges["away"]["accuracy"]
 
 
 def test_a_label_without_a_frame_is_refused(camvid: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from core.evaluation.figures import accuracy_of, class_iou, mean_of_known
-from seg.evaluate import FrameMetrics
+from core.evaluation.metrics import StreamingMetrics
 
 DRAWS = 2000
 INTERVAL = (2.5, 97.5)
@@ -56,10 +56,10 @@ class Stretches(NamedTuple):
         }
 
 
-def count_stretch(metrics: FrameMetrics) -> dict[str, list[str]]:
+def count_stretch(metrics: StreamingMetrics) -> dict[str, list[str]]:
     """Counts of the frames of one stretch, as lines of text: a tenth as long in a record as lists of numbers."""
     bins = [(one["count"], one["accuracy"] or 0, one["confidence"] or 0) for one in metrics.result()["reliability"]]
-    return {"bins": _write(bins), "confusion": _write(metrics.metrics.confusion.tolist())}
+    return {"bins": _write(bins), "confusion": _write(metrics.confusion.tolist())}
 
 
 def intervals(

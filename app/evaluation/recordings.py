@@ -1,0 +1,63 @@
+"""Figures of each recording, with intervals over stretches of neighbouring images."""
+
+from itertools import groupby
+from typing import Any
+
+from app.console import Console, figure_table
+from app.evaluation.data import EvaluationFrames
+from core.classes import ClassList
+from core.evaluation.stretches import Stretches, count_stretch, intervals, split_evenly
+from core.frame import Frame, Maps
+from seg.data.held_out import recording_of
+from seg.evaluate import FrameMetrics
+
+STRETCH = 10
+"""Images of a stretch: 10 s of CamVid's stills, 0.7 s of its stream."""
+ALL = "all"
+KEYS = ("accuracy", "miou", "ece")
+
+
+class RecordingMetrics:
+    """Metrics of the stretches of each recording, about `STRETCH` neighbouring images each."""
+
+    def __init__(self, chosen: EvaluationFrames, classes: ClassList) -> None:
+        self.chosen = chosen
+        self.stretches: list[tuple[str, FrameMetrics]] = []
+        self._stretch_of: list[int] = []
+        for recording, names in groupby(chosen.names, recording_of):
+            for length in split_evenly(len(list(names)), STRETCH):
+                self._stretch_of += [len(self.stretches)] * length
+                self.stretches.append((recording, FrameMetrics.of(classes)))
+
+    def update(self, place: int, frame: Frame, maps: Maps) -> None:
+        """Adds the place-th frame."""
+        self.stretches[self._stretch_of[self.chosen.place_of_name(place)]][1].update(frame, maps)
+
+    def result(self) -> dict[str, dict[str, Any]]:
+        """Accuracy, mIoU and ECE of each recording and of all, as (value, lower, upper), and the number of stretches.
+
+        Stretches without a labelled pixel do not count. The interval of a single stretch is its value.
+        """
+        counts = [(name, count_stretch(one.metrics)) for name, one in self.stretches if one.measurable]
+        recordings = list(dict.fromkeys(name for name, _ in counts))
+        of = {name: [count for other, count in counts if other == name] for name in recordings}
+        if len(of) > 1:
+            of[ALL] = [count for _, count in counts]
+        return {name: {"stretches": len(found), **_figures(Stretches.read(found))} for name, found in of.items()}
+
+
+def print_recordings(record: dict[str, dict[str, Any]], console: Console) -> None:
+    """Prints a row for each recording, in percent."""
+    table = figure_table("recording", *KEYS, title="percent by recording, with 95 % intervals over stretches")
+    for name, row in record.items():
+        table.add_row(name, *(percent_with_interval(*row[key]) for key in KEYS))
+    console.print(table)
+
+
+def percent_with_interval(value: float, lower: float, upper: float) -> str:
+    """0.9, 0.85, 0.95 -> 90.0 (85.0 to 95.0)."""
+    return f"{100 * value:.1f} ({100 * lower:.1f} to {100 * upper:.1f})"
+
+
+def _figures(counts: Stretches) -> dict[str, tuple[float, float, float]]:
+    return intervals(len(counts.bins), lambda places: counts.draw(places).figures())

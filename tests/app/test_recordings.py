@@ -1,0 +1,33 @@
+"""Figures by recording: which images count where, and the interval of two stretches in closed form."""
+
+import numpy as np
+import pytest
+
+from app.evaluation.data import EvaluationFrames
+from app.evaluation.recordings import RecordingMetrics
+from core.classes import ClassList
+from core.frame import Frame, Maps
+
+CLASSES = ClassList(("a", "b"), ((0, 0, 0), (9, 9, 9)), void=2)
+
+
+def seen(right: float) -> tuple[Frame, Maps]:
+    """A frame of class a whose first pixels, a share of `right`, are predicted rightly with a confidence of 0.75."""
+    label = np.zeros((10, 10), np.uint8)
+    a = np.where(np.arange(100).reshape(10, 10) < 100 * right, 0.75, 0.25).astype(np.float32)
+    maps = Maps((a < 0.5).astype(np.uint8), *(np.zeros_like(label) for _ in range(3)), np.stack([a, 1 - a]))
+    return Frame(np.zeros((10, 10, 3), np.uint8), 0, 0.0, label), maps
+
+
+def test_stretches_are_of_one_recording_and_drawn_as_a_whole() -> None:
+    names = [f"one_{number:03d}" for number in range(20)] + ["two_f001", "two_f002"]
+    metrics = RecordingMetrics(EvaluationFrames(names, "", iter(()), len(names)), CLASSES)
+    for place in range(22):
+        metrics.update(place, *seen(0.9 if place < 10 else 0.5 if place < 20 else 0.8))
+    found = metrics.result()
+    assert {name: row["stretches"] for name, row in found.items()} == {"one": 2, "two": 1, "all": 3}
+    # Two stretches of equal size: both drawn twice are 0.9 and 0.5, one time in four each.
+    assert found["one"]["accuracy"] == pytest.approx((0.7, 0.5, 0.9))
+    assert found["one"]["ece"] == pytest.approx((0.05, 0.05, 0.25))  # of both together; the second alone
+    assert found["two"]["accuracy"] == pytest.approx((0.8, 0.8, 0.8))
+    assert found["all"]["accuracy"][0] == pytest.approx((9 + 5 + 1.6) / 22)
