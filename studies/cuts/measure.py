@@ -9,6 +9,7 @@ import argparse
 import itertools
 from collections import Counter
 from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -35,10 +36,13 @@ from studies.cuts.clips import (
     street_scene,
     val_stream,
 )
-from studies.harness.study import PAGES, Cache, digest_of_weights, origin
+from studies.harness.networks import rests_on
+from studies.harness.study import PAGES, Cache, data_digest, origin
 
 DRIVES = range(3000, 3010)
 DRIVE_SECONDS = 60
+NETWORKS = ("street-tiny", "camvid-realtime")
+METHODS = {"tau 8, motion": MethodOptions(), "tau 1.25": MethodOptions(tau=1.25, motion=False)}
 AFTER = 5
 """Frames after a cut whose NLL is compared."""
 
@@ -53,15 +57,19 @@ def main() -> None:
         "continuous": lambda: continuous_clips(data),
         "lit drives": lit_drives,
         "other changes": other_changes,
-        "street-tiny": lambda: after_cuts("street-tiny", data),
-        "camvid-realtime": lambda: after_cuts("camvid-realtime", data),
+        **{name: partial(after_cuts, name, data) for name in NETWORKS},
     }
+    frames = data_digest(data / "camvid")
     for name, measure in parts.items():
-        model = open_model(name).path if name in ("street-tiny", "camvid-realtime") else None
-        digest = digest_of_weights(model) if model else "1"
+        digest = cuts_digest(name, frames) if name in NETWORKS else "1"
         if cache.get(name, digest) is None:
             cache.put(name, digest, measure(), {"command": "python -m studies.cuts.measure DATA", **origin()})
             print(name, cache.record[name]["rows"], flush=True)
+
+
+def cuts_digest(name: str, data: str) -> str:
+    """The digests of the data and of the weights, and the temperatures of both methods."""
+    return rests_on(name, data, *METHODS.values())
 
 
 def cuts_of(images: Iterable[np.ndarray]) -> list[int]:
@@ -148,10 +156,9 @@ def after_cuts(model: str, data: Path) -> dict[str, Any]:
         starts = range(0, len(val) - PART_FRAMES, 5)
         scenes = [part for start in starts for part in (road[start : start + 10], val[start : start + PART_FRAMES])]
     frames, cuts = joined(scenes)
-    methods = {"tau 8, motion": MethodOptions(), "tau 1.25": MethodOptions(tau=1.25, motion=False)}
     return {
         name: {kind: nll_after(model, options, frames, cuts, kind == "found") for kind in ("found", "not found")}
-        for name, options in methods.items()
+        for name, options in METHODS.items()
     }
 
 

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from app.open_model import find_model, open_segmenter
+from app.open_model import open_segmenter
 from core.classes import CAMVID
 from core.method import Method, MethodOptions, settings
 from core.segmenter import segment
@@ -25,8 +25,9 @@ from seg.data.moving_stills import moving_stills
 from seg.pretrained import find_checkpoint, list_segmenters, read_segmenter
 from studies.guide.plot import draw
 from studies.harness.bundle import round_figures
+from studies.harness.networks import rests_on
 from studies.harness.pages import write_page
-from studies.harness.study import PAGES, Cache, digest_of_weights, origin
+from studies.harness.study import PAGES, Cache, data_digest, origin
 
 PAGE = PAGES / "guide"
 LEVELS = 256
@@ -130,15 +131,20 @@ def carry(model: str, found: dict[str, Any]) -> None:
             network.with_record(replace(network.meta, thresholds=record)).save(network.path)
 
 
+def guide_digest(model: str, data: str) -> str:
+    """The digests of the data and of the weights, and the temperature that the confidence depends on."""
+    return rests_on(model, data, MethodOptions())
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("models", nargs="+")
     parser.add_argument("--data", type=Path, required=True)
     given = parser.parse_args()
     torch.set_num_threads(1)
-    cache = Cache(PAGE / "record.json")
+    cache, frames = Cache(PAGE / "record.json"), data_digest(given.data / "camvid")
     for model in given.models:
-        digest = digest_of_weights(find_model(model))
+        digest = guide_digest(model, frames)
         if cache.get(model, digest) is None:
             cache.put(model, digest, measure(model, given.data / "camvid"), origin())
         carry(model, cache.record[model]["rows"])

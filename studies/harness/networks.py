@@ -4,12 +4,15 @@ The trained files are not part of the repository; `docs/studies/results/networks
 digests of each network that was measured. A training on another machine gives other weights and so another digest.
 """
 
+import hashlib
 import json
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from app.open_model import find_model
+from core.method import MethodOptions
+from core.model.checkpoint import read_meta
 from core.model.model import SUFFIX
 from core.training.run_folder import MODEL_NAME
 from studies.harness.study import PAGES, digest_of_weights
@@ -49,3 +52,21 @@ def digest_of(model: str) -> str:
     if model.endswith(SUFFIX) and not file.exists():
         return str(measured_networks()[file.parent.name]["weights"])
     return digest_of_weights(file)
+
+
+def rests_on(model: str, data: str, *methods: MethodOptions, novelty: bool = False) -> str:
+    """Joins the digests of all that figures of a network depend on.
+
+    Args:
+        model: An included network, or a path relative to the root of the repository.
+        data: Digest of the data.
+        methods: Methods of the figures, whose fitted temperatures count.
+        novelty: True where the figures use the novelty statistics: their scores at home count, and the rule by which
+            the temperature follows a frame.
+    """
+    meta = read_meta(file_of(model))
+    parts = [data, digest_of(model), *(str(one.resolve(meta).temperature) for one in methods)]
+    if novelty:
+        used = json.dumps([meta.novelty.get("scores"), meta.novelty.get("warming")])
+        parts.append(hashlib.sha256(used.encode()).hexdigest()[:12])
+    return "-".join(parts)

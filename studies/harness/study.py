@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from core.errors import InputError
+from core.errors import CheckFailed, InputError
 from core.model.checkpoint import NOVELTY_PREFIX
 from core.system.files import write_atomic
 from seg.data.camvid import open_split
@@ -21,12 +21,12 @@ PAGES = Path(__file__).parents[2] / "docs" / "studies"
 
 
 def exit_code(name: str, work: Callable[[], None]) -> int:
-    """Runs the work and returns 0, or 2 after one line on stderr where the input is at fault."""
+    """Runs the work and returns 0; after one line on stderr 2 where the input is at fault, 1 where its check failed."""
     try:
         work()
-    except InputError as error:
+    except (InputError, CheckFailed) as error:
         print(f"{name}: {error}", file=sys.stderr)
-        return 2
+        return 2 if isinstance(error, InputError) else 1
     return 0
 
 

@@ -7,8 +7,9 @@ from typing import Any
 
 import torch
 
-from app.open_model import open_checkpoint
-from studies.harness.study import PAGES, Cache, data_digest, digest_of_weights, origin
+from core.method import MethodOptions
+from studies.harness.networks import rests_on
+from studies.harness.study import PAGES, Cache, data_digest, origin
 
 
 def measure_missing(module: str, record: str, networks: Mapping[str, str], measure: Callable[[str, Path], Any]) -> None:
@@ -23,8 +24,13 @@ def measure_missing(module: str, record: str, networks: Mapping[str, str], measu
     torch.set_num_threads(1)
     cache, frames = Cache(PAGES / "labelling" / record), data_digest(data)
     for part, name in networks.items():
-        digest = f"{digest_of_weights(open_checkpoint(name).path)}-{frames}"
+        digest = labelling_digest(name, frames)
         if cache.get(part, digest) is None:
             about = {"command": f"python -m studies.labelling.{module} DATA", **origin()}
             cache.put(part, digest, measure(part, data), about)
             print(part, cache.record[part]["rows"], flush=True)
+
+
+def labelling_digest(name: str, data: str) -> str:
+    """The digests of the data and of the weights, and the temperature of single frames."""
+    return rests_on(name, data, MethodOptions(mode="dnn"))

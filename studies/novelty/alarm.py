@@ -34,7 +34,7 @@ def measure(kept: dict[str, Any]) -> dict[str, Any]:
     )
     changed = [one for name, one in watched.items() if name.startswith("choice street")]
     return {
-        "weights": kept["weights"],
+        "rests_on": kept["rests_on"],
         "reference": len(reference.scores),
         "kinds": {kind: figures(streams) for kind, streams in kinds.items()},
         "streams": {name: figures([stream]) for name, stream in watched.items()},

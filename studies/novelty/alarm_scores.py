@@ -28,10 +28,9 @@ from core.novelty.statistics import FrameDistance, pooled, score_weights, subsam
 from core.preprocess import network_size
 from seg.novelty.fit import CAMERAS, default_stages
 from seg.pretrained import read_segmenter
-from studies.harness.networks import name_of
-from studies.harness.study import digest_of_weights
+from studies.harness.networks import name_of, rests_on
 from studies.novelty.alarm_streams import STREET, Stream, camvid_streams, street_domain, street_streams, trained_streets
-from studies.novelty.by_network import flags, is_of_streets, save
+from studies.novelty.by_network import flags, is_copy_of, is_of_streets, save
 from studies.novelty.novelty_network import NoveltyNetwork
 from studies.novelty.samples import Data, drawing
 
@@ -44,10 +43,10 @@ def main() -> None:
         folder = given.out / name_of(model)
         is_street = is_of_streets(model)
         known = knowing_streets(model, folder) if is_street else find_model(model)
-        path, weights = folder / "alarm.pickle", digest_of_weights(find_model(model))
+        path, digest = folder / "alarm.pickle", alarm_digest(model, data.digest)
         kept[path] = pickle.loads(path.read_bytes()) if path.exists() else {}
-        if kept[path].get("weights") != weights:
-            kept[path] = {"weights": weights, "novelty": read_meta(known).novelty, "streams": {}}
+        if kept[path].get("rests_on") != digest:
+            kept[path] = {"rests_on": digest, "novelty": read_meta(known).novelty, "streams": {}}
         networks[path] = NoveltyNetwork(known)
         if is_street and "trained" not in kept[path]:
             pictures = enumerate(with_cameras(trained_streets(), CAMERAS))
@@ -65,6 +64,11 @@ def main() -> None:
         print(f"{name}: {len(rows)} frames, {time.perf_counter() - started:.0f} s", flush=True)
 
 
+def alarm_digest(model: str, data: str) -> str:
+    """The digests of the data and of the weights, and of the novelty statistics where they are the checkpoint's."""
+    return rests_on(model, data, novelty=not is_of_streets(model))
+
+
 def scores(networks: Sequence[NoveltyNetwork], stream: Stream) -> np.ndarray:
     """(N, 1 + networks): index and scores of every frame; a picture that returns is looked at once."""
     rows: list[list[float]] = []
@@ -79,7 +83,7 @@ def scores(networks: Sequence[NoveltyNetwork], stream: Stream) -> np.ndarray:
 def knowing_streets(model: str, folder: Path) -> Path:
     """A copy of the checkpoint with novelty statistics of streets; one temperature for all frames."""
     path = folder / "knowing.safetensors"
-    if path.exists():
+    if is_copy_of(path, model):
         return path
     opened = read_segmenter(model)
     network = opened.network().to(memory_format=torch.channels_last)

@@ -14,6 +14,7 @@ from app.open_model import find_model
 from core.errors import CheckFailed
 from core.model.checkpoint import read_meta
 from studies.harness.networks import name_of
+from studies.harness.study import digest_of_weights
 from studies.novelty.samples import Data
 
 
@@ -49,12 +50,17 @@ def knowing(model: str, folder: Path, data: Path, fitted: tuple[str, ...] = CAMV
     if read_meta(find_model(model)).novelty:
         return model
     path = folder / "knowing.safetensors"
-    if not path.exists():
+    if not is_copy_of(path, model):
         folder.mkdir(parents=True, exist_ok=True)
-        given = ["--data", str(data / fitted[0]), *fitted[1:], "--novelty", "-o", str(path)]
+        given = ["--data", str(data / fitted[0]), *fitted[1:], "--novelty", "-o", str(path), "--overwrite"]
         if steadyseg(["calibrate", model, *given]):
             raise CheckFailed(f"{model} could not be calibrated")
     return str(path)
+
+
+def is_copy_of(path: Path, model: str) -> bool:
+    """True if the file has the weights of the model."""
+    return path.exists() and digest_of_weights(path) == digest_of_weights(find_model(model))
 
 
 def save(path: Path, value: Any) -> None:

@@ -16,6 +16,7 @@ from classification.data.open import open_classification
 from core.corruptions.corruptions import BENCHMARK_CORRUPTIONS, corrupt
 from core.evaluation.metrics import StreamingMetrics
 from core.model.checkpoint import read_meta
+from studies.harness.networks import rests_on
 from studies.harness.target import DNN, TargetNetwork, open_target
 from studies.novelty.by_network import flags, knowing, save
 from studies.novelty.figures import auroc_of
@@ -33,7 +34,8 @@ def main() -> None:
     torch.set_num_threads(1)
     for name in given.models:
         path = knowing(name, given.out / name, given.data, CIFAR)
-        save(given.out / name / "classifier.pickle", measure(Path(path), Data(given.data)))
+        digest = rests_on(name, open_classification(given.data / "cifar10", "test").list_hash)
+        save(given.out / name / "classifier.pickle", {"rests_on": digest, **measure(Path(path), Data(given.data))})
 
 
 def measure(path: Path, data: Data) -> dict[str, Any]:

@@ -16,9 +16,8 @@ from typing import Any
 
 import torch
 
-from app.open_model import find_model
-from studies.harness.networks import name_of
-from studies.harness.study import digest_of_weights
+from core.method import MethodOptions
+from studies.harness.networks import digest_of, name_of, rests_on
 from studies.novelty.by_network import flags, knowing, save
 from studies.novelty.novelty_network import NoveltyNetwork, measure_sample
 from studies.novelty.samples import GROUPS, Data, Sample
@@ -30,10 +29,15 @@ def subsampled(samples: Iterator[Sample], every: int) -> Iterator[Sample]:
     return (sample for sample in samples if places.setdefault(sample.name, len(places)) % every == 0)
 
 
+def novelty_digest(model: str, data: str) -> str:
+    """The digests of the data, of the weights and of the novelty statistics, and the temperature of single frames."""
+    return rests_on(model, data, MethodOptions(mode="dnn"), novelty=True)
+
+
 def begin(folder: Path, about: dict[str, Any]) -> None:
     """Deletes results of other weights or pictures in the folder, which would pass for this network's."""
     path = folder / "about.pickle"
-    if path.exists() and pickle.loads(path.read_bytes()) != about:
+    if not path.exists() or pickle.loads(path.read_bytes()) != about:
         for file in folder.glob("*.pickle"):
             file.unlink()
     save(path, about)
@@ -48,8 +52,9 @@ def main() -> None:
     torch.set_num_threads(1)
     data, watched = Data(given.data), {folder: NoveltyNetwork(model) for folder, model in models.items()}
     for folder, one in watched.items():
-        weights = digest_of_weights(find_model(models[folder]))
-        begin(folder, {"every": given.every, "novelty": one.meta.novelty, "weights": weights})
+        model = models[folder]
+        about = {"weights": digest_of(model), "rests_on": novelty_digest(model, data.digest)}
+        begin(folder, {"every": given.every, "novelty": one.meta.novelty, **about})
     for group, samples_of in GROUPS.items():
         missing = [folder for folder in watched if not (folder / f"{group}.pickle").exists()]
         if not missing:

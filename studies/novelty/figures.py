@@ -67,6 +67,7 @@ def measure(folder: Path) -> dict[str, Any]:
     labelled = [*test, *val, *common, *controls]
     return {
         "weights": seen.about["weights"],
+        "rests_on": seen.about["rests_on"],
         "every": seen.about["every"],
         "stages": list(seen.about["novelty"]["stages"]),
         "own_alarms": interval(seen, seen.group("held_out")),

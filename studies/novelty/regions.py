@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from seg.pretrained import read_segmenter
+from studies.harness.networks import rests_on
 from studies.harness.ood_detection import auroc
 from studies.novelty.by_network import is_of_streets, run
 from studies.novelty.pasted import OBJECT, VOID, chosen_objects, pasted, reported_objects, stills, streets
@@ -52,6 +53,7 @@ def measure(model: str, data: Data) -> dict[str, Any]:
     thresholds = chosen.thresholds()
     home = Columns(scores, (Sample("home", name, image, 0 * label) for name, image, label in report))
     return {
+        "rests_on": rests_on(model, data.digest),
         "choice": chosen.figures(thresholds),
         "report": Columns(scores, pasted(report, reported_objects(data))).figures(thresholds),
         "home": {"pictures": len(home.truths), "regions": home.regions(thresholds)},

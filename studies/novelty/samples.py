@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +18,7 @@ from seg.data.held_out import CAMVID_STRETCHES, hold_out
 from seg.data.moving_stills import seed_of, still_clip
 from seg.novelty.frames import hold_out_blocks
 from seg.street.drive import Street
+from studies.harness.study import data_digest
 
 HEIGHT, WIDTH = 360, 480
 COMMON_STILLS, CONTROL_STILLS = 24, 30
@@ -44,6 +46,11 @@ class Data:
     """Folder of all data sets."""
 
     folder: Path
+
+    @cached_property
+    def digest(self) -> str:
+        """Digest of CamVid's val and test."""
+        return data_digest(self.folder / "camvid")
 
     def split(self, name: str) -> ImageFolderSplit:
         return open_split(self.folder / "camvid", name)

@@ -27,10 +27,11 @@ from core.preprocess import enlarge, nearest
 from core.system.files import write_atomic
 from seg.pretrained import read_segmenter
 from studies.harness.bundle import round_figures
-from studies.harness.networks import name_of
-from studies.harness.study import PAGES, digest_of_weights, origin
+from studies.harness.networks import digest_of, name_of, rests_on
+from studies.harness.study import PAGES, origin
 from studies.novelty.by_network import flags, save
 from studies.novelty.calibration import binned, ece, expected_error, judge, reliability
+from studies.novelty.collect import begin
 from studies.novelty.novelty_network import NoveltyNetwork
 from studies.novelty.samples import Data, Sample, of_split, spread_over
 
@@ -90,6 +91,8 @@ def measure_sample(network: NoveltyNetwork, sample: Sample) -> Row:
 def collect(models: Sequence[str], out: Path, data: Data) -> None:
     """Measures the groups of pictures that have no file yet. Each picture is made once and given to all networks."""
     networks = {out / name_of(model) / "temperatures": NoveltyNetwork(model) for model in models}
+    for folder, model in zip(networks, models, strict=True):
+        begin(folder, {"weights": digest_of(model), "data": data.digest})
     for group, samples in GROUPS.items():
         missing = {folder: one for folder, one in networks.items() if not (folder / f"{group}.pickle").exists()}
         rows: dict[Path, list[Row]] = {folder: [] for folder in missing}
@@ -138,7 +141,12 @@ def over_stream(rows: Sequence[Row], temperatures: Sequence[float], tau: float) 
     return {"nll": nll / float(table[0].sum()), "ece": ece(table)}
 
 
-def measure(model: Model, folder: Path) -> Row:
+def temperatures_digest(name: str, data: str) -> str:
+    """The digests of the data, of the weights and of the novelty statistics, and the temperatures of both methods."""
+    return rests_on(name, data, SINGLE, PUBLISHED, novelty=True)
+
+
+def measure(model: Model, folder: Path, digest: str) -> Row:
     """All figures of one network, from what was kept of its pictures."""
 
     def rows(group: str) -> list[Row]:
@@ -153,7 +161,7 @@ def measure(model: Model, folder: Path) -> Row:
     }
     by_way, frames = temperatures(model, changed), [*rows("home"), *changed]
     return {
-        "weights": digest_of_weights(model.path),
+        "rests_on": digest,
         "warming": model.meta.novelty["warming"],
         "command": f"{COMMAND} {model.name}",
         **origin(),
@@ -169,12 +177,13 @@ def measure(model: Model, folder: Path) -> Row:
 def main() -> None:
     given = flags(__doc__).parse_args()
     torch.set_num_threads(1)
-    models = [read_segmenter(model) for model in given.models]
-    collect(given.models, given.out, Data(given.data))
+    data, models = Data(given.data), [read_segmenter(model) for model in given.models]
+    collect(given.models, given.out, data)
     path = PAGES / "novelty" / "temperatures.json"
     record = json.loads(path.read_text()) if path.exists() else {}
     for name, model in zip(given.models, models, strict=True):
-        record[name_of(name)] = round_figures(measure(model, given.out / name_of(name) / "temperatures"))
+        folder, digest = given.out / name_of(name) / "temperatures", temperatures_digest(name, data.digest)
+        record[name_of(name)] = round_figures(measure(model, folder, digest))
     write_atomic(path, (json.dumps(record, indent=1) + "\n").encode())
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from app.evaluation.recordings import percent_with_interval
 from app.executors import RunOptions
-from app.open_model import make_segmenter, open_checkpoint, resolve_method
+from app.open_model import make_segmenter, open_checkpoint
 from core.evaluation.stretches import Stretches, count_stretch, intervals, split_evenly
 from core.method import MethodOptions
 from core.segmenter import Segmenter, segment
@@ -22,7 +22,8 @@ from seg.data.camvid import ImageFolderSplit, open_split
 from seg.data.moving_stills import CLIP_FRAMES, moving_stills
 from seg.evaluate import FrameMetrics, seed_frames
 from studies.harness.machine import cpu_name
-from studies.harness.study import PAGES, Cache, data_digest, digest_of_weights, exit_code, origin
+from studies.harness.networks import rests_on
+from studies.harness.study import PAGES, Cache, data_digest, exit_code, origin
 from studies.harness.tables import read_record, table
 from studies.results.rows import unseen_stills
 
@@ -55,8 +56,7 @@ def run(data: Path, fresh: bool) -> None:
 
 def front_digest(name: str, data: str) -> str:
     """The digests of the data and of the weights, and the temperature in use."""
-    model = open_checkpoint(name)
-    return f"{data}-{digest_of_weights(model.path)}-{resolve_method(model, MethodOptions()).temperature}"
+    return rests_on(name, data, MethodOptions())
 
 
 def chosen(data: Path, place: str) -> tuple[ImageFolderSplit, bool]:

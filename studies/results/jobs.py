@@ -143,6 +143,11 @@ def job_digest(job: Job, data: str) -> str:
     return "-".join([f"v{VERSION}", data, *(network.digest() for network in job.networks)])
 
 
+def rule_digest(network: str, data: str) -> str:
+    """The digest of an included network's rows of the default rule."""
+    return next(job_digest(job, data) for job in all_jobs() if job.name == f"{network} default rule")
+
+
 def about(job: Job) -> dict[str, Any]:
     """Describes the origin of the rows."""
     return {**origin(), "trained_by": [network.command for network in job.networks], "seed": 0}

@@ -10,9 +10,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from seg.pretrained import find_checkpoint
+from studies.harness.networks import rests_on
 from studies.harness.pages import write_page
-from studies.harness.study import PAGES, Cache, digest_of_file, digest_of_weights, origin
+from studies.harness.study import PAGES, Cache, data_digest, digest_of_file, digest_of_weights, origin
 from studies.systems.depth import measure_depth
 from studies.systems.memory import measure_memory
 from studies.systems.occupancy import measure_occupancy
@@ -34,7 +34,7 @@ def main() -> None:
         "occupancy": (folder_digest(data / "occupancy"), lambda: measure_occupancy(data / "occupancy")),
         "memory": ("street", measure_memory),
         "depth": ("street", lambda: measure_depth(PAGES / "systems" / "depth.jpg")),
-        "lag": (digest_of_weights(find_checkpoint(STREAM_NETWORK)), lambda: measure_stream(data, STREAM_NETWORK)),
+        "lag": (rests_on(STREAM_NETWORK, data_digest(data / "camvid")), lambda: measure_stream(data, STREAM_NETWORK)),
     }
     if SEGNET.is_file():
         parts["segnet"] = (digest_of_weights(SEGNET), lambda: measure_stream(data, str(SEGNET), lags=(0,)))

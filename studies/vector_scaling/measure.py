@@ -23,7 +23,8 @@ from core.preprocess import Normalize, resize
 from seg.data.camvid import open_split
 from seg.data.statistics import measure
 from seg.pretrained import find_checkpoint, read_segmenter
-from studies.harness.study import PAGES, Cache, data_digest, digest_of_weights, origin
+from studies.harness.networks import rests_on
+from studies.harness.study import PAGES, Cache, data_digest, origin
 
 THIN = 8
 PEDESTRIAN = CAMVID.names.index("Pedestrian")
@@ -96,8 +97,7 @@ def main() -> None:
         for name, per_class in (("temperature", False), ("vector", True)):
             scale, shift = fit_scaling(*splits[fit], per_class)
             found[name] = figures(logits * scale + shift, labels)
-    digest = f"{data_digest(given.data)}-{digest_of_weights(find_checkpoint(given.model))}"
-    Cache(RECORD).put(Path(given.model).stem, digest, rows, origin())
+    Cache(RECORD).put(Path(given.model).stem, rests_on(given.model, data_digest(given.data)), rows, origin())
 
 
 if __name__ == "__main__":
