@@ -1,0 +1,152 @@
+"""All steps in their order: fits, the tables of the cards, the studies."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from app.commands import load
+from core.method import MethodOptions
+from core.model.checkpoint import read_meta
+from studies.figures.step import OUT, Digests, Step, fit_split
+from studies.harness.networks import file_of
+from studies.harness.reports import ReportRun
+
+CHECKPOINT = "seg/checkpoints/{}"
+CAMVID = UNET, REALTIME, MOBILE = "camvid-unet-s", "camvid-realtime", "camvid-mobile"
+STREET = "street-tiny"
+CLASSIFIERS = ("cifar10-resnet18-plain", "cifar10-resnet18-mc-smooth")
+WEIGHTS, LABELLING = "harness.networks:rests_on", "labelling.networks:labelling_digest"
+
+
+def all_steps(data: Path) -> list[Step]:
+    return [*fits(), *cards(), *on_camvid(), *reports(data), *novelty()]
+
+
+def fits() -> list[Step]:
+    """Temperature, prediction sets and bound of missed pedestrians of each method; novelty and int8 with the first."""
+    published = "--tau 1.25 --motion off"
+    return [
+        fit("dnn", "stills", "--mode dnn --novelty --int8", beside=("novelty", "int8")),
+        fit("bnn x5", "stills", "--mode bnn --samples 5"),
+        fit("vq-dnn, tau 8, motion", "moving-stills", "--mode vq-dnn"),
+        fit("vq-bnn, tau 8, motion", "moving-stills", "--mode vq-bnn"),
+        fit("vq-dnn, tau 1.25", "moving-stills", f"--mode vq-dnn {published}"),
+        fit("vq-bnn, tau 1.25", "moving-stills", f"--mode vq-bnn {published}"),
+    ]
+
+
+def fit(method: str, protocol: str, flags: str, beside: Sequence[str] = ()) -> Step:
+    """The fit of one method, in the checkpoint itself. It was made on the weights beside it, so its split tells all."""
+    command = (
+        f"app.cli calibrate {{}} --data {'FITTED' if protocol == 'moving-stills' else 'CAMVID'} --split SPLIT "
+        f"--protocol {protocol} {flags} --risk-class Pedestrian --risk 0.05 -o {CHECKPOINT}.safetensors --overwrite"
+    )
+    return Step(
+        f"fit {method}".replace(",", "").replace(" ", "-"),
+        CAMVID,
+        f"{CHECKPOINT}.json:calibration/{method}",
+        lambda network, _: f"{fit_split(network)} {protocol}",
+        [command],
+        lambda found: f"{found['split']} {found['protocol']}",
+        beside,
+    )
+
+
+def cards() -> list[Step]:
+    return [
+        card("stills", "test", MethodOptions("dnn"), "--calibrated CALIBRATED"),
+        card("stream", "val", MethodOptions("dnn")),
+        card("stream", "val", MethodOptions("vq-dnn")),
+        card("stream", "val", MethodOptions("vq-bnn")),
+        card("stream", "val", MethodOptions("bnn", samples=30), "--samples 30", [UNET]),
+    ]
+
+
+def card(protocol: str, split: str, method: MethodOptions, flags: str = "", networks: Sequence[str] = CAMVID) -> Step:
+    """A row of the card's tables, in the checkpoint itself; it rests on the temperature in use."""
+    row = f"{protocol}-{method.mode}"
+
+    def wanted(network: str, _: Digests) -> str:
+        is_fitted = split == "test" == fit_split(network)
+        return str(1.0 if is_fitted else method.resolve(read_meta(file_of(network))).temperature)
+
+    report = f"{OUT}/{{}}-{row}.json"
+    commands = [
+        f"app.cli evaluate {{}} --data CAMVID --split {split} --protocol {protocol} --mode {method.mode} {flags} "
+        f"--adaptive off --report {report} --overwrite",
+        f"studies.harness.bundle {CHECKPOINT}.safetensors {{}} --results {report}",
+    ]
+    place = f"{CHECKPOINT}.json:metrics/{row}"
+    return Step(f"card-{row}", networks, place, wanted, commands, lambda found: str(found["temperature"]))
+
+
+def study(
+    name: str, networks: Sequence[str], record: str, digest: str, commands: str, beside: Sequence[str] = ()
+) -> Step:
+    """A record of docs/studies, as FILE:ENTRY.
+
+    Args:
+        digest: Function of studies/, as MODULE:NAME, of the network and the digest of the data.
+        commands: Modules of studies/ with their flags, with ; between them.
+    """
+
+    def wanted(network: str, digests: Digests) -> str:
+        return str(load(f"studies.{digest}")(network, digests["cifar10" if network in CLASSIFIERS else "camvid"]))
+
+    place = f"docs/studies/{record.replace(':', '.json:')}"
+    return Step(name, networks, place, wanted, [f"studies.{one}" for one in commands.split("; ")], beside=beside)
+
+
+def on_camvid() -> list[Step]:
+    """Studies of single networks on CamVid and the street."""
+    rule, front, guide = "results.jobs:rule_digest", "results.front:front_digest", "guide.measure:guide_digest"
+    gating, cuts, suspects = "gating.__main__:gating_digest", "cuts.measure:cuts_digest", "labelling.suspects CAMVID"
+    return [
+        study("rule", CAMVID, "results/record:{} default rule", rule, "results --data CAMVID"),
+        study("protocol", CAMVID, "results/protocol:{}", WEIGHTS, "results.protocol --data CAMVID"),
+        study("front", CAMVID, "results/front:{}", front, "results.front --data CAMVID"),
+        study(
+            "vector-scaling", [UNET], "results/vector-scaling:{}", WEIGHTS, "vector_scaling.measure {} --data CAMVID"
+        ),
+        study("guide", CAMVID, "guide/record:{}", guide, "guide.measure NAMES --data DATA"),
+        study("gating", [*CAMVID, STREET], "gating/record:{}", gating, "gating --data CAMVID"),
+        study("cuts", [STREET, REALTIME], "cuts/record:{}", cuts, "cuts.measure DATA"),
+        study("lag", [UNET], "systems/record:lag", WEIGHTS, "systems DATA --only lag"),
+        study("suspects", [REALTIME, MOBILE], "labelling/suspects:{} test", LABELLING, suspects),
+        study("suspects-val", [REALTIME], "labelling/suspects:{} val", LABELLING, suspects),
+        study("chosen", [REALTIME], "labelling/chosen:{}", LABELLING, "labelling.chosen CAMVID"),
+    ]
+
+
+def reports(data: Path) -> list[Step]:
+    """Robustness and insides of included networks; the runs of other networks are in `by_hand.py`."""
+    videos = load("studies.robustness.__main__:ood_videos")(data)
+    runs = {"robustness": load("studies.robustness.runs:all_runs")(videos)}
+    runs["analysis"] = load("studies.analysis.runs:all_runs")()
+    pairs = [(kind, run) for kind, each in runs.items() for run in each]
+    return [report(kind, run) for kind, run in pairs if not any(one.startswith("runs/") for one in run.models)]
+
+
+def report(kind: str, run: ReportRun) -> Step:
+    place = f"docs/studies/{kind}/{run.name}/report.json:"
+    command = f"studies.{kind} --data DATA --only {run.name}"
+    return Step(f"{kind}-{run.name}", run.models, place, lambda _, digests: run.digest(digests[run.data]), [command])
+
+
+def novelty() -> list[Step]:
+    """Scores of pictures are kept in runs/novelty, from which `python -m studies.novelty` makes the record."""
+    parts = ("streams", "motorway_labels", "passes")
+    each = "; ".join(f"novelty.{part} --data DATA NAMES" for part in parts)
+    collect, own = f"novelty.collect --data DATA --every 2 NAMES; {each}; novelty", "novelty.collect:novelty_digest"
+    regions, classifiers, temperatures = (
+        f"novelty.{part} --data DATA NAMES; novelty" for part in ("regions", "classifiers", "temperatures")
+    )
+    alarms, told = "novelty.alarm_scores --data DATA NAMES; novelty.alarm", "novelty.alarm_scores:alarm_digest"
+    tempered, beside = "novelty.temperatures:temperatures_digest", [f"{part}/{{}}" for part in parts]
+    return [
+        study("novelty", [UNET, REALTIME], "novelty/record:networks/{}", own, collect, beside),
+        study("regions", [REALTIME], "novelty/record:regions/{}", WEIGHTS, regions),
+        study("temperatures", CAMVID, "novelty/temperatures:{}", tempered, temperatures),
+        study("alarms", CAMVID, "novelty/alarms:{}", told, alarms),
+        study("alarms-street", [STREET], "novelty/alarms:{}", told, alarms),
+        study("novelty-classifiers", CLASSIFIERS, "novelty/record:classifiers/{}", WEIGHTS, classifiers),
+    ]

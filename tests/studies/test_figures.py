@@ -1,0 +1,73 @@
+"""The command that makes every figure again: what it owns, what it says is due, and that it goes on."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from fnmatch import fnmatch
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from core.errors import CheckFailed
+from seg.data.held_out import CAMVID_STRETCHES
+from seg.pretrained import read_segmenter
+from studies.figures import __main__ as command
+from studies.figures.by_hand import BY_HAND
+from studies.figures.step import Step, fit_split
+from studies.figures.steps import all_steps
+from studies.harness.study import PAGES
+
+DIGESTS = ("digest", "rests_on", "weights")
+
+
+def places(found: Any, path: str = "") -> Iterator[str]:
+    """Keys, with / between them, that lead to every digest in a record."""
+    for key, value in found.items() if isinstance(found, dict) else ():
+        if key in DIGESTS and isinstance(value, str):
+            yield f"{path}{key}"
+        yield from places(value, f"{path}{key}/")
+
+
+def test_every_record_is_of_one_step_or_made_by_hand(tmp_path: Path) -> None:
+    owners = list(BY_HAND)
+    for step in all_steps(tmp_path):
+        place = step.place.removeprefix("docs/studies/")
+        ending = "*" if place.endswith(":") else "/*"
+        owners += {place.format(name, name) + ending for name in step.networks}
+    for file in sorted(PAGES.rglob("*.json")):
+        if file != command.MINUTES:
+            for place in list(places(json.loads(file.read_text()))) or [""]:
+                name = f"{file.relative_to(PAGES)}:{place}"
+                assert sum(fnmatch(name, owner) for owner in owners) == 1, name
+
+
+def make_step(tmp_path: Path, kept: str) -> Step:
+    """A step whose command copies a record with the digest `kept`."""
+    source, record = tmp_path / "source.json", tmp_path / "record.json"
+    source.write_text(json.dumps({"street-tiny": {"digest": kept}}))
+    copy = f"json.tool {source} {record}"
+    return Step("copy", ["street-tiny"], f"{record}:{{}}", lambda *_: "data-weights-1.5", [copy])
+
+
+def test_a_step_runs_once_and_fails_where_its_record_is_of_something_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(command, "MINUTES", tmp_path / "minutes.json")
+    step, given = make_step(tmp_path, "data-weights-1.5"), (["street-tiny"], tmp_path, {})
+    assert not command.run([step], *given, 0.0) and step.state("street-tiny", {}) == "missing"
+    assert command.run([step], *given, 1.0) and step.state("street-tiny", {}) == "done"
+    assert command.read_minutes()["copy"]["street-tiny"]["minutes"] < 1
+    assert not command.run([step], *given, 1.0)
+    assert replace(step, beside=["other"]).state("street-tiny", {}) == "missing"
+    with pytest.raises(CheckFailed, match=r"street-tiny is stale: fit 1\.5, now 1\.75"):
+        command.run([replace(step, wanted=lambda *_: "data-weights-1.75")], *given, 1.0)
+
+
+def test_fits_are_of_the_stretches_that_a_training_held_out(tmp_path: Path) -> None:
+    opened = read_segmenter("street-tiny")
+    names = [name for stretch in CAMVID_STRETCHES for name in stretch]
+    for held, split in ((names, "held-out"), (names[1:], "test"), (40, "test")):
+        path = tmp_path / "network.safetensors"
+        opened.with_record(replace(opened.meta, training={"held_out": held})).save(path)
+        assert fit_split(str(path)) == split
