@@ -8,7 +8,7 @@ from export.file.carried_proof import CarriedProof, read_proof
 from export.file.onnx_file import OnnxFile, read_onnx
 from export.run.graph import GraphStreams, zero_states
 from export.run.networks import onnxruntime_name, openvino_name
-from export.run.provider_options import read_provider_options
+from export.run.provider_options import read_provider_options, refuse_on_cpu
 from export.run.sessions import cpu_session, openvino_runner
 from export.run.verify import CarriedState, Step, graph_step, verify
 
@@ -20,9 +20,6 @@ def run_verify(job: VerifyJob) -> int:
     """Prints one line for each fact. A device outside the bounds raises CheckFailed, which exits with 1."""
     if job.runtime == "openvino" and job.device not in ("auto", "cpu"):
         raise InputError(f"--runtime openvino runs on the CPU, got --device {job.device}; omit one of them")
-    options = read_provider_options(job.provider_options)
-    if job.runtime == "openvino" and options:
-        raise InputError("provider_options are of ONNX Runtime's CUDA provider; omit them or --runtime openvino")
     file = read_onnx(job.file)
     proof = read_proof(file.props, file.meta, str(job.file))
     streams = file.meta.streams or ANY_NUMBER
@@ -44,11 +41,12 @@ def run_verify(job: VerifyJob) -> int:
 
 def open_step(job: VerifyJob, file: OnnxFile, proof: CarriedProof, streams: int) -> tuple[Step, str]:
     """Returns the file as a step in the job's library, and the words for library and device."""
-    meta = file.meta
+    meta, asked = file.meta, read_provider_options(job.provider_options)
     if job.runtime == "onnxruntime":
-        options = read_provider_options(job.provider_options)
-        graph = GraphStreams(file.data, meta, job.device, streams, options, exact=not job.reduced)
+        graph = GraphStreams(file.data, meta, job.device, streams, ({} if job.reduced else {"use_tf32": "0"}) | asked)
+        refuse_on_cpu(graph.device, asked)
         return graph_step(graph), f"{onnxruntime_name(meta.precision)} on {graph.device}"
+    refuse_on_cpu("cpu", asked)
     states = zero_states(cpu_session(file.data), streams)
     shapes = {name: (streams, *value.shape[1:]) for name, value in (proof.inputs(0, meta) | states).items()}
     number = "bf16" if job.reduced else "fp32"

@@ -28,29 +28,15 @@ class GraphStreams:
     """The streams that a call of a graph file computes, and their states, which stay on the device."""
 
     def __init__(
-        self,
-        data: bytes,
-        meta: GraphMeta,
-        device: str,
-        count: int = 1,
-        options: Mapping[str, str] | None = None,
-        exact: bool = False,
+        self, data: bytes, meta: GraphMeta, device: str, count: int = 1, options: Mapping[str, str] | None = None
     ) -> None:
-        """Opens the file; InputError where it cannot run so.
-
-        Args:
-            options: Those of the CUDA provider (`read_provider_options`).
-            exact: Let CUDA compute in fp32 instead of TF32.
-        """
-        options = dict(options or {})
-        if options.get("enable_cuda_graph") == "1" and draws_dropout(meta.method.mode):
+        """`options`: see `open_session`. InputError for a CUDA graph of a file that draws random numbers."""
+        if options and options.get("enable_cuda_graph") == "1" and draws_dropout(meta.method.mode):
             raise InputError(
                 f"enable_cuda_graph: a captured graph may repeat the random dropout masks of mode {meta.method.mode}; "
                 "omit it, or export the file with --mode vq-dnn"
             )
-        self._session, self.device = open_session(data, device, ({"use_tf32": "0"} if exact else {}) | options)
-        if self.device == "cpu":
-            refuse_on_cpu(options)
+        self._session, self.device = open_session(data, device, options)
         self.count, self._follows = count, meta.method.motion
         self.state_size = meta.state_size
         self._zeros = zero_states(self._session, count)
@@ -94,12 +80,15 @@ class Binding:
     """
 
     def __init__(self, session: Any, device: str, inputs: Arrays, states: Arrays, keep_probs: bool) -> None:
-        values = import_onnxruntime().OrtValue
+        runtime = import_onnxruntime()
+        values = runtime.OrtValue
         self._session, self._turn, self._keeps_probs = session, 0, keep_probs
         self._inputs = {name: values.ortvalue_from_numpy(value.copy(), device, 0) for name, value in inputs.items()}
         self._kinds = {name: (value.shape, value.dtype) for name, value in inputs.items()}
         self._outputs: dict[str, Any] = {}
-        self._runs = [run_options(next(_GRAPH_IDS)) for _ in range(2)]
+        self._runs = [runtime.RunOptions() for _ in range(2)]
+        for run in self._runs:
+            run.add_run_config_entry("gpu_graph_id", str(next(_GRAPH_IDS)))
         for one in session.get_outputs():
             if not one.name.startswith("state_") and (keep_probs or one.name != "probs"):
                 is_map = one.type == "tensor(uint8)"
@@ -141,13 +130,6 @@ class Binding:
         return {name: np.array(value.numpy()) for name, value in found.items()}
 
 
-def run_options(graph_id: int) -> Any:
-    """Returns the options of the calls that a CUDA graph of this number, not 0, is captured for."""
-    options = import_onnxruntime().RunOptions()
-    options.add_run_config_entry("gpu_graph_id", str(graph_id))
-    return options
-
-
 class GraphExecutor:
     """A graph file and its state, for one stream; see `core.segmenter.Executor`."""
 
@@ -167,6 +149,7 @@ class GraphExecutor:
         self.keep_probs, self.why, self.clock = keep_probs, why, StageClock()
         self._streams = GraphStreams(data, meta, device, options=options)
         self.name, self.device = onnxruntime_name(meta.precision), self._streams.device
+        refuse_on_cpu(self.device, options)
 
     def state_size(self, height: int, width: int) -> tuple[int, int]:
         return self._streams.state_size

@@ -42,7 +42,7 @@ def graph_executor(
     options = read_provider_options(provider_options)
     chosen, why = choose(file.meta, executor, device)
     if chosen != "graph":
-        refuse_on_cpu(options)
+        refuse_on_cpu("cpu", options)
         return _host(file, chosen, precision, keep_probs, why)
     if precision == "bf16":
         raise InputError("ONNX Runtime has no bf16 on the CPU; use --executor openvino or --precision auto")

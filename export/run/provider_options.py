@@ -43,9 +43,9 @@ def read_provider_options(words: Sequence[str]) -> dict[str, str]:
     return options
 
 
-def refuse_on_cpu(options: Mapping[str, str]) -> None:
+def refuse_on_cpu(device: str, options: Mapping[str, str] | None) -> None:
     """Raises InputError for options where the CPU computes."""
-    if options:
+    if options and device == "cpu":
         raise InputError(
             "provider_options are of the CUDA provider, and the CPU computes here; omit them, or give --device cuda to "
             "see what is missing"

@@ -9,9 +9,7 @@ from made.graphs import Graphs
 from made.methods import opened
 from refusals import one_line_error, refusal
 
-from app.cli import main
 from app.scale.cameras.camera_file import read_cameras
-from export.run.graph import GraphStreams
 from export.run.sessions import open_session
 
 pytestmark = pytest.mark.slow
@@ -89,16 +87,13 @@ def test_a_session_gets_the_options_besides_the_defaults(
     assert asked == [own, own | {"use_tf32": "0"}, own]
 
 
-def test_without_options_auto_falls_back_to_the_cpu_in_silence(
+def test_auto_falls_back_to_the_cpu_in_silence_but_not_with_options(
     graphs: Graphs, asked: list[dict[str, Any]], capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = graphs("vq-dnn")
     capsys.readouterr()  # what the export printed
     assert open_session(path.read_bytes(), "auto")[1] == "cpu" and len(asked) == 1
     assert not capsys.readouterr().out  # ONNX Runtime's own fallback prints its error
-    assert main(["video", "street:0:1", "--model", str(path), "--config", "provider_options=use_tf32=0"]) == 2
-    from export.file.onnx_file import read_onnx
-
-    file = read_onnx(path)
-    refused = refusal(GraphStreams, file.data, file.meta, "auto", options={"use_tf32": "0"})
-    assert "the CPU computes here" in refused
+    for command in (["video", "street:0:1", "--model", path], ["verify", path]):
+        refused = one_line_error(capsys, *command, "--config", "provider_options=use_tf32=0")
+        assert "the CPU computes here" in refused
