@@ -4,15 +4,18 @@ import json
 from collections.abc import Iterator
 from dataclasses import replace
 from fnmatch import fnmatch
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from app.cli import read_flags
+from app.commands import find_command
 from core.errors import CheckFailed
 from seg.data.held_out import CAMVID_STRETCHES
 from seg.pretrained import read_segmenter
-from studies.figures import __main__ as command
+from studies.figures import __main__ as figures
 from studies.figures.by_hand import BY_HAND
 from studies.figures.step import Step, fit_split
 from studies.figures.steps import all_steps
@@ -36,10 +39,19 @@ def test_every_record_is_of_one_step_or_made_by_hand(tmp_path: Path) -> None:
         ending = "*" if place.endswith(":") else "/*"
         owners += {place.format(name, name) + ending for name in step.networks}
     for file in sorted(PAGES.rglob("*.json")):
-        if file != command.MINUTES:
+        if file != figures.MINUTES:
             for place in list(places(json.loads(file.read_text()))) or [""]:
                 name = f"{file.relative_to(PAGES)}:{place}"
                 assert sum(fnmatch(name, owner) for owner in owners) == 1, name
+
+
+def test_every_command_of_a_step_is_one() -> None:
+    for step in all_steps(Path("data")):
+        for module, *words in step.lines(step.networks, Path("data")):
+            assert find_spec(module)
+            if module == "app.cli":
+                program, command, rest = find_command(words)
+                read_flags(program, command, rest)
 
 
 def make_step(tmp_path: Path, kept: str) -> Step:
@@ -53,15 +65,15 @@ def make_step(tmp_path: Path, kept: str) -> Step:
 def test_a_step_runs_once_and_fails_where_its_record_is_of_something_else(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(command, "MINUTES", tmp_path / "minutes.json")
+    monkeypatch.setattr(figures, "MINUTES", tmp_path / "minutes.json")
     step, given = make_step(tmp_path, "data-weights-1.5"), (["street-tiny"], tmp_path, {})
-    assert not command.run([step], *given, 0.0) and step.state("street-tiny", {}) == "missing"
-    assert command.run([step], *given, 1.0) and step.state("street-tiny", {}) == "done"
-    assert command.read_minutes()["copy"]["street-tiny"]["minutes"] < 1
-    assert not command.run([step], *given, 1.0)
+    assert not figures.run([step], *given, 0.0) and step.state("street-tiny", {}) == "missing"
+    assert figures.run([step], *given, 1.0) and step.state("street-tiny", {}) == "done"
+    assert figures.read_minutes()["copy"]["street-tiny"]["minutes"] < 1
+    assert not figures.run([step], *given, 1.0)
     assert replace(step, beside=["other"]).state("street-tiny", {}) == "missing"
     with pytest.raises(CheckFailed, match=r"street-tiny is stale: fit 1\.5, now 1\.75"):
-        command.run([replace(step, wanted=lambda *_: "data-weights-1.75")], *given, 1.0)
+        figures.run([replace(step, wanted=lambda *_: "data-weights-1.75")], *given, 1.0)
 
 
 def test_fits_are_of_the_stretches_that_a_training_held_out(tmp_path: Path) -> None:
