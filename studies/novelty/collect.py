@@ -30,8 +30,9 @@ def subsampled(samples: Iterator[Sample], every: int) -> Iterator[Sample]:
 
 
 def novelty_digest(model: str, data: str) -> str:
-    """The digests of the data, of the weights and of the novelty statistics, and the temperature of single frames."""
-    return rests_on(model, data, MethodOptions(mode="dnn"), novelty=True)
+    """The digests of the data, of the weights and of the novelty statistics, and the temperatures of single frames and
+    of the default mean."""
+    return rests_on(model, data, MethodOptions(mode="dnn"), MethodOptions(mode="vq-dnn"), novelty=True)
 
 
 def begin(folder: Path, about: dict[str, Any]) -> None:
