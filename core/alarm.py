@@ -1,4 +1,5 @@
-"""A sequential alarm over a stream's novelty: this is another place than the network was trained for.
+"""Two statements about a stream over time: this is another place than the network was trained for, by a sequential
+alarm over its novelty; and its frames are expected to be less accurate than a limit.
 
 One frame says little where novelty only leans towards the reference's edge; many seconds of such frames say much. Each
 block of a second gives an e-value, a number with a mean of at most 1 over the training domain, and the alarm multiplies
@@ -6,23 +7,58 @@ them: an e-detector (Shin, Ramdas and Rinaldo 2024, arXiv 2203.03532) of the kin
 """
 
 import math
+from typing import NamedTuple
 
 KAPPA, LEANS = 0.25, 0.1
 """Novelty p becomes the mean of two e-values (Vovk and Wang 2021, arXiv 1912.06116): kappa p^(kappa - 1), and 1 / 0.1
 where p is at most 0.1. The second tells a place that only leans; the form was chosen on streets (docs/studies/novelty).
 """
 BLOCK_S = 1.0
-"""Seconds of a block. Its e-value is the mean of those of its frames: a mean of e-values is one, however they depend on
-each other."""
+"""Seconds of a block, whose value is the mean over its frames: a mean of e-values is one, however they depend on each
+other."""
 BLOCKS_BETWEEN = 3600.0
 """Blocks between two false alarms: an hour, were the blocks of a drive independent (docs/studies/novelty)."""
 LIMIT = math.log(BLOCKS_BETWEEN)
+LOW_ACCURACY = 0.8
+"""Default limit of the expected accuracy; the networks here have 0.87 to 0.93 at home."""
+LOW_BLOCKS = 2
+"""Blocks in a row below the limit that begin the statement, and at or above it that end it: the fewest at which no
+street said it twice (docs/studies/novelty)."""
 
 
 def e_value(novelty: float) -> float:
     """Evidence of one frame, with mean 1 over novelties that are uniform in 0..1: 11 at 1 / 180, 5.7 at 0.1, 0.2 at
     0.5."""
     return ((1.0 / LEANS if novelty <= LEANS else 0.0) + KAPPA * novelty ** (KAPPA - 1.0)) / 2.0
+
+
+class Block(NamedTuple):
+    """A finished block of a stream."""
+
+    mean: float
+    seconds: float
+
+
+class Blocks:
+    """Means of a value over the blocks of a stream. A clock that steps back stands still."""
+
+    def __init__(self) -> None:
+        self._last_s = math.inf
+        self._seconds = self._sum = 0.0
+        self._frames = 0
+
+    def update(self, value: float, time_s: float) -> tuple[float, Block | None]:
+        """Adds a frame; returns the seconds since the one before, and the block before this frame where it is over."""
+        step_s = max(0.0, time_s - self._last_s)
+        self._last_s = time_s
+        self._seconds += step_s
+        over = None
+        if self._seconds >= BLOCK_S:
+            over = Block(self._sum / self._frames, self._seconds)
+            self._seconds, self._sum, self._frames = 0.0, 0.0, 0
+        self._sum += value
+        self._frames += 1
+        return step_s, over
 
 
 class PlaceAlarm:
@@ -33,30 +69,48 @@ class PlaceAlarm:
     """
 
     def __init__(self) -> None:
+        self._blocks = Blocks()
         self._log_product, self._is_on = 0.0, False
-        self._last_s = math.inf
-        self._rise_s = self._block_s = 0.0
-        self._sum, self._frames = 0.0, 0
+        self._rise_s = 0.0
 
     def update(self, novelty: float, time_s: float) -> float | None:
         """Returns for how many seconds the stream has shown another place; None while there is no alarm.
 
-        `novelty`: share as in `core.reference`, above 0; `time_s`: of the frame. A clock that steps back stands still.
+        `novelty`: share as in `core.reference`, above 0; `time_s`: of the frame.
         """
-        step_s = max(0.0, time_s - self._last_s)
-        self._last_s = time_s
+        step_s, block = self._blocks.update(e_value(novelty), time_s)
         self._rise_s += step_s
-        self._block_s += step_s
-        if self._block_s >= BLOCK_S:
-            self._close_block()
-        self._sum += e_value(novelty)
-        self._frames += 1
+        if block:
+            if self._log_product == 0.0:
+                self._rise_s = block.seconds
+            self._log_product = min(max(self._log_product + math.log(block.mean), 0.0), LIMIT)
+            self._is_on = self._log_product == LIMIT or (self._is_on and self._log_product > 0.0)
         return self._rise_s if self._is_on else None
 
-    def _close_block(self) -> None:
-        if self._log_product == 0.0:
-            self._rise_s = self._block_s
-        now = self._log_product + math.log(self._sum / self._frames)
-        self._log_product = min(max(now, 0.0), LIMIT)
-        self._is_on = self._log_product == LIMIT or (self._is_on and self._log_product > 0.0)
-        self._block_s, self._sum, self._frames = 0.0, 0.0, 0
+
+class LowAccuracy:
+    """The statement of one stream that its expected accuracy is below a limit: after so many `blocks` in a row, until
+    as many are not. It is an expectation, by the network's own confidence, and no measurement."""
+
+    def __init__(self, blocks: int = LOW_BLOCKS) -> None:
+        self._blocks, self._wanted = Blocks(), blocks
+        self._is_on = False
+        self._low_s = 0.0
+        self._against = 0
+        """Blocks in a row that speak against the present state."""
+
+    def update(self, expected_accuracy: float, time_s: float, limit: float) -> float | None:
+        """Returns for how many seconds it has been below the limit; None while that is not said.
+
+        `expected_accuracy` and `limit`: shares of the pixels; `time_s`: of the frame.
+        """
+        step_s, block = self._blocks.update(expected_accuracy, time_s)
+        self._low_s += step_s
+        if block:
+            is_low = block.mean < limit
+            if is_low and not self._is_on and not self._against:
+                self._low_s = block.seconds
+            self._against = self._against + 1 if is_low != self._is_on else 0
+            if self._against == self._wanted:
+                self._is_on, self._against = is_low, 0
+        return self._low_s if self._is_on else None

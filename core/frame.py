@@ -1,6 +1,7 @@
 """The frame and its maps: this file defines layout and colour order for all others."""
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -42,6 +43,14 @@ class Frame:
             raise ValueError(f"a label must be {image.shape[:2]} uint8, got {label.shape} {label.dtype}")
 
 
+class Below(NamedTuple):
+    """An expected accuracy that has been below a limit (`core.alarm.LowAccuracy`)."""
+
+    limit: float
+    """Share of the pixels, 0..1."""
+    seconds: float
+
+
 @dataclass(frozen=True, eq=False)
 class Maps:
     """The maps of one frame. The four uint8 maps have the frame's size; `probs` has the network's."""
@@ -64,6 +73,8 @@ class Maps:
     ood_s: float | None = None
     """Seconds for which the stream has shown another place than the network was trained for (`core.alarm`); None while
     there is no alarm."""
+    below: Below | None = None
+    """For how long the expected accuracy has been below the limit; None where that is not said."""
     energy: np.ndarray | None = None
     """(H, W) uint8: free energy of the logits, higher where no class has much; 0: the median of the training domain, or
     less; 128: as high as of one pixel in a hundred there."""

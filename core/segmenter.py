@@ -10,14 +10,14 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from core.alarm import PlaceAlarm
+from core.alarm import LOW_ACCURACY, LowAccuracy, PlaceAlarm
 from core.classes import ClassList
 from core.cuts import CutDetector
 from core.errors import InputError
-from core.frame import Frame, Maps, energy_map
+from core.frame import Below, Frame, Maps, energy_map
 from core.method import Method
 from core.motion import Motion, MotionEstimator
-from core.reference import ReferenceScores, smooth_score
+from core.reference import NOVEL, ReferenceScores, smooth_score
 
 MAX_SAMPLES = 10_000
 """Samples of each stage that percentiles are taken over (the latest ones): 400 s at 25 frames/s, and flat memory."""
@@ -159,6 +159,7 @@ class Segmenter:
         `find_cuts`: scene cuts start the temporal mean anew.
         """
         self.clock, self._continuity, self._find_cuts = executor.clock, Continuity(), find_cuts
+        self.low_accuracy = LOW_ACCURACY
         self._start(executor, fit or {})
 
     def continue_as(self, other: "Segmenter") -> None:
@@ -206,7 +207,7 @@ class Segmenter:
     def reset(self) -> None:
         """Forgets all earlier frames."""
         self._continuity.forget()
-        self._alarm = PlaceAlarm()
+        self._alarm, self._low = PlaceAlarm(), LowAccuracy()
         self._waiting.clear()
 
     def step(self, frame: Frame) -> Maps:
@@ -248,7 +249,7 @@ class Segmenter:
         if ready.novelty is not None:
             maps = self._with_novelty(maps, ready.novelty, ready.gap)
         if maps.novelty is not None:
-            maps = dataclasses.replace(maps, ood_s=self._alarm.update(maps.novelty, ready.frame.time_s))
+            maps = self._over_time(maps, maps.novelty, ready.frame.time_s)
         self.clock.extend("smoothing", motion_ms + (time.perf_counter() - started) * 1e3)
         yield ready.frame, maps
 
@@ -274,6 +275,14 @@ class Segmenter:
             expected_accuracy=confidence if self.method.calibrated else None,
             energy=energy_map(novelty.energy, maps.label.shape),
         )
+
+    def _over_time(self, maps: Maps, novelty: float, time_s: float) -> Maps:
+        """Adds the two statements over time. Of a novel frame no accuracy is expected."""
+        ood_s, low_s = self._alarm.update(novelty, time_s), None
+        if maps.expected_accuracy is not None and novelty > NOVEL:
+            low_s = self._low.update(maps.expected_accuracy, time_s, self.low_accuracy)
+        below = None if low_s is None else Below(self.low_accuracy, low_s)
+        return dataclasses.replace(maps, ood_s=ood_s, below=below)
 
 
 def segment(frames: Iterable[Frame], segmenter: Segmenter) -> Iterator[tuple[Frame, Maps]]:

@@ -7,6 +7,7 @@ from typing import Annotated, Literal, get_args
 from tyro.conf import Positional, arg
 
 from app.flags import DEFAULT_MODEL, ComputeOptions, Settings
+from core.alarm import LOW_ACCURACY
 from core.method import MethodOptions
 from core.options import Rare
 
@@ -32,6 +33,8 @@ class VideoOptions:
     """Add a legend below the pictures: classes that occur with their colours, or the scale of a map."""
     palette: Rare[Literal["distinct", "own"]] = "distinct"
     """Colours of videos and masks: the model's own, or distinct: others where two of them are hard to tell apart."""
+    low_accuracy: Rare[float] = LOW_ACCURACY
+    """Expected accuracy, 0..1, below which a stream is said to be after some seconds."""
     settings: Settings = ()
     """Settings without a flag, NAME=VALUE or files of them, such as palette=own; `--config list` prints all."""
     method: MethodOptions = field(default_factory=MethodOptions)

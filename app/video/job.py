@@ -30,6 +30,7 @@ from app.video.views import SCALES, Painter
 from core.classes import ClassList
 from core.errors import InputError
 from core.frame import Frame, Maps
+from core.options import require_ranges
 from core.segmenter import MAX_SAMPLES, Segmenter, segment
 from core.system.interrupts import uninterrupted
 from export.run.networks import FrameNetwork
@@ -83,9 +84,12 @@ def open_for(job: VideoJob, take: TakeNetwork | None = None) -> Segmenter:
     """The segmenter that the job's options ask for. `take` may hand out networks that were compiled before; by default
     the networks of a few frame sizes are kept, for folders and streams that switch between sizes."""
     options, compute = job.options, job.options.compute
+    require_ranges(options, {"low_accuracy": (0.0, 1.0)})
     torch.manual_seed(0)  # the dropout masks that torch draws, and the seeds of others, so that results repeat
     run = run_options(compute, options.size, keep_probs=needs_probs(job))
-    return make_segmenter(open_model(options.model), options.method, run, take or Recent[FrameNetwork]().get)
+    segmenter = make_segmenter(open_model(options.model), options.method, run, take or Recent[FrameNetwork]().get)
+    segmenter.low_accuracy = options.low_accuracy
+    return segmenter
 
 
 def segment_to_files(

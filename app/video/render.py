@@ -34,9 +34,13 @@ def draw_contours(picture: np.ndarray, label: np.ndarray, palette: np.ndarray) -
 
 
 def draw_banner(picture: np.ndarray, maps: Maps) -> np.ndarray:
-    """Draws a line of text at the top of the picture of an unusual frame, unless it has under 64 pixels a side."""
+    """Draws a line of text at the top of the picture of an unusual frame, or of one whose expected accuracy has been
+    low, unless it has under 64 pixels a side."""
     words = describe_frame(maps)
-    if words is None or (level := frame_level(maps)) == "familiar" or min(picture.shape[:2]) < 64:
+    if words is None or min(picture.shape[:2]) < 64:
+        return picture
+    level = frame_level(maps)
+    if level == "familiar" and maps.below is None:
         return picture
     cv2, height = opencv(), max(16, picture.shape[0] // 20)
     banner = np.array(picture)

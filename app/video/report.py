@@ -10,7 +10,7 @@ from rich.table import Table
 
 from app.console import Console
 from app.sources.source import Source
-from app.video.verdict import CAVEAT, describe_stream, frame_level
+from app.video.verdict import CAVEAT, describe_stream, frame_level, low_accuracy
 from core.classes import ClassList
 from core.frame import Frame, Maps
 from core.reference import NOVEL
@@ -22,8 +22,8 @@ METRIC_KEYS = tuple("nll accuracy miou iou ece ece_15 brier consistency label_co
 
 NOVELTY_STEPS = 1000
 """Novelty is counted in thousandths."""
-MAX_ALARMS = 100
-"""Alarms of another place that a report lists; all are counted."""
+MAX_SPANS = 100
+"""Times of an alarm, or of a low expected accuracy, that a report lists; all are counted."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,6 +126,24 @@ class StreamReport:
         return {name: round(float(share), 4) for name, share in zip(self.classes.names, shares, strict=True)}
 
 
+class Spans:
+    """The times at which a statement held: since when, when it was told, and its last frame."""
+
+    def __init__(self) -> None:
+        self.listed: list[dict[str, float]] = []
+        self.count, self._was_on = 0, False
+
+    def update(self, for_s: float | None, time_s: float, **about: float) -> None:
+        """Adds a frame. `for_s`: seconds for which the statement has held; None while it does not."""
+        if for_s is not None and not self._was_on:
+            self.count += 1
+            if self.count <= MAX_SPANS:
+                self.listed.append({"since_s": round(time_s - for_s, 3), "alarm_s": round(time_s, 3), **about})
+        if for_s is not None and self.count <= MAX_SPANS:
+            self.listed[-1]["until_s"] = round(time_s, 3)
+        self._was_on = for_s is not None
+
+
 class NoveltySummary:
     """Summary of novelty and expected accuracy over the frames."""
 
@@ -133,8 +151,7 @@ class NoveltySummary:
         self.shares = np.zeros(NOVELTY_STEPS + 1, np.int64)
         self.frames = self.expected_frames = self.novel = 0
         self.expected = 0.0
-        self.ood: list[dict[str, float]] = []
-        self.ood_count, self._was_ood = 0, False
+        self.ood, self.low = Spans(), Spans()
 
     def update(self, maps: Maps, time_s: float) -> None:
         """Adds one frame; frames without novelty do not count. Of a novel frame no accuracy is expected."""
@@ -142,10 +159,14 @@ class NoveltySummary:
             self.frames += 1
             self.novel += maps.novelty <= NOVEL
             self.shares[round(maps.novelty * NOVELTY_STEPS)] += 1
-            self._note_alarm(maps.ood_s, time_s)
+            self.ood.update(maps.ood_s, time_s)
         if maps.expected_accuracy is not None and frame_level(maps) != "novel":
             self.expected_frames += 1
             self.expected += maps.expected_accuracy
+            if maps.below:
+                self.low.update(maps.below.seconds, time_s, limit=maps.below.limit)
+            else:
+                self.low.update(None, time_s)
 
     def record(self) -> dict[str, Any]:
         """JSON values; empty if no frame counted."""
@@ -156,22 +177,13 @@ class NoveltySummary:
             "novelty_p05": self._quantile(0.05),
             "novel_frames": self.novel,
             "novel_share": round(self.novel / self.frames, 4),
-            "ood_alarms": self.ood_count,
-            "ood": self.ood,
+            "ood_alarms": self.ood.count,
+            "ood": self.ood.listed,
         }
         if self.expected_frames:
             told["expected_accuracy"] = round(self.expected / self.expected_frames, 4)
+            told |= {"low_accuracies": self.low.count, "low_accuracy": self.low.listed}
         return told
-
-    def _note_alarm(self, ood_s: float | None, time_s: float) -> None:
-        """Lists the alarms: since when the place is another, when the alarm came, and the last frame of it."""
-        if ood_s is not None and not self._was_ood:
-            self.ood_count += 1
-            if self.ood_count <= MAX_ALARMS:
-                self.ood.append({"since_s": round(time_s - ood_s, 3), "alarm_s": round(time_s, 3)})
-        if ood_s is not None and self.ood_count <= MAX_ALARMS:
-            self.ood[-1]["until_s"] = round(time_s, 3)
-        self._was_ood = ood_s is not None
 
     def _quantile(self, share: float) -> float:
         """Quantile of the novelty over the frames; a low value is a novel frame."""
@@ -193,6 +205,9 @@ def print_report(record: dict[str, Any]) -> None:
     for alarm in record.get("ood", []):
         words = f"another place than it was trained for from {alarm['since_s']:.1f} to {alarm['until_s']:.1f} s"
         table.add_row("alarm", f"{words}; told at {alarm['alarm_s']:.1f} s")
+    for low in record.get("low_accuracy", []):
+        words = f"{low_accuracy(low['limit'])} from {low['since_s']:.1f} to {low['until_s']:.1f} s"
+        table.add_row("accuracy", f"{words}; told at {low['alarm_s']:.1f} s")
     for key in METRIC_KEYS:
         if isinstance(record.get(key), float):
             table.add_row(key, f"{record[key]:.4f}")

@@ -38,7 +38,15 @@ def describe_frame(maps: Maps) -> str | None:
     words = f"{level} (novelty {percent(maps.novelty)})"
     if level == "novel" or maps.expected_accuracy is None:
         return words
-    return f"{words}, about {percent(maps.expected_accuracy)} right"
+    words += f", about {percent(maps.expected_accuracy)} right"
+    if maps.below is None:
+        return words
+    return f"{words}; {low_accuracy(maps.below.limit)} for {maps.below.seconds:.0f} s"
+
+
+def low_accuracy(limit: float) -> str:
+    """The words of a low expected accuracy; when it was, the caller adds."""
+    return f"expected accuracy below {percent(limit)}"
 
 
 def describe_stream(record: Mapping[str, Any]) -> str | None:
@@ -53,7 +61,17 @@ def describe_stream(record: Mapping[str, Any]) -> str | None:
         words += f"; {alarms} alarm{'s' * (alarms > 1)} of another place than it was trained for"
     if "expected_accuracy" not in record:
         return words
-    return f"{words}; about {percent(record['expected_accuracy'])} right{' in the others' if novel else ''}"
+    words += f"; about {percent(record['expected_accuracy'])} right{' in the others' if novel else ''}"
+    if not (times := record["low_accuracies"]):
+        return words
+    first, again = record["low_accuracy"][0], f", and {times - 1} more" if times > 1 else ""
+    words += f"; {low_accuracy(first['limit'])} from {clock(first['since_s'])} to {clock(first['until_s'])}"
+    return words + again
+
+
+def clock(seconds: float) -> str:
+    """A time in a stream: 1:05 for 65.4 seconds."""
+    return f"{int(seconds) // 60}:{int(seconds) % 60:02d}"
 
 
 def percent(share: float) -> str:

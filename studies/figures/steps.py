@@ -141,6 +141,8 @@ def novelty() -> list[Step]:
         f"novelty.{part} --data DATA NAMES; novelty" for part in ("regions", "classifiers", "temperatures")
     )
     alarms, told = "novelty.alarm_scores --data DATA NAMES; novelty.alarm", "novelty.alarm_scores:alarm_digest"
+    low = "novelty.accuracy_rows --data DATA NAMES; novelty.accuracy_alarm"
+    low_digest = "novelty.accuracy_rows:accuracy_digest"
     tempered, beside = "novelty.temperatures:temperatures_digest", [f"{part}/{{}}" for part in parts]
     return [
         study("novelty", [UNET, REALTIME], "novelty/record:networks/{}", own, collect, beside),
@@ -148,5 +150,6 @@ def novelty() -> list[Step]:
         study("temperatures", CAMVID, "novelty/temperatures:{}", tempered, temperatures),
         study("alarms", CAMVID, "novelty/alarms:{}", told, alarms),
         study("alarms-street", [STREET], "novelty/alarms:{}", told, alarms),
+        study("low-accuracy", [STREET, REALTIME], "novelty/low_accuracy:{}", low_digest, low),
         study("novelty-classifiers", CLASSIFIERS, "novelty/record:classifiers/{}", WEIGHTS, classifiers),
     ]

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from studies.harness.tables import Tables, bind, read_record, table
+from studies.novelty.accuracy_tables import accuracy_tables
 from studies.novelty.alarm_tables import alarm_tables
 from studies.novelty.detection_tables import DETECTION, MOTORWAYS, NO_ROADS, SEEDS, included, percent
 from studies.novelty.figures import KEPT
@@ -24,7 +25,12 @@ def tables() -> Tables:
         "classifiers": classifiers_table,
         "cost": cost_table,
     }
-    return {**bind(read_record("novelty"), makers | DETECTION), **temperature_tables(), **alarm_tables()}
+    return {
+        **bind(read_record("novelty"), makers | DETECTION),
+        **temperature_tables(),
+        **alarm_tables(),
+        **accuracy_tables(),
+    }
 
 
 def worst(found: Any, kinds: tuple[str, ...], score: str = "novelty") -> float:

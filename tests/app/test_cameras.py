@@ -109,15 +109,16 @@ def test_alarms_begin_and_end_once_each_without_secrets(tmp_path: Path) -> None:
     path = tmp_path / "alarms.jsonl"
     with closing(AlarmWriter(path, print)) as writer:
         alarms = Alarms(writer)
-        for silent_s, age_s, ood_s in (
-            (1, 0.1, 0),
-            (6, 0.1, 0),
-            (7, 0.1, 0),
-            (0, 3.0, 0),
-            (0, 0.1, 2.1),
-            (0, 0.1, 0),
+        for silent_s, age_s, ood_s, low_s in (
+            (1, 0.1, 0, 0),
+            (6, 0.1, 0, 0),
+            (7, 0.1, 0, 0),
+            (0, 3.0, 0, 0),
+            (0, 0.1, 2.1, 0),
+            (0, 0.1, 0, 3.2),
+            (0, 0.1, 0, 0),
         ):
-            state = CameraState("a", silent_s=silent_s, age_s=age_s, ood_s=ood_s)
+            state = CameraState("a", silent_s=silent_s, age_s=age_s, ood_s=ood_s, low_s=low_s)
             alarms.look(camera, CameraFigures(state), at_s=1.0)
     lines = [json.loads(line) for line in path.read_text().splitlines()]
     assert [(line["alarm"], line["on"]) for line in lines] == [
@@ -127,6 +128,8 @@ def test_alarms_begin_and_end_once_each_without_secrets(tmp_path: Path) -> None:
         ("too_old", False),
         ("ood", True),
         ("ood", False),
+        ("low_accuracy", True),
+        ("low_accuracy", False),
     ]
     assert "secret" not in path.read_text() and lines[0]["source"] == "rtsp://***@host/x"
 

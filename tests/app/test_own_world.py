@@ -121,6 +121,22 @@ def test_a_video_says_where_it_is_novel(knowing: Path, tmp_path: Path) -> None:
     assert all(red[0] > red[2] + 60 for red in reds[4:]) and not any(red[0] > red[2] + 60 for red in reds[:4]), reds
 
 
+def test_a_video_says_since_when_its_expected_accuracy_is_low(knowing: Path, tmp_path: Path, capsys: Any) -> None:
+    source, report, flags = tmp_path / "in.mkv", tmp_path / "report.json", ("--mode", "vq-dnn", "--motion", "off")
+    write_video(source, drive(8), codec="ffv1", fps=1)
+    command = ["video", str(source), "--model", str(knowing), *flags, "--report", str(report), "--overwrite"]
+    found = []
+    for limit in (0.0, 1.0):
+        assert main([*command, "--config", f"low_accuracy={limit}"]) == 0
+        found.append(json.loads(report.read_text()))
+    assert found[0]["low_accuracies"] == 0 and "below" not in found[0]["verdict"]
+    (low,) = found[1]["low_accuracy"]
+    assert (low["limit"], low["since_s"], low["alarm_s"], low["until_s"]) == (1.0, 0.0, 2.0, 7.0)
+    assert found[1]["verdict"].endswith("expected accuracy below 100 % from 0:00 to 0:07")
+    assert main([*command, "--config", "low_accuracy=80"]) == 2
+    assert "low_accuracy must lie in 0..1, got 80" in capsys.readouterr().err
+
+
 def test_novelty_is_averaged_over_time_and_starts_anew_with_the_stream(knowing: Path) -> None:
     segmenter = opened_by_torch(knowing, **METHOD)
     picture = drive(1)[0]

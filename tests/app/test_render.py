@@ -11,7 +11,7 @@ from app.video.verdict import describe_frame, describe_stream
 from app.video.views import MAP_NAMES, Painter
 from core.classes import CAMVID
 from core.errors import InputError
-from core.frame import Frame, Maps
+from core.frame import Below, Frame, Maps
 
 RNG = np.random.default_rng(0)
 IMAGE = RNG.integers(0, 255, (20, 30, 3), np.uint8)
@@ -101,6 +101,9 @@ def test_no_accuracy_is_said_of_novel_frames() -> None:
         "unusual (novelty 10 %), about 92 % right",
         "novel (novelty 5 %)",
     ]
+    low = dataclasses.replace(MAPS, novelty=0.5, expected_accuracy=0.764, below=Below(0.8, 12.4))
+    assert describe_frame(low) == ("familiar (novelty 50 %), about 76 % right; expected accuracy below 80 % for 12 s")
+    assert describe_frame(dataclasses.replace(low, novelty=0.05)) == "novel (novelty 5 %)"
     there = dataclasses.replace(MAPS, novelty=0.5, expected_accuracy=0.924, ood_s=12.4)
     assert describe_frame(there) == "another place than it was trained for, since 12 s"
     file = {
@@ -110,8 +113,13 @@ def test_no_accuracy_is_said_of_novel_frames() -> None:
         "ood_alarms": 1,
         "novelty_p50": 0.25,
         "expected_accuracy": 0.924,
+        "low_accuracies": 0,
     }
     assert describe_stream(file) == (
         "familiar: novelty 25 % (5 % or less is novel); 2 of 38 frames are novel; 1 alarm of another place than it was "
         "trained for; about 92 % right in the others"
+    )
+    times = [{"limit": 0.8, "since_s": 65.4, "alarm_s": 68.5, "until_s": 71.0}, {}]
+    assert describe_stream(file | {"low_accuracies": 2, "low_accuracy": times}).endswith(
+        "about 92 % right in the others; expected accuracy below 80 % from 1:05 to 1:11, and 1 more"
     )

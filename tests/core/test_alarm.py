@@ -1,9 +1,10 @@
-"""The sequential alarm: how often it is wrong at home, how soon it tells another place, and when it ends."""
+"""The sequential alarm: how often it is wrong at home, how soon it tells another place, and when it ends; and the
+statement of a low expected accuracy."""
 
 import numpy as np
 import pytest
 
-from core.alarm import PlaceAlarm
+from core.alarm import LOW_BLOCKS, LowAccuracy, PlaceAlarm
 
 HZ = 10
 REFERENCE = 181
@@ -42,3 +43,29 @@ def test_a_clip_that_is_played_again_goes_on() -> None:
     alarm = PlaceAlarm()
     told = [one for _ in range(10) for one in watch(alarm, [1 / REFERENCE] * 20, 0.0)]
     assert told[-1] == pytest.approx(10 * 1.9) and told.index(next(one for one in told if one)) <= 6 * HZ
+
+
+def expect(low: LowAccuracy, shares: list[float], start_s: float) -> list[float | None]:
+    return [low.update(share, start_s + number / HZ, 0.8) for number, share in enumerate(shares)]
+
+
+def test_a_low_expected_accuracy_is_said_after_two_seconds_and_since_it_began() -> None:
+    low = LowAccuracy()
+    assert not any(expect(low, [0.9] * 100, 0.0))
+    told = expect(low, [0.7] * 100, 10.0)
+    first = next(number for number, seconds in enumerate(told) if seconds is not None)
+    assert LOW_BLOCKS * HZ <= first <= (LOW_BLOCKS + 1) * HZ and told[first] == pytest.approx(first / HZ, abs=1.1)
+    again = expect(low, [0.9] * 100, 20.0)
+    assert None not in again[: LOW_BLOCKS * HZ] and again[(LOW_BLOCKS + 1) * HZ] is None
+
+
+def test_what_goes_up_and_down_about_the_limit_is_said_once_or_never() -> None:
+    wave = ([0.9] * HZ + [0.7] * HZ) * 20
+    fresh, said = LowAccuracy(), LowAccuracy()
+    assert not any(expect(fresh, wave, 0.0))
+    expect(said, [0.7] * 10 * HZ, 0.0)
+    assert None not in expect(said, wave, 10.0)
+
+
+def test_a_high_mean_of_few_low_frames_is_not_low() -> None:
+    assert not any(expect(LowAccuracy(), ([0.7] + [0.85] * 9) * 30, 0.0))

@@ -76,6 +76,7 @@ class Alarms:
         self._compare(camera, "silent", state.silent_s, camera.silent_s, at_s)
         self._compare(camera, "too_old", state.age_s or 0.0, camera.max_age_s, at_s)
         self._compare(camera, "ood", state.ood_s, 0.0, at_s)
+        self._compare(camera, "low_accuracy", state.low_s, 0.0, at_s)
 
     def _compare(self, camera: Camera, alarm: str, value: float, limit: float, at_s: float) -> None:
         key, on = (camera.name, alarm), value > limit

@@ -90,7 +90,9 @@ def tell_load(console: Console, watched: CameraSet, placed: list[tuple[Camera, .
         f"worker needs {max(shares):.0%} of its time, decoding not counted"
     )
     if not one.has_novelty:
-        console.print("the model has no novelty statistics: no alarm says `ood` (steadyseg calibrate --novelty)")
+        console.print(
+            "the model has no novelty statistics: no alarm says `ood` or `low_accuracy` (steadyseg calibrate --novelty)"
+        )
     if max(shares) > 1:
         console.print(
             "warning: that is more than there is, frames will be dropped; sample fewer (sample_fps) or add workers"

@@ -33,6 +33,8 @@ class CameraState:
     """Seconds of another place than the network was trained for (`core.alarm`); 0 while there is no alarm."""
     expected_accuracy: float | None = None
     """Expected accuracy of the latest frame; None if its temperature does not follow the frame."""
+    low_s: float = 0.0
+    """Seconds for which the expected accuracy has been low (`core.alarm`); 0 while that is not said."""
     trouble: str = ""
     """The reason why there is no picture, without secrets."""
 

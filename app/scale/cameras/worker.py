@@ -163,6 +163,7 @@ class WatchedCamera:
             novelty=maps.novelty,
             expected_accuracy=maps.expected_accuracy,
             ood_s=maps.ood_s or 0.0,
+            low_s=maps.below.seconds if maps.below else 0.0,
         )
         self._latest_s = now_s
         self._times.append(now_s)

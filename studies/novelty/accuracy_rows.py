@@ -1,0 +1,154 @@
+"""Novelty, expected accuracy and true accuracy of every frame of the streams of the statement about expected accuracy,
+kept in OUT/NETWORK/accuracy.pickle. Resumable by stream.
+
+    python -m studies.novelty.accuracy_rows --data ../shared/data street-tiny
+    python -m studies.novelty.accuracy_rows --data ../shared/data camvid-realtime camvid-unet-s
+
+The default method at three frames a second. `street-tiny` has streets under the corruptions meant for tuning, on which
+the form of the statement is chosen; `steadyseg calibrate` fits its temperature on a street that it never saw.
+"""
+
+import itertools
+import pickle
+import time
+from collections.abc import Callable, Iterator
+from functools import lru_cache, partial
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from app.cli import main as steadyseg
+from app.open_model import open_segmenter
+from core.classes import CAMVID
+from core.corruptions.corruptions import BENCHMARK_CORRUPTIONS, TUNING_CORRUPTIONS, corrupt
+from core.errors import CheckFailed
+from core.frame import Frame
+from core.method import MethodOptions
+from core.preprocess import nearest
+from seg.street.drive import Street
+from studies.harness.networks import name_of, rests_on
+from studies.novelty.alarm_streams import CHOICE_DRIVES, HZ, STREET, motorway
+from studies.novelty.by_network import flags, is_of_streets, save
+from studies.novelty.samples import CLIPS, CONTROLS, Data, of_split
+
+STEP = 5
+"""Frames of `HZ` between two that are looked at."""
+STREET_S = 12
+"""Seconds of a drawn drive."""
+Stream = Iterator[Frame]
+Change = Callable[[np.ndarray, int], np.ndarray]
+
+
+def camvid_streams(data: Data) -> dict[str, Callable[[], Stream]]:
+    """By name `KIND: WHICH`."""
+    return {
+        "val: unchanged": partial(val, data, unchanged),
+        **{f"corrupted val: {kind}": partial(val, data, corrupted(kind, 3, 0)) for kind in BENCHMARK_CORRUPTIONS},
+        **{f"motorway: {clip}": partial(clip_frames, data, clip) for clip in CLIPS},
+        **{f"val: {name}": partial(val, data, mildly(change)) for name, change in CONTROLS.items()},
+    }
+
+
+def street_streams() -> dict[str, Callable[[], Stream]]:
+    streams: dict[str, Callable[[], Stream]] = {}
+    for seed in CHOICE_DRIVES[:2]:
+        streams[f"street: {seed}"] = partial(street, seed, unchanged)
+        for kind, severity in itertools.product(TUNING_CORRUPTIONS, (3, 5)):
+            streams[f"changed street: {seed} {kind} {severity}"] = partial(
+                street, seed, corrupted(kind, severity, seed)
+            )
+    return streams
+
+
+def unchanged(image: np.ndarray, _: int) -> np.ndarray:
+    return image
+
+
+def mildly(change: Callable[[np.ndarray], np.ndarray]) -> Change:
+    return lambda image, _: change(image)
+
+
+def corrupted(kind: str, severity: int, seed: int) -> Change:
+    return lambda image, index: corrupt(image, kind, severity, seed, index)
+
+
+def val(data: Data, change: Change) -> Stream:
+    places = list(range(0, len(data.split("val")), STEP))
+    for place, (_, image, label) in zip(places, of_split(data, "val", places), strict=True):
+        changed = change(image, place)
+        size = changed.shape[0], changed.shape[1]  # some codecs of other cameras have more lines
+        yield Frame(changed, place, place / HZ, nearest(torch.from_numpy(label)[None], size)[0].numpy())
+
+
+def clip_frames(data: Data, clip: str) -> Stream:
+    for index, image in motorway(data, clip):
+        yield Frame(image, index, index / HZ)
+
+
+def street(seed: int, change: Change) -> Stream:
+    for index in range(0, round(STREET_S * HZ), STEP):
+        frame = drawn(seed, index)
+        yield Frame(change(frame.image, index), index, index / HZ, frame.label)
+
+
+@lru_cache(maxsize=128)
+def drawn(seed: int, index: int) -> Frame:
+    """A picture of a street, which all changes of it share."""
+    drive = Street(seed=seed, height=STREET[0], width=STREET[1])
+    return drive.frame(round(index / HZ * drive.fps))
+
+
+def look(model: str, stream: Stream) -> np.ndarray:
+    """(N, 4): time in seconds, novelty, mean confidence and accuracy, NaN where there is none."""
+    segmenter, rows = open_segmenter(model), []
+    for frame in stream:
+        maps = segmenter.step(frame)
+        accuracy = np.nan
+        if frame.label is not None:
+            kept = frame.label != CAMVID.void_id
+            accuracy = (maps.label == frame.label)[kept].mean()
+        novelty = np.nan if maps.novelty is None else maps.novelty
+        rows.append([frame.time_s, novelty, maps.confidence.mean() / 255, accuracy])
+    return np.array(rows)
+
+
+def calibrated(model: str, folder: Path) -> str:
+    """The checkpoint with a temperature of a street."""
+    path = folder / "calibrated.safetensors"
+    if not path.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        if steadyseg(["calibrate", model, "--data", "street", "-o", str(path)]):
+            raise CheckFailed(f"{model} could not be calibrated")
+    return str(path)
+
+
+def accuracy_digest(model: str, data: str) -> str:
+    """The digests of the data and of the weights, and where they are the checkpoint's of the temperature and the
+    novelty statistics."""
+    return rests_on(model, data) if is_of_streets(model) else rests_on(model, data, MethodOptions(), novelty=True)
+
+
+def main() -> None:
+    given = flags(__doc__).parse_args()
+    torch.set_num_threads(1)
+    data = Data(given.data)
+    for model in given.models:
+        folder, digest = given.out / name_of(model), accuracy_digest(model, data.digest)
+        is_street = is_of_streets(model)
+        opened = calibrated(model, folder) if is_street else model
+        path = folder / "accuracy.pickle"
+        kept = pickle.loads(path.read_bytes()) if path.exists() else {}
+        if kept.get("rests_on") != digest:
+            kept = {"rests_on": digest, "streams": {}}
+        for name, stream in (street_streams() if is_street else camvid_streams(data)).items():
+            if name in kept["streams"]:
+                continue
+            started = time.perf_counter()
+            kept["streams"][name] = look(opened, stream())
+            save(path, kept)
+            print(f"{model}, {name}: {time.perf_counter() - started:.0f} s", flush=True)
+
+
+if __name__ == "__main__":
+    main()
