@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from core.classes import CAMVID
+from core.dropout import set_dropout_active
 from core.model.model import Model
 from core.novelty.features import FeatureExtractor
 from core.novelty.gaussians import GaussianSums
@@ -63,6 +64,7 @@ class RegionScores:
 
     def __init__(self, model: Model) -> None:
         network = model.network()
+        set_dropout_active(network, False)  # else each look draws masks: the AP moves by 0.01 from run to run
         stages = default_stages(network)[-1:]
         self.meta, self.extractor = model.meta, FeatureExtractor(network, model.meta, stages, torch.device("cpu"))
         self.standard = Standard(len(CAMVID))
