@@ -115,7 +115,7 @@ def _write_or_compare(run: Path, config: TrainingConfig, resume: bool, processes
         key = different[0]
         name = key.rpartition(".")[2].replace("_", "-")
         raise InputError(
-            f"{run}: --resume with other {name} ({then[key]} then, {now[key]} now); omit it: the run has its settings"
+            f"{run}: --resume with other {name} ({then[key]} then, {now[key]} now); give --run and --resume alone"
         )
 
 
