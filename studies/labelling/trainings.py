@@ -3,9 +3,9 @@
     python -m studies.labelling.trainings ../shared/data/camvid --runs runs/pick
 
 Begins with 40 random frames and adds 40 three times: random ones, ones evenly spaced in time, or those that
-`steadyseg pick` chooses by the network of the round before. Every training has the same start and the same number of
-steps; half a minute of one core a training. `--document` copies the figures that are there to
-docs/studies/labelling/pick.json.
+`steadyseg pick` chooses by the network of the round before. Every training begins with the same weights, a network
+trained on the procedural street, and has the same number of steps; about four minutes of one core each. `--document`
+copies the figures that are there to docs/studies/labelling/pick.json.
 """
 
 import argparse
@@ -42,9 +42,11 @@ from studies.harness.study import PAGES, digest_of_file, origin
 START, STEP, ROUNDS = 40, 40, 3
 WAYS = ("random", "uniform", "pick")
 SEEDS = (0, 1)
-STEPS, BATCH, SIZE = 240, 4, 120
-INIT = "street-tiny"
-"""Start of every training: a network of the procedural street, which has seen no photograph."""
+PRESET = "mobile"
+STEPS, BATCH, SIZE = 1500, 4, 180
+CROP_HEIGHT, CROP_WIDTH = 120, 160
+STREET = "street"
+"""Name of the run whose weights every training begins with: it has seen no photograph."""
 RECORD = PAGES / "labelling" / "pick.json"
 FIGURES, LABELLED = "figures.json", "labelled.txt"
 
@@ -59,6 +61,7 @@ def main() -> None:
         write_atomic(RECORD, (json.dumps(collect(given.runs), indent=1, sort_keys=True) + "\n").encode())
         return
     torch.set_num_threads(1)
+    train_street(given.runs)
     for seed in SEEDS:
         run_seed(given.data, given.runs / f"seed{seed}", seed)
 
@@ -113,30 +116,47 @@ def picked(split: ImageFolderSplit, labelled: list[str], model: Path) -> list[st
     return [split.examples[candidates[one.place].number].name for one in choose(candidates, STEP, known)]
 
 
-def config_of(data: Path, left_out: Path, images: int, seed: int) -> SegTrainConfig:
-    """The recipe of every training: `STEPS` steps at a third of the size from the weights of `INIT`."""
-    base = PRESETS["cpu"]
+def at_half_size(base: SegTrainConfig, seed: int) -> SegTrainConfig:
+    """Returns a preset for half of CamVid's size, on one core, without the parts that need its long training."""
+    return replace(
+        base,
+        size=SIZE,
+        hold_out=Path("none"),
+        loaders=0,
+        full_image_epochs=0,
+        unzoomed_epochs=0,
+        augment=replace(base.augment, crop_height=CROP_HEIGHT, crop_width=CROP_WIDTH, paste=0.0),
+        loop=replace(base.loop, batch_size=BATCH, evaluate_every=0, threads=1, seed=seed),
+    )
+
+
+def config_of(data: Path, runs: Path, left_out: Path, images: int, seed: int) -> SegTrainConfig:
+    """The recipe of every training: `STEPS` steps from the weights of the street."""
+    base = at_half_size(PRESETS[PRESET], seed)
+    loop = replace(base.loop, epochs=STEPS // (images // BATCH), average_decay=0.99)
     return replace(
         base,
         data=data,
-        unet=replace(base.unet, channels=8),
-        size=SIZE,
-        hold_out=Path("none"),
         exclude=left_out,
-        loaders=0,
-        init=INIT,
+        init=str(runs / STREET / MODEL_NAME),
         allow_missing_classes=True,
-        augment=replace(base.augment, crop_height=96, crop_width=128),
-        loop=replace(
-            base.loop,
-            epochs=STEPS // (images // BATCH),
-            batch_size=BATCH,
-            evaluate_every=0,
-            average_decay=0.98,
-            threads=1,
-            seed=seed,
-        ),
+        loop=loop,
     )
+
+
+def train_street(runs: Path) -> None:
+    """Trains the network that all trainings begin with, unless that is done."""
+    if not (runs / STREET / MODEL_NAME).exists():
+        shutil.rmtree(runs / STREET, ignore_errors=True)  # of an interruption
+        run_training(at_half_size(PRESETS[f"{PRESET}-street"], seed=0), runs / STREET)
+
+
+def run_training(config: SegTrainConfig, folder: Path) -> None:
+    """Trains from the first step to the last in a new run folder."""
+    run = Run(folder, torch.device("cpu"))
+    config = choose_precision(config, run)
+    for _ in train(prepare_segmentation(config, run), config, run):
+        pass
 
 
 def train_on(data: Path, folder: Path, names: list[str], labelled: list[str], seed: int) -> None:
@@ -147,12 +167,8 @@ def train_on(data: Path, folder: Path, names: list[str], labelled: list[str], se
     (folder / LABELLED).write_text("\n".join(labelled) + "\n")
     left_out = folder / "left-out.txt"
     left_out.write_text("\n".join(sorted(set(names) - set(labelled))) + "\n")
-    config = config_of(data, left_out, len(labelled), seed)
     shutil.rmtree(folder / "run", ignore_errors=True)  # of an interruption
-    run = Run(folder / "run", torch.device("cpu"))
-    config = choose_precision(config, run)
-    for _ in train(prepare_segmentation(config, run), config, run):
-        pass
+    run_training(config_of(data, folder.parent.parent, left_out, len(labelled), seed), folder / "run")
     (folder / "run" / MODEL_NAME).replace(folder / MODEL_NAME)
     figures = measure(open_split(data, "test"), folder / MODEL_NAME)
     record = {"model": digest_of_file(folder / MODEL_NAME), "labelled": len(labelled), **origin(), **figures}
