@@ -2,9 +2,9 @@
 
     python -m studies.labelling.trainings ../shared/data/camvid --runs runs/pick
 
-Begins with 40 random frames and adds 40 three times: random ones, ones evenly spaced in time, or those that
+Begins with 12 random frames and adds 12 three times: random ones, ones evenly spaced in time, or those that
 `steadyseg pick` chooses by the network of the round before. Every training begins with the same weights, a network
-trained on the procedural street, and has the same number of steps; about four minutes of one core each. `--document`
+trained on the procedural street, and has the same number of steps; about three minutes of one core each. `--document`
 copies the figures that are there to docs/studies/labelling/pick.json.
 """
 
@@ -39,11 +39,11 @@ from seg.train import prepare_segmentation
 from studies.harness.bundle import round_figures
 from studies.harness.study import PAGES, digest_of_file, origin
 
-START, STEP, ROUNDS = 40, 40, 3
+START, STEP, ROUNDS = 12, 12, 3
 WAYS = ("random", "uniform", "pick")
 SEEDS = (0, 1)
 PRESET = "mobile"
-STEPS, BATCH, SIZE = 1500, 4, 180
+STEPS, BATCH, SIZE = 1000, 4, 180
 CROP_HEIGHT, CROP_WIDTH = 120, 160
 STREET = "street"
 """Name of the run whose weights every training begins with: it has seen no photograph."""
