@@ -46,16 +46,12 @@ def chosen_frames(record: dict[str, Any]) -> str:
 
 
 def pick(record: dict[str, Any]) -> str:
-    """MIoU on test by the number of labelled frames and the way that they were chosen, for each seed."""
+    """MIoU and accuracy on test by the number of labelled frames and the way that they were chosen, over the seeds."""
     counts = [START + round_ * STEP for round_ in range(ROUNDS + 1)]
     lines = []
-    for seed, done in record.items():
+    for title, key in (("mIoU", "miou"), ("accuracy", "accuracy")):
         for way in WAYS:
             names = ["start", *(f"{way}-{count}" for count in counts[1:])]
-            lines.append([seed.removeprefix("seed"), way, *(percent(done.get(name)) for name in names)])
-    return table(["seed", "frames chosen", *(f"{count} frames" for count in counts)], lines)
-
-
-def percent(figures: dict[str, Any] | None) -> str:
-    """The mIoU in percent; a dash for a training that was not done."""
-    return f"{100 * figures['miou']:.1f}" if figures else "-"
+            found = [[done[name][key] for done in record.values() if name in done] for name in names]
+            lines.append([title, way, *(spread(values, 100, 1) for values in found)])
+    return table(["%", "frames chosen", *(f"{count} frames" for count in counts)], lines)

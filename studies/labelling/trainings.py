@@ -4,7 +4,7 @@
 
 Begins with 12 random frames and adds 12 three times: random ones, ones evenly spaced in time, or those that
 `steadyseg pick` chooses by the network of the round before. Every training begins with the same weights, a network
-trained on the procedural street, and has the same number of steps; about three minutes of one core each. `--document`
+trained on the procedural street, and has the same number of steps; about five minutes of one core each. `--document`
 copies the figures that are there to docs/studies/labelling/pick.json.
 """
 
