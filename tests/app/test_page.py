@@ -237,16 +237,6 @@ def test_only_the_newest_frame_waits(model: str) -> None:
     assert len(workers) == 0
 
 
-def test_late_pictures_are_dropped_but_never_two_in_a_row(model: str) -> None:
-    workers, picture, shown = LiveWorkers(1), jpeg(stripes(1)[0]), []
-    for age_s in (9, 9, 9, 0, 9):  # the first one waits for its network
-        request = replace(asked(of(model), picture), arrived_s=time.perf_counter() - age_s)
-        workers.offer("a" * 32, request)
-        shown.append(request.answer.result(timeout=60) is not None)
-    workers.close()
-    assert shown == [True, False, True, True, False]
-
-
 def test_a_place_is_taken_with_the_first_picture_and_not_before(model: str) -> None:
     workers, good = LiveWorkers(1), jpeg(stripes(1)[0])
     with pytest.raises(InputError, match="start it with --source"):

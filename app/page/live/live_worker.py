@@ -27,9 +27,6 @@ from core.system.machine import trim_memory
 
 IDLE_S = 20.0
 """Seconds without a frame after which a visitor counts as gone."""
-LATE_S = 1.5
-"""Age in seconds from which a picture is late. It is dropped, but never two in a row: a machine that needs longer for
-every picture would show none."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +40,7 @@ class Request:
     """Capture time by the browser's clock."""
     arrived_s: float
     answer: "Future[LivePictures | None]"
-    """The answer; None if a newer frame took its place, or if it came late."""
+    """The answer; None if a newer frame took its place."""
 
 
 def resolve_future(answer: "Future[LivePictures | None]", result: LivePictures | InputError | None) -> None:
@@ -73,7 +70,7 @@ class LiveWorker:
         self._pool, self._open_feed, self._on_end, self._idle_s = pool, open_feed, on_end, idle_s
         self._feed: Subscription | None = None
         self._queue = FrameQueue(1, self._drop)
-        self.dropped, self._may_drop = 0, False  # the first picture waits for its network
+        self.dropped = 0
         self._thread = threading.Thread(target=self._run, name="live", daemon=True)
         self._thread.start()
 
@@ -118,14 +115,12 @@ class LiveWorker:
             image, time_s, arrived_s = self._picture(request)
             pictures = stream.step(image, request.settings, time_s)
             pictures.facts.update(self._times(request.arrived_s, taken_s, arrived_s))
-            late = self._may_drop and pictures.facts["age_ms"] > 1e3 * LATE_S
-            self.dropped, self._may_drop = self.dropped + late, not late
         except Exception as error:
             if not isinstance(error, InputError):
                 stream.close()
             resolve_future(request.answer, public_error(error))
         else:
-            resolve_future(request.answer, None if late else pictures)
+            resolve_future(request.answer, pictures)
 
     def _picture(self, request: Request) -> tuple[np.ndarray, float, float]:
         if request.picture is not None:
