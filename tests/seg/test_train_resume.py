@@ -213,7 +213,7 @@ def test_a_resume_with_other_flags_is_refused(
 ) -> None:
     before = contents(done)
     message = error_after_work(capsys, *arguments(data, done, epochs=1), *flags.split(), "--resume")
-    assert "the run has its settings" in message and contents(done) == before
+    assert "give --run and --resume alone" in message and contents(done) == before
 
 
 def test_a_resume_needs_the_run_alone(done: Path, tmp_path: Path) -> None:
