@@ -11,7 +11,7 @@ from app.evaluation.data import EvaluationFrames, LabelledData, default_split, r
 from app.evaluation.flags import EvaluateJob
 from app.evaluation.record import FRAME_KEYS, check_files, describe_run, note_fit, novelty_record, write_files
 from app.evaluation.recordings import RecordingMetrics, print_recordings
-from app.executors import RunOptions
+from app.executors import run_options
 from app.open_model import is_classifier, is_graph, make_segmenter, open_checkpoint, open_model
 from core.errors import InputError
 from core.frame import Frame, Maps
@@ -47,14 +47,11 @@ def run_evaluate(job: EvaluateJob) -> int:
     if job.protocol == "stills" and job.method.mode is not None:
         refuse_memory(job.method.mode)
     of_graph = is_graph(job.model)
-    run = RunOptions(
-        "torch" if job.compute.executor == "auto" and not of_graph else job.compute.executor,
-        job.compute.precision,
-        job.compute.device,
-        keep_probs=True,
-        members=tuple(open_checkpoint(name) for name in job.members),
-        provider_options=job.compute.provider_options,
-    )
+    compute = job.compute
+    if compute.executor == "auto" and not of_graph:
+        compute = replace(compute, executor="torch")
+    members = tuple(open_checkpoint(name) for name in job.members)
+    run = replace(run_options(compute, keep_probs=True), members=members)
     segmenter = make_segmenter(model, job.method if of_graph else job.method.or_default(mode="dnn"), run)
     if job.protocol == "stills":
         refuse_memory(segmenter.method.mode)

@@ -1,4 +1,4 @@
-"""Figures of each recording, with intervals over stretches of neighbouring images."""
+"""Accuracy, mIoU and ECE of each recording, with confidence intervals from groups of neighbouring images."""
 
 from itertools import groupby
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 from app.console import Console, figure_table
 from app.evaluation.data import EvaluationFrames
 from core.classes import ClassList
-from core.evaluation.stretches import Stretches, count_stretch, intervals, split_evenly
+from core.evaluation.stretches import Stretches, count_stretch, split_evenly
 from core.frame import Frame, Maps
 from seg.data.held_out import recording_of
 from seg.evaluate import FrameMetrics
@@ -43,7 +43,7 @@ class RecordingMetrics:
         of = {name: [count for other, count in counts if other == name] for name in recordings}
         if len(of) > 1:
             of[ALL] = [count for _, count in counts]
-        return {name: {"stretches": len(found), **_figures(Stretches.read(found))} for name, found in of.items()}
+        return {name: {"stretches": len(found), **Stretches.read(found).intervals()} for name, found in of.items()}
 
 
 def print_recordings(record: dict[str, dict[str, Any]], console: Console) -> None:
@@ -57,7 +57,3 @@ def print_recordings(record: dict[str, dict[str, Any]], console: Console) -> Non
 def percent_with_interval(value: float, lower: float, upper: float) -> str:
     """0.9, 0.85, 0.95 -> 90.0 (85.0 to 95.0)."""
     return f"{100 * value:.1f} ({100 * lower:.1f} to {100 * upper:.1f})"
-
-
-def _figures(counts: Stretches) -> dict[str, tuple[float, float, float]]:
-    return intervals(len(counts.bins), lambda places: counts.draw(places).figures())

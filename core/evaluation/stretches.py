@@ -55,6 +55,10 @@ class Stretches(NamedTuple):
             "ece": float(gap.abs().sum() / self.confusion.sum()),
         }
 
+    def intervals(self) -> dict[str, tuple[float, float, float]]:
+        """Each of the figures with its 95 % interval."""
+        return intervals(len(self.bins), lambda places: self.draw(places).figures())
+
 
 def count_stretch(metrics: StreamingMetrics) -> dict[str, list[str]]:
     """Counts of the frames of one stretch, as lines of text: a tenth as long in a record as lists of numbers."""

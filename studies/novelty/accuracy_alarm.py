@@ -6,10 +6,6 @@ true it is.
 Reads OUT/NETWORK/accuracy.pickle of studies.novelty.accuracy_rows and writes docs/studies/novelty/low_accuracy.json.
 """
 
-import argparse
-import json
-import pickle
-from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
 
@@ -17,12 +13,10 @@ import numpy as np
 
 from core.alarm import LOW_BLOCKS, LowAccuracy
 from core.reference import NOVEL
-from core.system.files import write_atomic
-from studies.harness.bundle import round_figures
-from studies.harness.pages import write_page
-from studies.harness.study import PAGES, origin
+from studies.harness.study import origin
 from studies.novelty.accuracy_rows import STEP
 from studies.novelty.alarm_streams import HZ
+from studies.novelty.by_network import write_figures
 
 LIMITS = (0.7, 0.8, 0.9)
 BLOCKS = (1, 2, 3, 5)
@@ -102,16 +96,5 @@ def measure(kept: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--from", dest="folder", type=Path, default=Path("runs/novelty"))
-    folder = parser.parse_args().folder
-    path = PAGES / "novelty" / "low_accuracy.json"
-    record = json.loads(path.read_text()) if path.exists() else {}
-    record |= {file.parent.name: measure(pickle.loads(file.read_bytes())) for file in folder.glob("*/accuracy.pickle")}
-    write_atomic(path, (json.dumps(round_figures(record), indent=1, sort_keys=True) + "\n").encode())
-    write_page("novelty")
-
-
 if __name__ == "__main__":
-    main()
+    write_figures(__doc__, "accuracy", "low_accuracy", measure)

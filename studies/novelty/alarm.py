@@ -5,21 +5,15 @@
 Reads OUT/NETWORK/alarm.pickle of studies.novelty.alarm_scores and writes docs/studies/novelty/alarms.json.
 """
 
-import argparse
-import json
-import pickle
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from core.reference import ReferenceScores, binomial_interval
-from core.system.files import write_atomic
-from studies.harness.bundle import round_figures
-from studies.harness.pages import write_page
-from studies.harness.study import PAGES, origin
+from studies.harness.study import origin
 from studies.novelty.alarm_choice import compare, evidence, shipped
 from studies.novelty.alarm_watch import LAGS, SOON_S, Watched, watch
+from studies.novelty.by_network import write_figures
 
 
 def measure(kept: dict[str, Any]) -> dict[str, Any]:
@@ -77,16 +71,5 @@ def lagged(blocks: np.ndarray) -> list[float]:
     return [float((blocks[:, lag:] * blocks[:, :-lag]).mean() / (blocks**2).mean()) for lag in LAGS]
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--from", dest="folder", type=Path, default=Path("runs/novelty"))
-    folder = parser.parse_args().folder
-    path = PAGES / "novelty" / "alarms.json"
-    record = json.loads(path.read_text()) if path.exists() else {}
-    record |= {file.parent.name: measure(pickle.loads(file.read_bytes())) for file in folder.glob("*/alarm.pickle")}
-    write_atomic(path, (json.dumps(round_figures(record), indent=1, sort_keys=True) + "\n").encode())
-    write_page("novelty")
-
-
 if __name__ == "__main__":
-    main()
+    write_figures(__doc__, "alarm", "alarms", measure)

