@@ -51,7 +51,7 @@ class RunOptions:
 
 
 def run_options(compute: ComputeOptions, size: int | None = None, *, keep_probs: bool) -> RunOptions:
-    """Returns the options of an executor that a command's flags ask for."""
+    """Returns the executor's options for the compute flags of a command."""
     asked = compute.provider_options
     return RunOptions(compute.executor, compute.precision, compute.device, size, keep_probs, provider_options=asked)
 

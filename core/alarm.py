@@ -100,7 +100,7 @@ class LowAccuracy:
         """Blocks in a row that speak against the present state."""
 
     def update(self, expected_accuracy: float, time_s: float, limit: float) -> float | None:
-        """Returns for how many seconds it has been below the limit; None while that is not said.
+        """Returns the seconds for which the accuracy has been expected below the limit; None while that is not said.
 
         `expected_accuracy` and `limit`: shares of the pixels; `time_s`: of the frame.
         """

@@ -171,9 +171,8 @@ def train_step(
     weight = max(weight, 1e-12)
     scaler.unscale_(optimizer)
     for gradient in [p.grad for p in network.parameters() if p.grad is not None]:
-        gradient.div_(
-            weight / outcomes / run.processes.count
-        )  # their mean over the processes times the count is the sum
+        # DDP gives the mean over the processes: times their number it is the sum.
+        gradient.div_(weight / outcomes / run.processes.count)
     norm = float(torch.nn.utils.clip_grad_norm_(network.parameters(), config.clip_norm or math.inf))
     if not math.isfinite(total):
         return total / weight

@@ -1,4 +1,4 @@
-"""Options of ONNX Runtime's CUDA provider: which may be set, their values and defaults."""
+"""Options of ONNX Runtime's CUDA provider that a user may set, their values, and our defaults."""
 
 from collections.abc import Mapping, Sequence
 
@@ -44,7 +44,7 @@ def read_provider_options(words: Sequence[str]) -> dict[str, str]:
 
 
 def refuse_on_cpu(device: str, options: Mapping[str, str] | None) -> None:
-    """Raises InputError for options where the CPU computes."""
+    """Raises InputError if options were given and the file runs on the CPU."""
     if options and device == "cpu":
         raise InputError(
             "provider_options are of the CUDA provider, and the CPU computes here; omit them, or give --device cuda to "

@@ -63,7 +63,7 @@ class Step:
         return "stale: " + ", ".join(f"{title} {before}, now {now}" for title, before, now in changed)
 
     def lines(self, networks: Sequence[str], data: Path) -> Iterator[list[str]]:
-        """The words of each command."""
+        """Yields each command as its words after `python -m`."""
         for command in self.commands:
             for network in networks if "{}" in command else networks[:1]:
                 tokens = {"{}": network, "CAMVID": str(data / "camvid"), "DATA": str(data)} | fit_tokens(network, data)

@@ -28,7 +28,7 @@ NUMBERS = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 TORCH_STEPS = ("fp32", "bf16", "fp16")
 FILE_STEPS = ("fp32", "fp16")
 OPTIONS = ("prefer_nhwc=1", "fuse_conv_bias=1", "cudnn_conv_algo_search=HEURISTIC", "enable_cuda_graph=1")
-"""Each alone, beside the defaults of the CUDA provider."""
+"""Options of the CUDA provider that are measured, one at a time on top of the defaults."""
 
 
 def measure_executors(
@@ -110,7 +110,7 @@ class Subject:
 
     @cached_property
     def network(self) -> tuple[nn.Module, Tensor]:
-        """The bare network in torch and its first picture, (1, 3, h, w), on the device."""
+        """Returns the torch network without the mean over time, and the first picture (1, 3, h, w), on the device."""
         opened, where = read_segmenter(self.model), torch.device(self.device)
         module = torch_executor(opened, MODE.resolve(opened.meta), device=where).module
         picture = module.preprocess(torch.from_numpy(self.stream[0].image)[None].to(where))

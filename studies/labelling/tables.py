@@ -11,7 +11,7 @@ CRITERIA = ("expected error", "disagreement", "unusualness", "score")
 
 
 def tables() -> Tables:
-    """The tables by name."""
+    """Returns the function that makes each table, by the table's name in the page."""
     found = bind(read_record("labelling", RECORD), {"suspects": suspects})
     return {
         **found,

@@ -2,10 +2,10 @@
 
     python -m studies.labelling.trainings ../shared/data/camvid --runs runs/pick
 
-Begins with 12 random frames and adds 12 three times: random ones, ones evenly spaced in time, or those that
-`steadyseg pick` chooses by the network of the round before. Every training begins with the same weights, a network
-trained on the procedural street, and has the same number of steps; about five minutes of one core each. `--document`
-copies the figures that are there to docs/studies/labelling/pick.json.
+Each seed begins with 12 random labelled frames and adds 12 more three times. The added frames are random, evenly
+spaced in time, or chosen by `steadyseg pick` with the network of the round before. Every training begins with the same
+weights, a network trained on the procedural street, and has the same number of steps; about five minutes of one core
+each. `--document` copies the figures that are there to docs/studies/labelling/pick.json.
 """
 
 import argparse

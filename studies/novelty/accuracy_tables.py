@@ -8,7 +8,7 @@ Record = dict[str, Any]
 
 
 def accuracy_tables() -> Tables:
-    """The tables by name."""
+    """Returns the function that makes each table, by the table's name in the page."""
     return bind(read_record("novelty", "low_accuracy.json"), {"low-accuracy": said, "low-accuracy-forms": forms})
 
 
