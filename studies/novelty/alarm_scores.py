@@ -19,6 +19,7 @@ import torch
 
 from app.open_model import find_model
 from core.corruptions.camera_changes import random_camera
+from core.dropout import set_dropout_active
 from core.model.checkpoint import read_meta
 from core.novelty.features import FeatureExtractor, read_statistics
 from core.novelty.gaussians import GaussianSums
@@ -87,6 +88,7 @@ def knowing_streets(model: str, folder: Path) -> Path:
         return path
     opened = read_segmenter(model)
     network = opened.network().to(memory_format=torch.channels_last)
+    set_dropout_active(network, False)
     stages, size = default_stages(network), network_size(*STREET, opened.meta.height)
     extractor = FeatureExtractor(network, opened.meta, stages, torch.device("cpu"))
     trained, unseen = street_domain()

@@ -11,7 +11,6 @@ from torch import Tensor, nn
 from app.executors import openvino_network, torch_precision
 from app.flags import ComputeOptions
 from core.method import ModeName, draws_dropout
-from core.model.int8 import round_convolutions
 from core.prediction import Prediction
 from core.segmenter import Segmenter
 from core.system.machine import autocast, choose_device
@@ -137,10 +136,7 @@ class HostExecutor:
         return maps.state_bytes
 
     def _made(self, variant: Variant) -> nn.Module:
-        network = self._subject.network(variant)
-        if self.precision == "int8":
-            round_convolutions(network, self._subject.meta.int8["ranges"])
-        return network
+        return self._subject.network(variant, self._subject.meta.int8["ranges"] if self.precision == "int8" else None)
 
     def _converted(self, variant: Variant, watched: bool, height: int, width: int) -> FrameNetwork:
         mode: ModeName = "vq-bnn" if variant == "drawing" else "dnn"

@@ -10,6 +10,7 @@ from core.dropout import has_dropout
 from core.insertion import PrependedLayer
 from core.method import MethodOptions, ModeName, is_temporal
 from core.model.checkpoint import CheckpointMeta
+from core.model.int8 import Ranges, round_convolutions
 from core.smoothing import SpatialSmoothing
 from seg.networks.unet import UNet
 from seg.pretrained import read_segmenter
@@ -42,9 +43,12 @@ class Subject:
     def has_smoothing(self) -> bool:
         return any(isinstance(module, SpatialSmoothing) for module in self._network.modules())
 
-    def network(self, variant: Variant) -> nn.Module:
-        """Returns a new network; its user sets its dropout and its device."""
+    def network(self, variant: Variant, ranges: Ranges | None = None) -> nn.Module:
+        """Returns a new network; its user sets its dropout and its device. With `ranges` it computes in int8."""
         network = copy.deepcopy(self._network)
+        if variant == "plain" and isinstance(network, UNet):
+            network = without_smoothing(network)
+        round_convolutions(network, ranges or {})  # named as they are behind the smoothing of other networks
         return without_smoothing(network) if variant == "plain" else network
 
     def module(
@@ -65,7 +69,8 @@ class Subject:
 
 def without_smoothing(network: nn.Module) -> nn.Module:
     """Removes the spatial smoothing of a network, in place or in a new one; smoothing has no weights."""
-    if isinstance(network, UNet):  # its pooling rounds the other way where no blur grows the map, so it is built again
+    if isinstance(network, UNet) and network.options.smoothing:
+        # Its pooling rounds the other way where no blur grows the map, so it is built again.
         plain = UNet(network.head.out_channels, dataclasses.replace(network.options, smoothing=False))
         plain.load_state_dict(network.state_dict())
         return plain.eval()

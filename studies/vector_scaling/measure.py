@@ -17,6 +17,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from core.classes import CAMVID
+from core.dropout import set_dropout_active
 from core.evaluation.metrics import StreamingMetrics
 from core.model.checkpoint import read_meta
 from core.preprocess import Normalize, resize
@@ -35,6 +36,7 @@ def logits_of(model: str, data: Path, split: str) -> tuple[Tensor, Tensor]:
     """(pixels, K) logits and (pixels,) labels of every THIN-th row and column, void left out."""
     opened = read_segmenter(model)
     network, meta = opened.network().to(memory_format=torch.channels_last), opened.meta
+    set_dropout_active(network, False)
     normalize = Normalize(meta.mean, meta.std)
     rows, truths = [], []
     with torch.inference_mode():

@@ -19,6 +19,7 @@ from app.cli import main
 from core.dropout import set_dropout_active
 from core.errors import InputError
 from core.frame import Frame
+from core.model.int8 import Int8Conv
 from core.prediction import Prediction
 from core.smoothing import SpatialSmoothing
 from seg.networks.smp import SmpNetwork
@@ -328,3 +329,11 @@ def test_a_report_that_exists_is_kept_without_overwrite(tmp_path: Path, capsys: 
     line = one_line_error(capsys, "bench", "street-tiny", "--report", tmp_path / "r.json")
     assert "r.json: exists already" in line and "--overwrite" in line
     assert (tmp_path / "r.json").read_text() == "precious"
+
+
+@pytest.mark.parametrize("model", ["camvid-mobile", "camvid-unet-s"])
+def test_int8_rounds_a_network_without_its_smoothing_too(model: str) -> None:
+    subject = Subject(model, 64)
+    plain = subject.network("plain", subject.meta.int8["ranges"])
+    kinds = Counter(type(module) for module in plain.modules())
+    assert kinds[Int8Conv] == len(subject.meta.int8["ranges"]) and not kinds[SpatialSmoothing]
