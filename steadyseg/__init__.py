@@ -13,6 +13,7 @@ if TYPE_CHECKING:  # what editors and type checkers read; tests/test_public.py h
     from app.classifiers import open_classifier as open_classifier
     from app.export.command import run_export as run_export
     from app.export.flags import ExportJob as ExportJob
+    from app.hub import HubModel as HubModel
     from app.open_model import open_model as open_model
     from app.open_model import open_segmenter as open_segmenter
     from app.sources.open_source import open_source as open_source
@@ -86,6 +87,8 @@ _NAMES = {
     # export
     "app.export.flags": "ExportJob",
     "app.export.command": "run_export",
+    # the Hugging Face Hub
+    "app.hub": "HubModel",
     # what bad input raises
     "core.errors": "InputError",
 }

@@ -16,7 +16,7 @@ from studies.harness.tree import DOCUMENT, with_tree
 
 PROJECT = Path(__file__).parent.parent
 PUBLIC = """
-    Blur ConformalScores Dropout Ensemble ExportJob Frame InputError Maps Method MethodOptions MonteCarlo
+    Blur ConformalScores Dropout Ensemble ExportJob Frame HubModel InputError Maps Method MethodOptions MonteCarlo
     Normalize OnePass InsertionPoint
     PrependedLayer Prediction Prob Segmenter Source SpatialSmoothing StreamingMetrics Street
     TemperatureScan TemporalSmoothing __version__ draw_overlay draw_uncertainty insert_dropout

@@ -1,0 +1,75 @@
+"""Checkpoints in repositories of the Hugging Face Hub: model.safetensors, config.json and a card."""
+
+from pathlib import Path
+from typing import Any
+
+from huggingface_hub import ModelCard, ModelCardData, ModelHubMixin, constants, hf_hub_download
+
+from app.open_model import is_classifier, open_checkpoint
+from core.errors import InputError
+from core.model.model import SUFFIX, Model
+
+WEIGHTS, CONFIG = constants.SAFETENSORS_SINGLE_FILE, constants.CONFIG_NAME
+USE = """## Use
+```python
+import steadyseg
+
+model = steadyseg.{function}(steadyseg.HubModel.from_pretrained("{repository}").path)
+```
+"""
+
+
+class HubModel(ModelHubMixin):
+    """A checkpoint that goes to the Hugging Face Hub and comes from it, or from a folder laid out in the same way.
+
+        HubModel("runs/seg/model.safetensors").push_to_hub("you/streets")
+        segmenter = open_segmenter(HubModel.from_pretrained("you/streets").path)
+
+    `from_pretrained`, `save_pretrained` and `push_to_hub` are those of `huggingface_hub.ModelHubMixin`. The file of the
+    weights holds the whole record; config.json is a copy of it for readers.
+    """
+
+    def __init__(self, model: str | Path) -> None:
+        """Reads a pretrained name or a .safetensors file; InputError for anything else."""
+        self.model: Model = open_checkpoint(model)
+
+    @property
+    def path(self) -> str:
+        """The checkpoint's file, which every command and `open_segmenter` take."""
+        return str(self.model.path)
+
+    def generate_model_card(self, *args: Any, repo_id: str = "", **kwargs: Any) -> ModelCard:
+        """Makes the card: the text beside the checkpoint, if there is one, and the lines that open it."""
+        meta, of_pictures = self.model.meta, is_classifier(self.model)
+        data = ModelCardData(
+            library_name="steadyseg",
+            pipeline_tag="image-classification" if of_pictures else "image-segmentation",
+            tags=["steadyseg", meta.architecture],
+            license="other",
+            license_name="see-card",
+        )
+        beside = self.model.path.with_suffix(".md")
+        text = (
+            beside.read_text() if beside.exists() else f"# {self.model.path.stem}\n\n{', '.join(meta.classes.names)}\n"
+        )
+        if meta.licence and not beside.exists():
+            text += f"\n{meta.licence[0].upper()}{meta.licence[1:]}.\n"
+        use = USE.format(
+            function="open_classifier" if of_pictures else "open_segmenter", repository=repo_id or "you/repository"
+        )
+        return ModelCard(f"---\n{data.to_yaml()}\n---\n\n{text}\n{use}")
+
+    def _save_pretrained(self, save_directory: Path) -> None:
+        self.model.save(save_directory / WEIGHTS)
+        (save_directory / WEIGHTS).with_suffix(".json").replace(save_directory / CONFIG)
+
+    @classmethod
+    def _from_pretrained(cls, *, model_id: str, **options: Any) -> "HubModel":
+        folder = Path(model_id)
+        if not folder.is_dir():
+            return cls(hf_hub_download(model_id, WEIGHTS, **options))
+        if not (folder / WEIGHTS).is_file():
+            raise InputError(
+                f"{folder}: no {WEIGHTS} in this folder; `HubModel(CHECKPOINT{SUFFIX}).save_pretrained` writes it"
+            )
+        return cls(folder / WEIGHTS)

@@ -1,0 +1,48 @@
+"""Checkpoints as the Hugging Face Hub keeps them, in a local folder: nothing here reaches the network."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from huggingface_hub import ModelCard
+
+from core.errors import InputError
+from steadyseg import Frame, HubModel, MethodOptions, open_segmenter
+
+
+def test_a_folder_for_the_hub_gives_the_same_maps(tmp_path: Path) -> None:
+    HubModel("street-tiny").save_pretrained(tmp_path, model_card_kwargs={"repo_id": "you/streets"})
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["README.md", "config.json", "model.safetensors"]
+    loaded = HubModel.from_pretrained(tmp_path)
+    assert json.loads((tmp_path / "config.json").read_text())["architecture"] == loaded.model.meta.architecture
+    image = np.random.default_rng(0).integers(0, 256, (64, 96, 3), dtype=np.uint8)
+    maps = [
+        open_segmenter(name, MethodOptions("dnn"), executor="torch").step(Frame(image, 0, 0.0)).entropy
+        for name in ("street-tiny", loaded.path)
+    ]
+    assert np.array_equal(*maps)
+
+
+@pytest.mark.parametrize(
+    ("name", "task", "function"),
+    [
+        ("camvid-mobile", "image-segmentation", "open_segmenter"),
+        ("cifar10-resnet18-plain", "image-classification", "open_classifier"),
+    ],
+)
+def test_the_card_says_what_the_hub_asks_for_and_how_to_open_it(
+    name: str, task: str, function: str, tmp_path: Path
+) -> None:
+    HubModel(name).save_pretrained(tmp_path, model_card_kwargs={"repo_id": "you/streets"})
+    card = ModelCard.load(tmp_path / "README.md")
+    assert (card.data.library_name, card.data.pipeline_tag) == ("steadyseg", task)
+    assert (
+        f"# {name}" in card.text and f'{function}(steadyseg.HubModel.from_pretrained("you/streets").path)' in card.text
+    )
+
+
+def test_a_folder_without_weights_is_refused_in_one_line(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text("{}")
+    with pytest.raises(InputError, match=r"no model\.safetensors in this folder"):
+        HubModel.from_pretrained(tmp_path)
