@@ -3,8 +3,9 @@
     python -m studies.figures [NETWORK ...] [--data ../shared/data] [--list] [--only STEP ...] [--minutes M]
 
 Fits come first, then the tables of the cards, then the studies. What is done is kept, so a command that was stopped, or
-killed, goes on where it was; --minutes starts no step after so long. --list says what is done, what is stale and why,
-how long each step took when it last ran, and which records are made by hand.
+killed, goes on where it was; --minutes starts no step after so long. Two commands with other networks may run side by
+side, each on its own cores (`taskset -c 0 python -m ...`). --list says what is done, what is stale and why, how long
+each step took when it last ran, and which records are made by hand.
 """
 
 import argparse

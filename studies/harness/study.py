@@ -46,7 +46,8 @@ class Cache:
         return found["rows"] if found and found["digest"] == digest else None
 
     def put(self, name: str, digest: str, rows: dict[str, Any], about: dict[str, Any]) -> None:
-        self.record[name] = {"digest": digest, **about, "rows": round_figures(rows)}
+        """Adds a measurement to what is in the file now: another command may have measured other networks since."""
+        self.record = Cache(self.path).record | {name: {"digest": digest, **about, "rows": round_figures(rows)}}
         self.write()
 
     def write(self) -> None:

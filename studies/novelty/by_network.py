@@ -48,8 +48,8 @@ def write_figures(about: str, study: str, record: str, measure: Callable[[Any], 
     parser.add_argument("--from", dest="folder", type=Path, default=OUT)
     folder = parser.parse_args().folder
     path = PAGES / "novelty" / f"{record}.json"
-    figures = json.loads(path.read_text()) if path.exists() else {}
-    figures |= {one.parent.name: measure(pickle.loads(one.read_bytes())) for one in folder.glob(f"*/{study}.pickle")}
+    found = {one.parent.name: measure(pickle.loads(one.read_bytes())) for one in folder.glob(f"*/{study}.pickle")}
+    figures = (json.loads(path.read_text()) if path.exists() else {}) | found
     write_atomic(path, (json.dumps(round_figures(figures), indent=1, sort_keys=True) + "\n").encode())
     write_page("novelty")
 

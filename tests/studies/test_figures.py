@@ -19,7 +19,7 @@ from studies.figures import __main__ as figures
 from studies.figures.by_hand import BY_HAND
 from studies.figures.step import Step, fit_split
 from studies.figures.steps import all_steps
-from studies.harness.study import PAGES
+from studies.harness.study import PAGES, Cache
 
 DIGESTS = ("digest", "rests_on", "weights")
 
@@ -83,3 +83,11 @@ def test_fits_are_of_the_stretches_that_a_training_held_out(tmp_path: Path) -> N
         path = tmp_path / "network.safetensors"
         opened.with_record(replace(opened.meta, training={"held_out": held})).save(path)
         assert fit_split(str(path)) == split
+
+
+def test_two_commands_that_measure_at_the_same_time_keep_each_others_rows(tmp_path: Path) -> None:
+    first, second = Cache(tmp_path / "record.json"), Cache(tmp_path / "record.json")
+    first.put("a", "1", {"x": 1.0}, {})
+    second.put("b", "2", {"x": 2.0}, {})
+    kept = Cache(tmp_path / "record.json")
+    assert kept.get("a", "1") == {"x": 1.0} and kept.get("b", "2") == {"x": 2.0}
