@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from core.errors import InputError
 from core.model.checkpoint import read_meta
 from seg.data.camvid import read_names
 from seg.data.held_out import CAMVID_STRETCHES, recorded_names
@@ -52,7 +53,10 @@ class Step:
 
     def state(self, network: str, digests: Digests) -> str:
         """`done`, `missing`, or which part of what the figures rest on is another now."""
-        known, wanted = self.known(network), self.wanted(network, digests)
+        try:
+            known, wanted = self.known(network), self.wanted(network, digests)
+        except InputError:  # new weights, which have no temperature or statistics yet
+            return "stale: rests on a fit that is missing"
         if known is None or known == wanted:
             return "done" if known else "missing"
         pairs = list(zip(known.split("-"), wanted.split("-"), strict=False))
