@@ -85,7 +85,7 @@ def frozen_file(tmp_path: Path) -> Iterator[Path]:
     signal.signal(signal.SIGIO, before)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_what_freezes_at_a_video_ends_that_worker_and_that_video_alone(
     model: str, tmp_path: Path, frozen_file: Path
 ) -> None:

@@ -17,7 +17,7 @@ from core.frame import Maps
 SIZE = ("--model", "street-tiny", "--size", str(HEIGHT))
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_methods_of_a_grid_have_the_figures_that_each_has_alone(tmp_path: Path) -> None:
     grid, report, plot, single = (tmp_path / name for name in ("g.mp4", "g.json", "g.png", "s.json"))
     words = ["--grid", "dnn,bnn,vq-dnn,vq-bnn", "--samples", "2", "--plot", str(plot), "--report", str(report)]

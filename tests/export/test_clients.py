@@ -110,7 +110,7 @@ def test_python_is_video(graphs: Graphs, tmp_path: Path, name: str, scale: int, 
     assert share(by_python(graphs(name), pictures, tmp_path / "out"), expected(graphs(name), pictures)) >= bound
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_python_verifies(graphs: Graphs, tmp_path: Path) -> None:
     client = [sys.executable, str(CLIENTS / "python" / "steadyseg_client.py")]
     verifies(client, graphs, tmp_path)

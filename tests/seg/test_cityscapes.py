@@ -52,7 +52,7 @@ def test_an_incomplete_copy_and_other_classes_are_refused(sample: Path, tmp_path
     assert "no label" in refusal(open_split, copy, "val", CITYSCAPES)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_set_in_that_layout_is_trained_on_killed_resumed_evaluated_and_exported(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

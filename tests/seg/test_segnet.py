@@ -100,7 +100,7 @@ def test_every_weight_gets_a_gradient() -> None:
     assert all(p.grad is not None and p.grad.isfinite().all() and p.grad.any() for p in network.parameters())
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_exported_graphs_compute_what_torch_computes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The command proves outputs, state and random draws, or writes no file; video then runs the file as it is. The
     network alone is run at a height that is odd at the fourth pool too."""

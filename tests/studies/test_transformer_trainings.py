@@ -93,7 +93,7 @@ def small(name: str, *flags: str) -> Row:
     )
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_queue_keeps_what_is_done_goes_on_with_what_is_not_and_tells_what_failed(
     data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
