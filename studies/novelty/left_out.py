@@ -22,8 +22,8 @@ from seg.pretrained import read_segmenter
 from studies.novelty.by_network import save
 from studies.novelty.pasted import chosen_objects, pasted
 from studies.novelty.region_scores import RegionScores
-from studies.novelty.regions import TRAIN_FRAMES, Columns
-from studies.novelty.samples import Data, Sample, of_split, spread_over
+from studies.novelty.regions import Columns, learn, trained_stills
+from studies.novelty.samples import Data, Sample, of_split
 
 EPOCHS = 20
 TRAINING = "--size 180 --channels 16 --seed 0 --config crop_height=144 crop_width=192".split()
@@ -64,8 +64,7 @@ def stills(name: str, data: Data) -> Iterator[Sample]:
 def measure(name: str, data: Data, folder: Path) -> dict[str, Any]:
     own = Data(folder)
     scores = RegionScores(read_segmenter(trained(without(name, data, folder), folder)))
-    places = spread_over(len(own.split("train")), TRAIN_FRAMES)
-    scores.fit([(image, label) for _, image, label in of_split(own, "train", places)])
+    learn(scores, trained_stills(own))
     chosen = Columns(scores, pasted(list(of_split(own, "train", own.held_out)), chosen_objects(data)))
     return Columns(scores, stills(name, data)).figures(chosen.thresholds()) | {"epochs": EPOCHS}
 

@@ -14,8 +14,7 @@ from core.novelty.gaussians import GaussianSums
 from core.novelty.statistics import STRIDE, ClassDistance
 from core.preprocess import enlarge, nearest, network_size
 from seg.novelty.fit import default_stages
-
-SCORES = ("max-softmax", "entropy", "max-logit", "energy", "standardised max-logit", "distance", "energy and distance")
+from studies.novelty.observer import Labelled, Observer
 
 
 def logit_scores(logits: Tensor) -> dict[str, Tensor]:
@@ -55,6 +54,8 @@ class Seen:
     """(1, K, h, w)"""
     features: Tensor
     """(1, C, h, w) of the last stage."""
+    observed: Tensor
+    """(h, w) logits of an error, of the head that observes the network."""
     size: tuple[int, int]
     """Height and width of the network's input."""
 
@@ -68,20 +69,21 @@ class RegionScores:
         stages = default_stages(network)[-1:]
         self.meta, self.extractor = model.meta, FeatureExtractor(network, model.meta, stages, torch.device("cpu"))
         self.standard = Standard(len(CAMVID))
+        self.observer = Observer(model)
 
     def look(self, image: np.ndarray) -> Seen:
         size = network_size(image.shape[0], image.shape[1], self.meta.height)
         logits, (features,) = self.extractor(image[None], size)
         logits, features = (enlarge(one, size)[..., ::STRIDE, ::STRIDE].float() for one in (logits, features))
-        return Seen(logits, features, size)
+        return Seen(logits, features, self.observer(image)[::STRIDE, ::STRIDE], size)
 
     def truth(self, label: np.ndarray, seen: Seen) -> Tensor:
         return nearest(torch.from_numpy(label)[None], seen.size)[0][::STRIDE, ::STRIDE]
 
     @torch.inference_mode()
-    def fit(self, pictures: list[tuple[np.ndarray, np.ndarray]]) -> None:
+    def fit(self, pictures: list[Labelled]) -> None:
         """Fits the class means of features, the largest logit of each class, and mean and deviation of two scores, on
-        labelled pictures of the training domain."""
+        labelled pictures of the training domain; the observer is trained before."""
         shown = [self.look(image) for image, _ in pictures]
         sums = GaussianSums(shown[0].features.shape[1], len(CAMVID))
         for seen, (_, label) in zip(shown, pictures, strict=True):
@@ -107,4 +109,5 @@ class RegionScores:
             "standardised max-logit": self.standard(seen.logits),
             "distance": distance,
             "energy and distance": energy + distance,
+            "observer": seen.observed,
         }

@@ -32,6 +32,8 @@ from studies.novelty.samples import Data, Sample, of_split, spread_over
 
 TRAIN_FRAMES = 24
 """Pictures of the training domain that means are of."""
+OBSERVED = 160
+"""Pictures of the training domain that the observer learns from."""
 TRAINED, CHOICE, REPORT, COUNT = 1000, 5000, 5500, 60
 """First seeds of the streets that street-tiny was trained on, of those for choosing and of those reported; how many."""
 
@@ -42,13 +44,11 @@ def measure(model: str, data: Data) -> dict[str, Any]:
     if is_of_streets(model):
         size = opened.meta.height, opened.meta.width
         domain, choice, report = (
-            streets(first, size, count) for first, count in ((TRAINED, TRAIN_FRAMES), (CHOICE, COUNT), (REPORT, COUNT))
+            streets(first, size, count) for first, count in ((TRAINED, OBSERVED), (CHOICE, COUNT), (REPORT, COUNT))
         )
     else:
-        trained = spread_over(len(data.split("train")), TRAIN_FRAMES)
-        domain, choice = (list(of_split(data, "train", places)) for places in (trained, data.held_out))
-        report = stills(data)
-    scores.fit([(image, label) for _, image, label in domain])
+        domain, choice, report = trained_stills(data), list(of_split(data, "train", data.held_out)), stills(data)
+    learn(scores, domain)
     chosen = Columns(scores, pasted(choice, chosen_objects(data)))
     thresholds = chosen.thresholds()
     home = Columns(scores, (Sample("home", name, image, 0 * label) for name, image, label in report))
@@ -58,6 +58,19 @@ def measure(model: str, data: Data) -> dict[str, Any]:
         "report": Columns(scores, pasted(report, reported_objects(data))).figures(thresholds),
         "home": {"pictures": len(home.truths), "regions": home.regions(thresholds)},
     }
+
+
+def trained_stills(data: Data) -> list[tuple[str, np.ndarray, np.ndarray]]:
+    """Stills of train that no training holds out."""
+    places = sorted(set(range(len(data.split("train")))) - set(data.held_out))
+    return list(of_split(data, "train", [places[at] for at in spread_over(len(places), OBSERVED)]))
+
+
+def learn(scores: RegionScores, domain: list[tuple[str, np.ndarray, np.ndarray]]) -> None:
+    """Trains the observer on all pictures of the domain, and fits the other scores on `TRAIN_FRAMES` of them."""
+    pictures = [(image, label) for _, image, label in domain]
+    scores.observer.train(pictures, seed=0)
+    scores.fit([pictures[place] for place in spread_over(len(pictures), TRAIN_FRAMES)])
 
 
 class Columns:
