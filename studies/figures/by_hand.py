@@ -15,6 +15,7 @@ BY_HAND = {
     "ablations/record.json:*": "36 trainings: `python -m studies.ablations`",
     "classification/record.json:*": "trainings: `python -m studies.classification --commands`",
     "training/record.json:*": "14 trainings: `python -m studies.training`",
+    "results/again.json:*": "trainings, whose settings are in its table: `python -m studies.results.again`",
     "labelling/pick.json:*": "trainings: `python -m studies.labelling.trainings`",
     "systems/record.json:segnet/*": "a training, whose command is in studies/systems/__main__.py",
     "systems/record.json:[dmo]*": "no included network: `python -m studies.systems`",

@@ -5,6 +5,7 @@ from functools import partial
 
 from core.classes import CAMVID
 from studies.harness.tables import Tables, bind, read_record, table
+from studies.results.again import again_table
 from studies.results.calibration_tables import calibration_table, class_weights_table, scaling_table, sets_table
 from studies.results.cells import (
     ABSENT,
@@ -59,6 +60,7 @@ def tables() -> Tables:
     return {
         **bind(rows, makers),
         "protocol": protocol_table,
+        "again": again_table,
         "published_rows": published_rows_table,
         **{f"published_effects_{name}": partial(published_effects_table, rows, name) for name in published},
         **bind(read_record("results", "throughput.json"), {"throughput": throughput_table}),

