@@ -74,15 +74,15 @@ class Seen:
 def trace(network: nn.Module, batch: Tensor, units: Sequence[Unit], layout: Layout) -> list[Seen]:
     """Finds the units that return a feature map, in the order of computation; units that return the logits are left
     out."""
-    found: dict[str, tuple[Seen, int]] = {}
+    found: dict[str, tuple[Seen, torch.UntypedStorage]] = {}  # kept, or the logits may get the memory of a freed map
 
     def see(unit: Unit, before: Tensor, after: Tensor) -> None:
         seen = Seen(unit, tuple(before.shape[1:]), tuple(after.shape[1:]))
-        found.setdefault(unit.name, (seen, after.untyped_storage().data_ptr()))
+        found.setdefault(unit.name, (seen, after.untyped_storage()))
 
     with torch.no_grad(), watch_maps(units, see, layout):
         logits = network(batch)
-    return [seen for seen, storage in found.values() if storage != logits.untyped_storage().data_ptr()]
+    return [seen for seen, kept in found.values() if kept.data_ptr() != logits.untyped_storage().data_ptr()]
 
 
 @contextmanager

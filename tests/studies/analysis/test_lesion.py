@@ -32,7 +32,7 @@ def test_every_unit_of_every_network_can_be_removed_and_comes_back() -> None:
                     assert after.shape == before.shape, one.unit.name
                     changed.append(not torch.equal(after, before))
         assert torch.equal(network(pictures), before)
-        assert sum(changed) > 0.6 * len(changed) > 3  # of an untrained U-Net some deep parts do not reach the logits
+        assert sum(changed) > 0.7 * len(changed) > 3  # of an untrained U-Net some deep parts do not reach the logits
 
 
 @torch.no_grad()
