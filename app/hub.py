@@ -1,4 +1,4 @@
-"""Checkpoints in repositories of the Hugging Face Hub: model.safetensors, config.json and a card."""
+"""Checkpoints on the Hugging Face Hub, as model.safetensors, config.json and a model card."""
 
 from pathlib import Path
 from typing import Any
@@ -35,7 +35,7 @@ class HubModel(ModelHubMixin):
 
     @property
     def path(self) -> str:
-        """The checkpoint's file, which every command and `open_segmenter` take."""
+        """Path of the checkpoint's file, as `open_segmenter` and all commands take it."""
         return str(self.model.path)
 
     def generate_model_card(self, *args: Any, repo_id: str = "", **kwargs: Any) -> ModelCard:

@@ -171,7 +171,7 @@ def train_step(
     weight = max(weight, 1e-12)
     scaler.unscale_(optimizer)
     for gradient in [p.grad for p in network.parameters() if p.grad is not None]:
-        # DDP gives the mean over the processes: times their number it is the sum.
+        # DDP averages the gradients of the processes; their sum is needed.
         gradient.div_(weight / outcomes / run.processes.count)
     norm = float(torch.nn.utils.clip_grad_norm_(network.parameters(), config.clip_norm or math.inf))
     if not math.isfinite(total):

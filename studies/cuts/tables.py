@@ -8,7 +8,7 @@ from studies.harness.tables import Tables
 
 
 def tables() -> Tables:
-    """Returns the function that makes each table, by the table's name in the page."""
+    """The tables of the page by name; each is a function that writes the table."""
     record = {name: part["rows"] for name, part in Cache(PAGES / "cuts" / "record.json").record.items()}
     return {"found": lambda: found(record), "false": lambda: false(record), "after": lambda: after(record)}
 

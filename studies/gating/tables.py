@@ -14,7 +14,7 @@ BASE = REPORTED[0]
 
 
 def tables() -> Tables:
-    """Returns the function that makes each table, by the table's name in the page."""
+    """The tables of the page by name; each is a function that writes the table."""
     rows = {name: part["rows"] for name, part in read_record("gating").items()}
     return bind(rows, {"choice": choice, "val": val, "classes": classes})
 

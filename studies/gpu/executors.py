@@ -110,7 +110,7 @@ class Subject:
 
     @cached_property
     def network(self) -> tuple[nn.Module, Tensor]:
-        """Returns the torch network without the mean over time, and the first picture (1, 3, h, w), on the device."""
+        """Returns the network alone, without the mean over time, and its first input (1, 3, h, w), on the device."""
         opened, where = read_segmenter(self.model), torch.device(self.device)
         module = torch_executor(opened, MODE.resolve(opened.meta), device=where).module
         picture = module.preprocess(torch.from_numpy(self.stream[0].image)[None].to(where))

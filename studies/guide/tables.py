@@ -14,7 +14,7 @@ THRESHOLDS = (0.0, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95)
 
 
 def tables() -> Tables:
-    """Returns the function that makes each table, by the table's name in the page."""
+    """The tables of the page by name; each is a function that writes the table."""
     record = {name: part["rows"] for name, part in Cache(PAGE / "record.json").record.items()}
     return bind(record, {"wanted": wanted_table, "thresholds": thresholds_table})
 

@@ -11,7 +11,7 @@ CRITERIA = ("expected error", "disagreement", "unusualness", "score")
 
 
 def tables() -> Tables:
-    """Returns the function that makes each table, by the table's name in the page."""
+    """The tables of the page by name; each is a function that writes the table."""
     found = bind(read_record("labelling", RECORD), {"suspects": suspects})
     return {
         **found,

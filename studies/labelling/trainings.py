@@ -2,10 +2,10 @@
 
     python -m studies.labelling.trainings ../shared/data/camvid --runs runs/pick
 
-Each seed begins with 12 random labelled frames and adds 12 more three times. The added frames are random, evenly
-spaced in time, or chosen by `steadyseg pick` with the network of the round before. Every training begins with the same
-weights, a network trained on the procedural street, and has the same number of steps; about five minutes of one core
-each. `--document` copies the figures that are there to docs/studies/labelling/pick.json.
+Each seed begins with 12 labelled frames, drawn at random. Three times, 12 more are added: random ones, frames evenly
+spaced in time, or those chosen by `steadyseg pick` with the network of the round before. Every training begins with the
+same weights, a network trained on the procedural street, and has the same number of steps; about five minutes of one
+core each. `--document` copies the figures that are there to docs/studies/labelling/pick.json.
 """
 
 import argparse

@@ -8,7 +8,7 @@ Record = dict[str, Any]
 
 
 def accuracy_tables() -> Tables:
-    """Returns the function that makes each table, by the table's name in the page."""
+    """The tables of the page by name; each is a function that writes the table."""
     return bind(read_record("novelty", "low_accuracy.json"), {"low-accuracy": said, "low-accuracy-forms": forms})
 
 

@@ -13,7 +13,7 @@ NO_PICTURES = ("noise", "one colour", "text", "test pattern", "green test patter
 
 
 def alarm_tables() -> Tables:
-    """Returns the function that makes each table, by the table's name in the page."""
+    """The tables of the page by name; each is a function that writes the table."""
     makers = {"alarm-home": home, "alarm-foreign": foreign, "alarm-forms": forms, "alarm-blocks": blocks}
     return bind(read_record("novelty", "alarms.json"), makers)
 

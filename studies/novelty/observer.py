@@ -20,10 +20,11 @@ from seg.novelty.fit import default_stages
 from studies.novelty.samples import drawing
 
 STEPS, BATCH, RATE = 500, 2, 2e-3
-CHANNELS, COARSE = 48, 8
-"""Channels of the head, and the rows and columns of the network's input from one of its predictions to the next."""
+CHANNELS = 48
+COARSE = 8
+"""Rows, and columns, of the network's input for each prediction of the head."""
 STRENGTHS = (0.02, 0.1)
-"""Least and largest step of the attack, as shares of the brightness of white; ObsNet's is 0.02."""
+"""Smallest and largest change of a pixel by the attack, where black is 0 and white is 1; ObsNet's is 0.02."""
 
 Labelled = tuple[np.ndarray, np.ndarray]
 """A picture (H, W, 3) uint8 and its label (H, W) uint8."""
@@ -52,11 +53,11 @@ class Head(nn.Module):
 
 
 class Observer:
-    """A network with a head that is trained on the network's errors; `look` gives the logits of both."""
+    """A frozen network, and a head that is trained to find its errors."""
 
     def __init__(self, model: Model) -> None:
         self.network, self.meta = model.network().eval().requires_grad_(False), model.meta
-        set_dropout_active(self.network, False)
+        set_dropout_active(self.network, False)  # else each look draws masks: the AP moves by 0.01 from run to run
         self.taps = StageFeatures(self.network, default_stages(self.network))
         self.normalize = Normalize(self.meta.mean, self.meta.std)
 
@@ -97,11 +98,12 @@ class Observer:
         return (pixels + 255 * strength * inside * slope.sign()).clamp(0, 255)
 
     @torch.inference_mode()
-    def __call__(self, image: np.ndarray) -> Tensor:
-        """(H, W, 3) uint8 -> (h, w) logits of an error at the size of the network's input."""
+    def __call__(self, image: np.ndarray) -> tuple[Tensor, Tensor, Tensor]:
+        """(H, W, 3) uint8 -> logits (1, K, h, w), features of the last stage (1, C, h, w) and logits of an error
+        (1, 1, h, w), all at the size of the network's input."""
         size = network_size(image.shape[0], image.shape[1], self.meta.height)
-        _, maps = self.maps(self.normalize(pixels_of(image, size)), size)
-        return enlarge(self.head(maps, size), size)[0, 0]
+        logits, maps = self.maps(self.normalize(pixels_of(image, size)), size)
+        return logits, enlarge(maps[-2], size), enlarge(self.head(maps, size), size)
 
 
 def at_cells(maps: Tensor, cells: tuple[int, int]) -> Tensor:
@@ -127,7 +129,7 @@ def ellipse(height: int, width: int, draw: np.random.Generator) -> Tensor:
 
 
 def error_loss(logits: Tensor, wrong: Tensor, labels: Tensor) -> Tensor:
-    """Cross-entropy of the errors' share in each cell; errors and the rest have the same weight in all."""
+    """Cross-entropy of the share of wrong pixels in each cell; wrong and right pixels weigh equally in the sum."""
     known = (labels != CAMVID.void_id).float()
     share, kept = (at_cells(one[:, None], (logits.shape[2], logits.shape[3])) for one in (wrong * known, known))
     right = kept - share

@@ -7,13 +7,10 @@ import torch
 from torch import Tensor
 
 from core.classes import CAMVID
-from core.dropout import set_dropout_active
 from core.model.model import Model
-from core.novelty.features import FeatureExtractor
 from core.novelty.gaussians import GaussianSums
 from core.novelty.statistics import STRIDE, ClassDistance
-from core.preprocess import enlarge, nearest, network_size
-from seg.novelty.fit import default_stages
+from core.preprocess import nearest
 from studies.novelty.observer import Labelled, Observer
 
 
@@ -64,18 +61,12 @@ class RegionScores:
     """The scores of one network; `fit` gives it the training domain's."""
 
     def __init__(self, model: Model) -> None:
-        network = model.network()
-        set_dropout_active(network, False)  # else each look draws masks: the AP moves by 0.01 from run to run
-        stages = default_stages(network)[-1:]
-        self.meta, self.extractor = model.meta, FeatureExtractor(network, model.meta, stages, torch.device("cpu"))
-        self.standard = Standard(len(CAMVID))
-        self.observer = Observer(model)
+        self.observer, self.standard = Observer(model), Standard(len(CAMVID))
 
     def look(self, image: np.ndarray) -> Seen:
-        size = network_size(image.shape[0], image.shape[1], self.meta.height)
-        logits, (features,) = self.extractor(image[None], size)
-        logits, features = (enlarge(one, size)[..., ::STRIDE, ::STRIDE].float() for one in (logits, features))
-        return Seen(logits, features, self.observer(image)[::STRIDE, ::STRIDE], size)
+        found = self.observer(image)
+        logits, features, observed = (one[..., ::STRIDE, ::STRIDE] for one in found)
+        return Seen(logits, features, observed[0, 0], (found[0].shape[2], found[0].shape[3]))
 
     def truth(self, label: np.ndarray, seen: Seen) -> Tensor:
         return nearest(torch.from_numpy(label)[None], seen.size)[0][::STRIDE, ::STRIDE]

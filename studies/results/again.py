@@ -1,29 +1,26 @@
-"""Networks of the layout of an included one, trained again by a long preset, beside the included one.
+"""Compares networks that were trained again by a long preset with the included networks of the same layouts.
 
     python -m studies.results.again camvid-mobile runs/mobile-0/model.safetensors --data ../shared/data/camvid
 
-measures both and writes docs/studies/results/again.json. A network that was measured is kept while it stays the same.
+measures both and writes docs/studies/results/again.json. What was measured is kept while data and weights are the same.
 """
 
 import argparse
-import json
 import sys
-import tempfile
 from pathlib import Path
 from typing import Any
 
-from app.commands import load
 from app.evaluation.recordings import percent_with_interval
-from core.errors import CheckFailed
 from core.model.checkpoint import read_meta
 from studies.harness.networks import file_of, name_of, rests_on
 from studies.harness.pages import write_page
 from studies.harness.study import PAGES, Cache, data_digest, exit_code, origin
 from studies.harness.tables import read_record, table
-from studies.results.protocol import measured
+from studies.results.protocol import evaluated, measured
 
 RECORD = PAGES / "results" / "again.json"
 RECORDINGS = ("0001TP", "Seq05VD")
+ON_VAL = "steadyseg evaluate NAME --data CamVid --split val --protocol stream --mode dnn --calibrated off"
 
 
 def main() -> int:
@@ -45,17 +42,12 @@ def run(models: list[str], data: Path) -> None:
 
 def on_val(model: str, data: Path) -> dict[str, float]:
     """Figures of single frames of val, without a temperature."""
-    with tempfile.TemporaryDirectory() as folder:
-        report = Path(folder) / "report.json"
-        flags = ["--split", "val", "--protocol", "stream", "--mode", "dnn", "--calibrated", "off"]
-        if load("app.cli:main")(["evaluate", model, "--data", str(data), *flags, "--report", str(report)]):
-            raise CheckFailed(f"{model}: it could not be measured on val")
-        record = json.loads(report.read_text())
+    record = evaluated(ON_VAL, model, data)
     return {key: record[key] for key in ("accuracy", "miou", "nll", "ece")}
 
 
 def trained(model: str) -> dict[str, Any]:
-    """How the network was trained: images, epochs, and the weights it began with."""
+    """Images, epochs and initial weights of the network's training."""
     training = read_meta(file_of(model)).training
     config = training["config"]
     begun = "the street" if config["init"] and "street" in config["init"] else config["init"] or "random weights"

@@ -42,14 +42,18 @@ def run(data: Path, fresh: bool) -> None:
 
 def measured(name: str, data: Path) -> dict[str, Any]:
     """The figures by recording."""
+    return {"recordings": evaluated(COMMAND, name, data)["recordings"]}
+
+
+def evaluated(command: str, name: str, data: Path) -> dict[str, Any]:
+    """Runs a `steadyseg evaluate NAME --data CamVid ...` and returns its report."""
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report.json"
-        words = COMMAND.replace("NAME", name).split()[1:]
+        words = command.replace("NAME", name).split()[1:]
         words[words.index("CamVid")] = str(data)
         if load("app.cli:main")([*words, "--report", str(report)]):
             raise SystemExit(2)
-        record = json.loads(report.read_text())
-    return {"recordings": record["recordings"]}
+        return dict(json.loads(report.read_text()))
 
 
 def protocol_table() -> str:
@@ -64,7 +68,7 @@ def protocol_table() -> str:
 
 
 def published_rows_table() -> str:
-    """Published networks with their mIoU on test, and how their training differs from the protocol."""
+    """Published networks: their mIoU on test, and the points in which their training departs from the protocol."""
     return table(["network", "mIoU, %", "parameters", "what differs"], [list(row) for row in CAMVID_ROWS])
 
 

@@ -23,7 +23,7 @@ NOT_AT_HAND = {
 
 
 def tables() -> Tables:
-    """Returns the function that makes each table, by the table's name in the page."""
+    """The tables of the page by name; each is a function that writes the table."""
     record = {name: part["rows"] for name, part in Cache(PAGE / "record.json").record.items()}
     return {
         "lag": lambda: lag(record),

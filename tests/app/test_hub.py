@@ -25,18 +25,18 @@ def test_a_folder_for_the_hub_gives_the_same_maps(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "task", "function"),
+    ("name", "pipeline", "function"),
     [
         ("camvid-mobile", "image-segmentation", "open_segmenter"),
         ("cifar10-resnet18-plain", "image-classification", "open_classifier"),
     ],
 )
 def test_the_card_says_what_the_hub_asks_for_and_how_to_open_it(
-    name: str, task: str, function: str, tmp_path: Path
+    name: str, pipeline: str, function: str, tmp_path: Path
 ) -> None:
     HubModel(name).save_pretrained(tmp_path, model_card_kwargs={"repo_id": "you/streets"})
     card = ModelCard.load(tmp_path / "README.md")
-    assert (card.data.library_name, card.data.pipeline_tag) == ("steadyseg", task)
+    assert (card.data.library_name, card.data.pipeline_tag) == ("steadyseg", pipeline)
     assert (
         f"# {name}" in card.text and f'{function}(steadyseg.HubModel.from_pretrained("you/streets").path)' in card.text
     )
