@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from classification.networks.layout import ALTERNET_BLOCKS
 from studies.transformers.rows import ADAMW, Row
 
-DEPTH, CHANNELS, EPOCHS, MOST_STEPS = 34, 16, 15, 6
+DEPTH, CHANNELS, EPOCHS, MOST_STEPS = 34, 8, 15, 6
 SEEDS = (0, 1)
 """The first one chooses; what it tried is trained again from the second."""
 

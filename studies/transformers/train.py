@@ -3,7 +3,8 @@
     python -m studies.transformers.train --data ../shared/data/cifar10-jpeg --runs runs/transformers [--only NAME ...]
 
 A row that is done is kept, and one that was interrupted goes on after its last whole epoch, so the same command starts
-and resumes. `--list` prints the rows with the epochs each has reached.
+and resumes. Several commands may work side by side in one folder, each on its core (`taskset -c 0 python -m ...`): what
+one of them trains the others leave to it. `--list` prints the rows with the epochs each has reached.
 """
 
 import argparse
@@ -51,21 +52,23 @@ def every_row(runs: Path) -> Iterator[Row]:
 
 
 def run_all(data: Path, runs: Path, only: list[str] | None, loaders: int) -> None:
-    """Trains what is missing. InputError where another process does so in the same folder, or for an unknown name."""
+    """Trains what is missing. InputError for an unknown name, CheckFailed where a training failed."""
     names = [row.name for row in every_row(runs)]
     if unknown := sorted(set(only or ()) - set(names)):
         raise InputError(f"--only {unknown[0]}: no such row; expected {', '.join(names)}")
     runs.mkdir(parents=True, exist_ok=True)
-    with (runs / ".queue").open("a") as held:
-        if not lock(held, for_children=False):
-            raise InputError(f"{runs}: another queue is at work in it; wait for its end or stop it")
-        failed = [
-            row.name
-            for row in every_row(runs)
-            if row.name in (only or [row.name]) and not train(row, data, runs, loaders)
-        ]
-    if failed:
+    rows = (row for row in every_row(runs) if row.name in (only or [row.name]))
+    if failed := [row.name for row in rows if not has_turn(row, data, runs, loaders)]:
         raise CheckFailed(f"these trainings failed: {', '.join(failed)}; see the log")
+
+
+def has_turn(row: Row, data: Path, runs: Path, loaders: int) -> bool:
+    """Trains a row unless another command does; returns False where the training failed."""
+    with (runs / f".{row.name}").open("a") as held:
+        if lock(held, for_children=False):
+            return train(row, data, runs, loaders)
+    print(f"{row.name}: another command is at work on it", flush=True)
+    return True
 
 
 def train(row: Row, data: Path, runs: Path, loaders: int) -> bool:

@@ -17,8 +17,8 @@ from app.train import command as train_command
 from classification.options import ClassifierOptions
 from core.errors import CheckFailed, InputError
 from core.model.checkpoint import load_checkpoint
-from core.system.files import lock
 from core.training.loop import EpochDone
+from studies.harness.networks import PROJECT
 from studies.transformers import measure
 from studies.transformers import train as queue
 from studies.transformers.build_up import build_up, next_attention, row_of
@@ -143,22 +143,23 @@ def iter_until(row: Row, data: Path, runs: Path, epochs: int) -> int:
     return sum(json.loads(line)["event"] == "epoch" for line in log)
 
 
-def test_an_unknown_row_and_a_second_queue_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="no such row; expected resnet18-plain-0"):
+def test_an_unknown_row_is_refused_and_one_that_another_command_trains_is_left_to_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(InputError, match="no such row; expected cifar10-resnet18-plain"):
         queue.run_all(tmp_path, tmp_path, ["resnet"], 0)
-    with (tmp_path / ".queue").open("a") as held:
-        assert lock(held, for_children=False)
-        command = [
-            sys.executable,
-            "-m",
-            "studies.transformers.train",
-            "--data",
-            str(tmp_path),
-            "--runs",
-            str(tmp_path),
-        ]
-        ended = subprocess.run(command, capture_output=True, text=True, cwd=Path(queue.__file__).parents[2])
-    assert ended.returncode == 2 and "another queue is at work" in ended.stderr and not list(tmp_path.glob("*/"))
+    program = (
+        "import sys; from core.system.files import lock; held = open(sys.argv[1], 'a'); "
+        "print(lock(held, for_children=False), flush=True); sys.stdin.read()"
+    )
+    command = [sys.executable, "-c", program, str(tmp_path / ".adamw-vit6-0")]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=PROJECT) as other:
+        assert other.stdout is not None and other.stdout.readline() == "True\n"
+        queue.run_all(tmp_path, tmp_path, ["adamw-vit6-0"], 0)
+        other.communicate("")
+    assert "adamw-vit6-0: another command is at work on it" in capsys.readouterr().out
+    with pytest.raises(CheckFailed, match="adamw-vit6-0"):  # not begun: nothing has chosen its learning rate
+        queue.run_all(tmp_path, tmp_path, ["adamw-vit6-0"], 0)
 
 
 def test_both_test_sets_are_measured_once_and_every_picture_is_kept(
