@@ -40,19 +40,19 @@ def largest_is_smaller(report: Report) -> Finding:
 
 
 def fewer_are_negative(report: Report) -> Finding:
-    """Compares the share of each mini-batch's density of eigenvalues that lies below 0."""
+    """Compares the share of negative ones (NEP) among each mini-batch's eigenvalues of largest magnitude."""
     rows = report["results"]["rows"]
     sides = [
-        [
-            sum(w for node, w in zip(row["nodes"], row["weights"], strict=True) if node < 0)
-            for row in rows
-            if row["model"] == name
-        ]
+        [statistics.fmean(value < 0 for value in row["eigenvalues"]) for row in rows if row["model"] == name]
         for name in plain_and_smooth(rows)
     ]
     told = " against ".join(with_spread([100 * one for one in side], ".1f") + " %" for side in sides)
     pairs = list(zip(*sides, strict=True))
-    return Finding(f"negative share of the density {told}", sum(after < before for before, after in pairs), len(pairs))
+    return Finding(
+        f"NEP of the {report['results']['top']} largest {told}",
+        sum(after < before for before, after in pairs),
+        len(pairs),
+    )
 
 
 def landscape_is_flatter(report: Report) -> Finding:
@@ -108,7 +108,7 @@ def with_spread(values: Sequence[float], form: str) -> str:
 
 EXPECTED: tuple[tuple[str, str, Callable[[Report], Finding | None]], ...] = (
     ("hessian", "the largest eigenvalue of the Hessian is smaller", largest_is_smaller),
-    ("hessian", "fewer eigenvalues are negative", fewer_are_negative),
+    ("hessian", "fewer of the largest eigenvalues are negative", fewer_are_negative),
     ("landscape", "the loss rises less around the trained weights", landscape_is_flatter),
     ("fourier", "smoothing layers cut amplitude above 0.3 pi", smoothing_is_low_pass),
     ("variance", "variance falls at each smoothing layer", variance_falls),

@@ -99,6 +99,8 @@ class HessianJob:
     """Weight decay of the figures with L2; that of the network's training without it."""
     augmented: Rare[bool] = True
     """Pictures as a training sees them; false: as they are."""
+    dropout: Rare[bool] = False
+    """Keep the dropout on, with masks of the seed (published: with MC dropout, arXiv 2105.12639)."""
 
     def __post_init__(self) -> None:
         for name, least in (("top", 1), ("batch_size", 1), ("steps", 0), ("iterations", 2)):
@@ -124,6 +126,8 @@ class LandscapeJob:
     """Folder of a training with snapshots (train ... --config snapshots=10): the plane that its weights moved in."""
     augmented: Rare[bool] = True
     """Pictures as a training sees them; false: as they are."""
+    dropout: Rare[bool] = False
+    """Keep the dropout on, with masks of the seed (published: with MC dropout, arXiv 2105.12639)."""
 
     def __post_init__(self) -> None:
         if self.points < 3 or self.points % 2 == 0:

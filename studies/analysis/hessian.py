@@ -23,12 +23,14 @@ if TYPE_CHECKING:
 
 ABOUT = (
     "Hessian of the mean NLL of each mini-batch over all weights, by exact products (double backward), at the trained "
-    "weights, BatchNorm at its running statistics, dropout off, 32 bits. The top eigenvalues (largest magnitude, sign "
-    "kept) are found by power iteration with deflation, as published; `residual` is |H v - a v| / |a| of the worst. "
-    "NEP is the share of negative ones among them, APE the mean of the positive ones. L2 is half the weight decay "
-    "times |w|^2 over all weights, whose Hessian is the decay times the identity: with it every eigenvalue is larger "
-    "by exactly the decay. The density of all eigenvalues is that of stochastic Lanczos quadrature, one start vector "
-    "of random signs a mini-batch. ± is the standard deviation over mini-batches."
+    "weights, BatchNorm at its running statistics, 32 bits; dropout is off unless a note says otherwise. The top "
+    "eigenvalues (largest magnitude, sign kept) are found by power iteration with deflation, as published; `residual` "
+    "is |H v - a v| / |a| of the worst. NEP is the share of negative ones among them, APE the mean of the positive "
+    "ones. L2 is half the weight decay times |w|^2 over all weights, whose Hessian is the decay times the identity: "
+    "with it every eigenvalue is larger by exactly the decay. The density of all eigenvalues is that of stochastic "
+    "Lanczos quadrature, one start vector of random signs a mini-batch: its mean is the trace over the number of "
+    "weights, and where it lies near 0 it cannot tell small negative eigenvalues from small positive ones. ± is the "
+    "standard deviation over mini-batches."
 )
 EXTRA_VECTORS = 6
 """Vectors in memory beside the basis: gradient, its product, the iterate, and temporary ones."""
@@ -39,6 +41,8 @@ def measure(context: StudyContext) -> Iterator[Results]:
     job: Any = context.job
     for target in context.targets:
         prepare(target, job)
+        if job.dropout and target.subject.has_dropout:
+            context.note(f"{target.name}: dropout on, one draw of its masks for each mini-batch")
     size = job.batch_size or (1 if context.is_segmentation else 16)
     batches = [numbers for numbers in context.batches(size) if len(numbers) == size]
     if not batches:
@@ -66,7 +70,6 @@ def measure(context: StudyContext) -> Iterator[Results]:
 def prepare(target: StudyTarget, job: Any) -> None:
     """The network's weights take gradients; InputError where they, k times, do not fit into memory."""
     network = target.subject.network.to(memory_format=torch.contiguous_format).requires_grad_(True)
-    target.subject.switch("dnn", None)
     weights = sum(weight.numel() for weight in network.parameters())
     if job.top > weights:
         raise InputError(f"--config top={job.top}: {target.name} has {weights} weights; ask for fewer eigenvalues")
@@ -89,6 +92,7 @@ def row_of(target: StudyTarget, numbers: range, number: int, context: StudyConte
     job: Any = context.job
     pictures, labels = TrainingPictures(target, context.options.seed, job.augmented).batch(numbers)
     network, void = target.subject.network, target.subject.meta.classes.void
+    target.subject.switch("bnn" if job.dropout else "dnn", mix_seed(context.options.seed, number))
 
     def loss() -> Tensor:
         found = score(network(pictures), labels, void)
@@ -133,12 +137,10 @@ def summary(rows: Sequence[Results], model: str) -> Results:
     }
     if mine[0]["nodes"]:
         parts = [quadrature(row) for row in mine]
-        shares = [part.share_below(0.0) for part in parts]
         traces = [part.moment(1) for part in parts]
         found |= {
             "mean_eigenvalue": mean(traces),
             "mean_eigenvalue_sd": spread(traces),
-            "negative_share": mean(shares),
             "most_negative": mean(float(part.nodes.min()) for part in parts),
         }
     return found
@@ -176,14 +178,8 @@ def tables(results: Results) -> list[Table]:
         )
     ]
     if "mean_eigenvalue" in results["networks"][0]:
-        measured = ("model", "mean_eigenvalue", "mean_eigenvalue_sd", "negative_share", "most_negative")
-        names = (
-            "network",
-            "mean eigenvalue (trace / weights)",
-            "±",
-            "negative share of the density",
-            "most negative node",
-        )
+        measured = ("model", "mean_eigenvalue", "mean_eigenvalue_sd", "most_negative")
+        names = ("network", "mean eigenvalue (trace / weights)", "±", "most negative node")
         rows = [[row[key] for key in measured] for row in results["networks"]]
         found.append(("Density of all eigenvalues", names, rows))
     return found

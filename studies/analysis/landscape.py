@@ -9,6 +9,7 @@ from torch import Tensor
 
 from core.errors import InputError
 from core.model.checkpoint import load_checkpoint
+from core.seeds import mix_seed
 from core.training.run_folder import SNAPSHOTS_NAME
 from studies.analysis.measures.landscape import (
     Weights,
@@ -34,7 +35,7 @@ ABOUT = (
     "directions are Gaussian, rescaled by `--config rule`: filter (the norm of each filter, the paper's rule) or axis0 "
     "(the norm over the output channels, the rule of the published code). Biases, BatchNorm's scales and shifts and "
     "position tables stay, and BatchNorm uses the running statistics of the trained weights everywhere. Dropout is "
-    "off. L2 is kept apart: |w|^2, and the published code's sum of unsquared norms."
+    "off unless a note says otherwise. L2 is kept apart: |w|^2, and the published code's sum of unsquared norms."
 )
 TRAJECTORY = (
     "The plane is that of the two directions in which the kept checkpoints lie farthest from the last one; the picture "
@@ -48,7 +49,6 @@ class Plane:
     def __init__(self, target: StudyTarget, job: Any, seed: int) -> None:
         self.target, self.job, self.seed = target, job, seed
         self.network = target.subject.network
-        target.subject.switch("dnn", None)
         self.trajectory: Trajectory | None = None
         weights = moving_weights(self.network)
         if job.trajectory is not None:
@@ -76,7 +76,8 @@ class Plane:
         for column, x in enumerate(self.places[0]):
             with moved(self.network, self.weights, [(x, self.ways[0]), (self.places[1][row], self.ways[1])]):
                 total, correct, samples = 0.0, 0, 0
-                for batch, labels in self.batches:
+                for number, (batch, labels) in enumerate(self.batches):
+                    self.target.subject.switch("bnn" if self.job.dropout else "dnn", mix_seed(self.seed, number))
                     found = score(self.network(batch).double(), labels, void)
                     total, correct, samples = total + float(found.nll), correct + found.correct, samples + found.samples
                 self.loss[row][column], self.accuracy[row][column] = total / samples, correct / samples
@@ -144,6 +145,8 @@ def measure(context: StudyContext) -> Iterator[Results]:
         raise InputError("--trajectory is the training of one network; give one MODEL")
     for target in context.targets:
         target.subject.network.to(memory_format=torch.contiguous_format)
+        if job.dropout and target.subject.has_dropout:
+            context.note(f"{target.name}: dropout on, at every point the same draw of its masks")
     planes = [Plane(target, job, context.options.seed) for target in context.targets]
     if job.trajectory is not None:
         context.note(TRAJECTORY)

@@ -161,6 +161,28 @@ def test_the_landscapes_centre_is_the_loss_that_evaluate_measures(room: Path, tm
 
 
 @pytest.mark.slow
+def test_the_loss_is_looked_at_with_dropout_where_asked(room: Path, tmp_path: Path) -> None:
+    """Both studies draw the masks of a mini-batch from one seed, so they see one loss, and not that of dropout off."""
+
+    def losses(out: str, *flags: str) -> list[float]:
+        given = (str(room / "drop.safetensors"), "--data", str(room / "pictures"), "--split", "test", "--images", "6")
+        settings = ("--config", "augmented=false", "plots=false", *flags)
+        found = []
+        for study, own in (("hessian", "batch_size=6 top=1 steps=2 iterations=2"), ("landscape", "points=3")):
+            folder = tmp_path / out / study
+            assert main(["analyze", study, *given, "--output", str(folder), *settings, *own.split()]) == 0
+            found.append(json.loads((folder / "report.json").read_text()))
+        hessian, plane = (one["results"] for one in found)
+        said = any("dropout on" in note for note in found[0]["notes"] + found[1]["notes"])
+        assert said == bool(flags)
+        return [hessian["networks"][0]["loss"], plane["planes"][0]["centre_loss"]]
+
+    off, on = losses("off"), losses("on", "dropout=true")
+    assert on[0] == pytest.approx(on[1], rel=1e-5) and off[0] == pytest.approx(off[1], rel=1e-5)
+    assert abs(on[0] - off[0]) > 1e-3
+
+
+@pytest.mark.slow
 def test_one_seed_repeats_and_another_does_not(room: Path, tmp_path: Path) -> None:
     def rows(out: str, *flags: str) -> Any:
         given = (room / "drop.safetensors", "--data", room / "pictures", "--images", "6", *flags)
