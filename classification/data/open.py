@@ -14,6 +14,8 @@ from core.model.checkpoint import CheckpointMeta
 
 HELD_OUT = "held-out"
 """Split: the part of `train` that a classifier's training held out, to calibrate on where there is no val."""
+TRAINED = "trained"
+"""Split: the part of `train` that a classifier's training saw."""
 
 
 def open_classification(data: Path, split: str) -> ClassificationSet:
@@ -112,8 +114,9 @@ def _first_of_every_class(labels: np.ndarray, wanted: Callable[[int], int], what
 
 
 def open_split_of(data: Path, split: str, meta: CheckpointMeta, model: str) -> ClassificationSet:
-    """Opens a split of a data folder, or the part of `train` that the checkpoint's training held out."""
-    return open_held_out(data, meta, model) if split == HELD_OUT else open_classification(data, split)
+    """Opens a split of a data folder, or the part of `train` that the checkpoint's training saw or held out."""
+    parts = {HELD_OUT: open_held_out, TRAINED: open_trained}
+    return parts[split](data, meta, model) if split in parts else open_classification(data, split)
 
 
 def open_trained(data: Path, meta: CheckpointMeta, model: str) -> ClassificationSet:

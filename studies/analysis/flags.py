@@ -21,9 +21,9 @@ class StudyOptions:
     by side in the plots."""
     data: Path
     """CIFAR or an ImageFolder for classifiers; a folder with SPLIT/ and SPLITannot/ for segmentation."""
-    split: Literal["train", "val", "test", "held-out"] | None = None
-    """Split of the data (held-out: the training images that a classifier's training held out); auto: train where the
-    loss of training is measured (hessian, landscape), else test."""
+    split: Literal["train", "val", "test", "trained", "held-out"] | None = None
+    """Split of the data (trained, held-out: the images of train that a classifier's training saw, and those that it
+    held out); auto: train where the loss of training is measured (hessian, landscape), else test."""
     images: int | None = None
     """Number of pictures, drawn with the seed; by default a study ends within 20 minutes on two cores."""
     settings: Settings = ()

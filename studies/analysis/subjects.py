@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from app.open_model import is_graph
-from classification.data.open import HELD_OUT, open_classification
+from classification.data.open import HELD_OUT, TRAINED, open_classification
 from classification.networks.build import build_classifier
 from classification.networks.layout import TIMM
 from classification.options import ClassifierOptions
@@ -122,8 +122,8 @@ def open_one(
 
 def open_timm(model: str, options: StudyOptions, split: str) -> tuple[Any, CheckpointMeta]:
     """A network of the library with the size and colours that it was made for; its record has the data's classes."""
-    if split == HELD_OUT:
-        raise InputError(f"{model} comes without a record of what its training held out; give another --split")
+    if split in (HELD_OUT, TRAINED):
+        raise InputError(f"{model} comes without a record of what its training saw; give another --split")
     classes: ClassList = open_classification(options.data, split).classes
     pretrained = options.timm_weights == "pretrained"
     settings = ClassifierOptions(network=model, pretrained=pretrained)

@@ -15,6 +15,8 @@ BY_HAND = {
     "ablations/record.json:*": "36 trainings: `python -m studies.ablations`",
     "classification/record.json:*": "trainings: `python -m studies.classification --commands`",
     "training/record.json:*": "14 trainings: `python -m studies.training`",
+    "transformers/record.json:*": "trainings: `python -m studies.transformers.train`; then `... .measure`",
+    "transformers/*": "the networks of the line above: `python -m studies.transformers.inside`",
     "results/again.json:*": "trainings, whose settings are in its table: `python -m studies.results.again`",
     "labelling/pick.json:*": "trainings: `python -m studies.labelling.trainings`",
     "systems/record.json:segnet/*": "a training, whose command is in studies/systems/__main__.py",

@@ -2,17 +2,16 @@
 
 From the end of a pre-activation ResNet, the convolution block at the end of a stage is replaced by attention,
 alternately with the convolution blocks that stay. Where held-out accuracy does not rise, the replacement is taken back
-and the next one is tried at the end of the stage before. Test pictures have no part in it.
+and the next one is tried at the end of the stage before. Test pictures have no part in it. The first seed chooses; what
+it tried is trained again from the second.
 """
 
 from collections.abc import Callable, Iterator
 
 from classification.networks.layout import ALTERNET_BLOCKS
-from studies.transformers.rows import ADAMW, Row
+from studies.transformers.rows import ADAMW, SEEDS, Row
 
 DEPTH, CHANNELS, EPOCHS, MOST_STEPS = 34, 8, 15, 6
-SEEDS = (0, 1)
-"""The first one chooses; what it tried is trained again from the second."""
 
 Attention = tuple[int, ...]
 """Attention blocks of each stage."""

@@ -1,35 +1,38 @@
-"""Measures the trained networks on both test sets: CIFAR-10's pictures as JPEG, and 1,000 of the official ones.
+"""Measures the trained networks and writes the record and the tables of docs/studies/transformers.
 
     python -m studies.transformers.measure --data ../shared/data --runs runs/transformers [--only NAME ...]
 
-The figures lie beside each model in figures.json and are kept while the model and the pictures stay the same. The
+Each network sees both test sets (CIFAR-10's pictures as JPEG, and 1,000 of the official ones) and the first of the
+pictures that it was trained on, unaugmented. A measurement is kept while the model and the pictures stay the same. The
 training pictures have lost detail to JPEG (quality 75), so the official ones are slightly foreign to the networks.
 """
 
 import argparse
-import json
 import sys
 from pathlib import Path
 from typing import Any
 
 from app.console import track
 from classification.data.labelled import ClassificationSet
-from classification.data.open import open_classification
-from classification.evaluate import DEFAULT_SAMPLES, Classifier, SizeMetrics, batch_size, batches
+from classification.data.open import open_classification, open_trained
+from classification.evaluate import Classifier, SizeMetrics, batch_size, batches
 from classification.pretrained import read_classifier, require_classes
-from core.system.files import write_atomic
 from core.system.machine import choose_device, keep_freed_memory
-from studies.harness.bundle import round_figures
+from studies.harness.pages import write_page
 from studies.harness.per_picture import PerPicture
-from studies.harness.study import digest_of_weights, exit_code, origin
+from studies.harness.study import PAGES, Cache, digest_of_weights, exit_code, origin
 from studies.transformers.rows import PILOTS, Row
-from studies.transformers.train import every_row
+from studies.transformers.train import epochs_of, every_row
 
-FIGURES_NAME = "figures.json"
-TEST_SETS = {"jpeg": "cifar10-jpeg", "official": "cifar10"}
+RECORD = PAGES / "transformers" / "record.json"
+JPEG, OFFICIAL, TRAINED = "jpeg", "official", "trained"
+FOLDERS = {JPEG: "cifar10-jpeg", OFFICIAL: "cifar10"}
 """Their folders in --data: 10,000 and 1,000 pictures of CIFAR-10's test split."""
-KEPT_SIZES = (0, 1, 2, DEFAULT_SAMPLES)
-"""Passes (0: dropout off) whose pictures are kept one by one, for paired differences."""
+PASSES = {JPEG: 5, OFFICIAL: 50, TRAINED: 1}
+"""Dropout passes of a network with dropout, beside one pass without."""
+KEYS = ("nll", "accuracy", "ece", "brier", "aurc")
+MOST_TRAINED = 2000
+"""Pictures of the training whose loss is measured."""
 
 
 def main() -> int:
@@ -41,58 +44,85 @@ def main() -> int:
     return exit_code("transformers", lambda: measure_all(given.data, given.runs, given.only))
 
 
-def measure_all(data: Path, runs: Path, only: list[str] | None) -> None:
-    """Measures every finished training that is not measured yet, and prints a line for each."""
+def measure_all(data: Path, runs: Path, only: list[str] | None, record: Path = RECORD) -> None:
+    """Measures every finished training that is not measured yet, prints a line for each, and writes the page."""
     keep_freed_memory()
-    tests = {name: open_classification(data / folder, "test") for name, folder in TEST_SETS.items()}
-    pilots = {row.name for rows in PILOTS.values() for row in rows}  # they chose a setting and are not compared
+    cache = Cache(record)
+    tests = {name: open_classification(data / folder, "test") for name, folder in FOLDERS.items()}
     for row in every_row(runs):
-        if row.name in (only or [row.name]) and row.name not in pilots and row.model(runs).exists():
-            print(line_of(row, measure_row(row, runs, tests)), flush=True)
+        if row.name not in (only or [row.name]) or not row.model(runs).exists():
+            continue
+        digest = "-".join([digest_of_weights(row.model(runs)), *(test.list_hash for test in tests.values())])
+        rows = cache.get(row.name, digest)
+        if rows is None:
+            rows = measure(row, data, runs, tests)
+            cache.put(row.name, digest, rows, origin())
+            cache = Cache(record)
+        print(line_of(row, rows), flush=True)
+    if record == RECORD:
+        write_page("transformers")
 
 
-def measure_row(row: Row, runs: Path, tests: dict[str, ClassificationSet]) -> dict[str, Any]:
-    """Returns the figures by test set, from figures.json where that is of this model and these pictures."""
-    model, file = row.model(runs), row.folder(runs) / FIGURES_NAME
-    digest = "-".join([digest_of_weights(model), *(test.list_hash for test in tests.values())])
-    if file.exists() and (found := json.loads(file.read_text()))["digest"] == digest:
-        return dict(found["rows"])
-    rows = {name: round_figures(measure(model, test, row.name)) for name, test in tests.items()}
-    record = {"digest": digest, **origin(), "rows": rows}
-    write_atomic(file, (json.dumps(record, indent=1, sort_keys=True) + "\n").encode())
-    return rows
+def measure(row: Row, data: Path, runs: Path, tests: dict[str, ClassificationSet]) -> dict[str, Any]:
+    """Returns a row of the record: how it was trained, and its figures in fp32 at temperature 1 by set of pictures.
+
+    A training that chose a setting (`PILOTS`) has no figures of test.
+    """
+    model = row.model(runs)
+    opened, epochs = read_classifier(model), epochs_of(row, runs)
+    network = opened.network()
+    found: dict[str, Any] = {
+        "parameters": sum(weight.numel() for weight in network.parameters()),
+        "images": opened.meta.training["images"],
+        "epochs": len(epochs),
+        "minutes": sum(epoch["seconds"] for epoch in epochs) / 60,
+        "held_out": epochs[-1]["metrics"],
+        "learning_rate": opened.meta.training["config"]["loop"]["learning_rate"],
+    }
+    if row.name in {pilot.name for pilots in PILOTS.values() for pilot in pilots}:
+        return found
+    trained = open_trained(data / FOLDERS[JPEG], opened.meta, str(model))
+    sets = tests | {TRAINED: trained.subset(range(min(MOST_TRAINED, len(trained))))}
+    classifier = Classifier([network], opened.meta.mean, opened.meta.std, choose_device("auto"))
+    for name, pictures in sets.items():
+        require_classes(pictures.classes, opened.meta.classes, pictures.name, str(model))
+        found[name] = figures_of(classifier, pictures, opened.meta.height, PASSES[name], f"{row.name} {name}")
+    return found
 
 
-def measure(model: Path, test: ClassificationSet, name: str) -> dict[str, Any]:
-    """Measures with the dropout off, and with 1 to 50 passes where there is dropout; in fp32, at temperature 1."""
-    opened = read_classifier(model)
-    meta = opened.meta
-    require_classes(test.classes, meta.classes, test.name, str(model))
-    classifier = Classifier([opened.network()], meta.mean, meta.std, choose_device("auto"))
-    modes = {"dnn": SizeMetrics(len(meta.classes), [0])}
+def figures_of(
+    classifier: Classifier, pictures: ClassificationSet, side: int, passes: int, title: str
+) -> dict[str, Any]:
+    """Returns the figures with dropout off and, of a network with dropout, by number of passes; and which pictures one
+    pass without dropout has right."""
+    count = len(pictures.classes)
+    modes = {"dnn": SizeMetrics(count, [0])}
     if classifier.has_dropout:
-        modes["bnn"] = SizeMetrics(len(meta.classes), range(1, DEFAULT_SAMPLES + 1))
-    pictures = PerPicture(KEPT_SIZES)
-    count = -(-len(test) // batch_size(meta.height))
-    for batch in track(batches(test, meta.height), f"{name} {test.name}", total=count):
+        modes["bnn"] = SizeMetrics(count, range(1, passes + 1))
+    kept = PerPicture([0])
+    for batch in track(batches(pictures, side), title, total=-(-len(pictures) // batch_size(side))):
         for mode, metrics in modes.items():
             made = classifier.by_size(batch, mode, metrics.sizes[-1] or 1)
-            metrics.update(pictures.watch(made, batch[2], metrics.sizes), batch[2])
-    off = modes["dnn"].full[0]
-    found = {"images": len(test), "off": off.figures() | off.details(), "pictures": pictures.record()}
-    return found | ({"curve": modes["bnn"].curve(), "passes": modes["bnn"].rows()} if "bnn" in modes else {})
+            metrics.update(kept.watch(made, batch[2], metrics.sizes), batch[2])
+    right = kept.record()["0"]["right"]
+    off = modes["dnn"].full[0].figures()
+    found = {"images": len(pictures), "off": {key: off[key] for key in KEYS}, "right": f"{int(right, 2):x}"}
+    if "bnn" in modes:
+        found["passes"] = [{key: row[key] for key in ("n", *KEYS)} for row in modes["bnn"].rows()]
+    return found
 
 
 def line_of(row: Row, rows: dict[str, Any]) -> str:
-    """Returns accuracy, NLL and ECE on each test set, with dropout off and, where there is dropout, with all passes."""
+    """Returns accuracy, NLL and ECE on each set, with dropout off and, where there is dropout, with all passes."""
     parts = [f"{row.name:32}"]
-    for name, found in rows.items():
-        shown = {"off": found["off"]} | (
-            {f"N {found['passes'][-1]['n']}": found["passes"][-1]} if "passes" in found else {}
-        )
+    for name in PASSES:
+        found = rows.get(name, {"off": rows["held_out"]} if name == JPEG else {})
+        shown = {"held out" if name not in rows else name: found["off"]} if found else {}
+        if "passes" in found:
+            shown[f"{name} N {found['passes'][-1]['n']}"] = found["passes"][-1]
         parts += [
-            f"{name} {when}: {100 * one['accuracy']:.2f} % NLL {one['nll']:.4f} ECE {100 * one['ece']:.2f} %"
-            for when, one in shown.items()
+            f"{what}: {100 * one['accuracy']:.2f} % NLL {one['nll']:.4f} ECE {100 * one['ece']:.2f} %"
+            for what, one in shown.items()
         ]
     return "  ".join(parts)
 

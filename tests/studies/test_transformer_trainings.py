@@ -24,6 +24,7 @@ from studies.transformers import train as queue
 from studies.transformers.build_up import build_up, next_attention, row_of
 from studies.transformers.rates import chosen_rate
 from studies.transformers.rows import PILOTS, RATE, ROWS, Row
+from studies.transformers.tables import right_of
 
 
 def test_every_row_has_a_name_of_its_own_and_equally_many_steps() -> None:
@@ -162,27 +163,31 @@ def test_an_unknown_row_is_refused_and_one_that_another_command_trains_is_left_t
         queue.run_all(tmp_path, tmp_path, ["adamw-vit6-0"], 0)
 
 
-def test_both_test_sets_are_measured_once_and_every_picture_is_kept(
+def test_every_set_of_pictures_is_measured_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    row = small("mc")
-    save_classifier(row.model(tmp_path / "runs"), ClassifierOptions(channels=4, dropout=0.3), size=16)
-    for folder, count in (("cifar10-jpeg", 7), ("cifar10", 3)):
-        save_pictures(tmp_path / folder, count, splits=("test",))
+    """A finished training has figures of both test sets and of its own pictures; one that is missing has no row."""
+    row, runs, record = small("mc"), tmp_path / "runs", tmp_path / "record.json"
+    config = {"loop": {"seed": 0, "learning_rate": 0.1}, "hold_out": 0.5, "fraction": 1.0, "subset": 0}
+    training = {"images": 18, "held_out": 24, "config": config}
+    save_classifier(row.model(runs), ClassifierOptions(channels=4, dropout=0.3), size=16, training=training)
+    (row.folder(runs) / "log.jsonl").write_text(
+        json.dumps({"event": "epoch", "epoch": 1, "seconds": 90.0, "metrics": {"accuracy": 0.5}}) + "\n"
+    )
+    save_pictures(tmp_path / "cifar10-jpeg", 7)
+    save_pictures(tmp_path / "cifar10", 3, splits=("test",))
     monkeypatch.setattr(measure, "every_row", lambda runs: iter([row, small("absent")]))
-    monkeypatch.setattr(measure, "DEFAULT_SAMPLES", 3)
-    monkeypatch.setattr(measure, "KEPT_SIZES", (0, 1, 3))
-    measure.measure_all(tmp_path, tmp_path / "runs", None)
+    monkeypatch.setattr(measure, "PASSES", {"jpeg": 3, "official": 5, "trained": 1})
+    measure.measure_all(tmp_path, runs, None, record)
     shown = capsys.readouterr().out
-    rows = json.loads((row.folder(tmp_path / "runs") / "figures.json").read_text())["rows"]
-    assert [rows[name]["images"] for name in ("jpeg", "official")] == [42, 18]
-    for found in rows.values():
-        kept = found["pictures"]
-        assert kept.keys() == {"0", "1", "3"} and [one["n"] for one in found["curve"]] == [1, 2, 3]
-        for size, figures in (("0", found["off"]), ("3", found["passes"][-1])):
-            values = [float(value) for value in kept[size]["nll"].split()]
-            assert len(values) == found["images"] and np.mean(values) == pytest.approx(figures["nll"], abs=2e-3)
-            assert kept[size]["right"].count("1") / found["images"] == pytest.approx(figures["accuracy"], abs=1e-4)
+    kept = json.loads(record.read_text())
+    assert kept.keys() == {"mc"} and kept["mc"]["rows"]["minutes"] == 1.5
+    found = {name: kept["mc"]["rows"][name] for name in ("jpeg", "official", "trained")}
+    assert [one["images"] for one in found.values()] == [42, 18, 18]
+    assert [[one["n"] for one in each["passes"]] for each in found.values()] == [[1, 2, 3], [1, 2, 3, 4, 5], [1]]
+    for one in found.values():
+        right = right_of(one)
+        assert len(right) == one["images"] and float(right.mean()) == pytest.approx(one["off"]["accuracy"], abs=1e-6)
     monkeypatch.setattr(measure, "measure", None)  # what is there is not measured again
-    measure.measure_all(tmp_path, tmp_path / "runs", ["mc"])
-    assert capsys.readouterr().out == shown and shown.count("official N 3") == 1
+    measure.measure_all(tmp_path, runs, ["mc"], record)
+    assert capsys.readouterr().out == shown and "official N 5" in shown
