@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import torch
 
 from app.flags import ComputeOptions, ExecutorName, PrecisionName
+from app.number_format import choose_precision
 from core.errors import InputError
 from core.method import Method, draws_dropout
 from core.model.checkpoint import CheckpointMeta
@@ -24,7 +25,7 @@ from export.run.networks import (
     openvino_model,
     openvino_name,
 )
-from export.run.open_file import graph_executor, kernel_available, resolve_precision
+from export.run.open_file import graph_executor, kernel_available
 from seg.exported import DrawnPart, FrameToLogits, SharedPart
 from seg.streaming import StreamingSegmenter
 from seg.torch_executor import streaming_module, torch_executor
@@ -129,25 +130,6 @@ def choose(executor: str, device: str) -> tuple[str, str]:
     if not (openvino_available() and kernel_available()):
         return "torch", "OpenVINO and numba, which are faster, are not installed: pip install 'steadyseg[export]'"
     return "openvino", "the fastest on a CPU (docs/studies/performance)"
-
-
-def choose_precision(precision: str, model: Model) -> tuple[str, str]:
-    """Returns the number format of a checkpoint on OpenVINO, and the reason for the report; InputError for int8 without
-    its ranges."""
-    meta = model.meta
-    if precision == "fp16":
-        raise InputError(
-            "OpenVINO computes in fp32, bf16 or int8 on the CPU; use --executor torch for --precision fp16"
-        )
-    number = resolve_precision(precision, meta.int8_is_proven)
-    if number != "int8":
-        return number, ""
-    if not meta.int8:
-        raise InputError(
-            f"--precision int8: {model.name} was not measured in it; steadyseg calibrate --int8 does, or omit it"
-        )
-    reason = "this processor has no bf16" if precision == "auto" else "asked for"
-    return number, f"; int8: {reason}, and {meta.int8['labels_equal']:.1%} of the labels are fp32's"
 
 
 def torch_precision(precision: str, device: torch.device) -> str:

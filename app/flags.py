@@ -23,8 +23,8 @@ class ComputeOptions:
     executor: ExecutorName = "auto"
     """Library that runs the network; auto takes the fastest that is installed and reports which and why."""
     precision: PrecisionName = "auto"
-    """Number format of the network; auto: bf16 where the processor computes in it, else int8 where the checkpoint shows
-    that it loses little, else fp32; on a GPU that of its tensor cores, bf16 or fp16."""
+    """Number format of the network; auto: bf16 where the processor computes in it, and int8 where the checkpoint shows
+    that it loses little, the faster one of both; else fp32; on a GPU that of its tensor cores, bf16 or fp16."""
     device: str = "auto"
     """auto, cpu or cuda; auto: cuda where there is one."""
     provider_options: Rare[tuple[str, ...]] = ()

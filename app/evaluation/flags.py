@@ -80,9 +80,9 @@ class CalibrateJob:
     follows the frame, for every mode of one pass and for the method given. A classifier is fitted in mode dnn, with a
     temperature for each picture."""
     int8: bool = False
-    """Also fit the ranges that int8 needs, on the train images, and measure what int8 loses on these frames: where a
-    processor has no bf16, `--precision auto` takes int8 if the loss is at most 0.5 points of accuracy and 0.2 of ECE.
-    For segmentation networks, mode dnn or vq-dnn."""
+    """Also fit the ranges that int8 needs, on the train images, and measure what int8 loses on these frames: if that is
+    at most 0.5 points of accuracy and 0.2 of ECE, `--precision auto` takes int8 where a processor has no bf16 or is
+    slower in it. For segmentation networks, mode dnn or vq-dnn."""
     logit_adjustment: bool = False
     """Subtract the logarithms of the training loss's class weights from the logits before anything is fitted: NLL and
     accuracy improve, but rare classes are found less often."""

@@ -51,5 +51,9 @@ def fit_int8(data: Path, executor: TorchExecutor, frames: Callable[[str], Iterab
 def describe_int8(record: dict[str, Any], is_proven: bool) -> str:
     """Describes the record in one line."""
     changes = ", ".join(f"{key} {record[key][0]:.4f} to {record[key][1]:.4f}" for key in FIGURES)
-    taken = "taken where a processor has no bf16" if is_proven else "loses too much: taken with --precision int8 alone"
+    taken = (
+        "taken where a processor has no bf16 or is slower in it"
+        if is_proven
+        else "loses too much: taken with --precision int8 alone"
+    )
     return f"int8: {record['labels_equal']:.1%} of the labels are fp32's, {changes}; {taken}"

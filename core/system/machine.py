@@ -2,7 +2,9 @@
 
 import ctypes
 import os
+import platform
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from core.errors import InputError
@@ -114,3 +116,13 @@ def _libc() -> ctypes.CDLL | None:
         return libc if hasattr(libc, "mallopt") and hasattr(libc, "malloc_trim") else None
     except OSError:
         return None
+
+
+def cpu_name() -> str:
+    """The processor's model, such as AMD EPYC 9B45; else its kind, such as x86_64."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        lines = []
+    named = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    return next(named, platform.processor() or platform.machine())

@@ -21,10 +21,10 @@ from typing import Any
 from app.console import Console
 from core.errors import CheckFailed, InputError
 from core.system.files import write_atomic
+from core.system.machine import cpu_name
 from studies.figures.by_hand import ALSO, BY_HAND
 from studies.figures.step import Digests, Step, link_stills
 from studies.figures.steps import all_steps
-from studies.harness.machine import cpu_name
 from studies.harness.networks import PROJECT
 from studies.harness.reports import data_digests
 from studies.harness.study import PAGES, exit_code

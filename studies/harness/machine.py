@@ -1,20 +1,9 @@
 """The processor that a study runs on, and how busy the machine is."""
 
 import os
-import platform
-from pathlib import Path
 from typing import Any
 
 import torch
-
-
-def cpu_name() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        lines = []
-    named = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
-    return next(named, platform.processor() or platform.machine())
 
 
 def about_torch(device: torch.device) -> dict[str, Any]:

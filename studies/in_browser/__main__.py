@@ -18,9 +18,9 @@ from typing import Any
 from app.cli import main as steadyseg
 from app.in_browser.site import is_site
 from core.errors import InputError
+from core.system.machine import cpu_name
 from studies.harness.browser import street_camera
 from studies.harness.bundle import round_figures
-from studies.harness.machine import cpu_name
 from studies.harness.pages import write_page
 from studies.harness.study import PAGES, Cache, exit_code, origin
 from studies.in_browser.measured import measure_parity, measure_sizes, measure_soak, measure_speed

@@ -12,20 +12,21 @@ import torch
 from rich.console import Console
 from rich.progress import Progress, TextColumn, TimeElapsedColumn
 
-from app.executors import choose, choose_precision
+from app.executors import choose
+from app.number_format import choose_precision
 from app.open_model import is_graph, open_checkpoint, open_segmenter, refuse_classifier
 from app.report_file import check_place, write_json
 from core.errors import InputError
 from core.preprocess import network_size
 from core.segmenter import Segmenter
-from core.system.machine import available_cpus
+from core.system.machine import available_cpus, cpu_name
 from export.file.onnx_file import read_onnx
 from export.file.subgraph import network_of
 from export.run.networks import FrameNetwork, OnnxRuntimeNetwork, OpenVinoNetwork
 from export.run.open_file import resolve_precision
 from export.run.provider_options import read_provider_options
 from export.run.sessions import read_openvino
-from studies.harness.machine import cpu_name, load_average
+from studies.harness.machine import load_average
 from studies.performance.baselines import NaiveDeque
 from studies.performance.clip import Clip, open_clip, street_clip
 from studies.performance.executors import open_executors

@@ -19,10 +19,10 @@ from app.open_model import make_segmenter, open_checkpoint
 from core.evaluation.stretches import Stretches, count_stretch, split_evenly
 from core.method import MethodOptions
 from core.segmenter import Segmenter, segment
+from core.system.machine import cpu_name
 from seg.data.camvid import ImageFolderSplit, open_split
 from seg.data.moving_stills import CLIP_FRAMES, moving_stills
 from seg.evaluate import FrameMetrics, seed_frames
-from studies.harness.machine import cpu_name
 from studies.harness.networks import rests_on
 from studies.harness.study import PAGES, Cache, data_digest, exit_code, origin
 from studies.harness.tables import read_record, table

@@ -17,8 +17,9 @@ from typing import Any
 import torch
 
 from core.system.files import write_atomic
+from core.system.machine import cpu_name
 from studies.harness.bundle import round_figures
-from studies.harness.machine import cpu_name, load_average
+from studies.harness.machine import load_average
 from studies.harness.pages import write_page
 from studies.harness.study import PAGES, exit_code, origin
 from studies.scale import cameras, kills, start, throughput

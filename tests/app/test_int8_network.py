@@ -1,6 +1,7 @@
 """int8 from the command that fits it to the executor that runs it."""
 
 import dataclasses
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +10,7 @@ from made.methods import opened, opened_by_torch
 from made.pictures import street_folder
 from refusals import one_line_error, refusal
 
+import app.number_format
 import export.run.open_file
 from app.cli import main
 from app.open_model import open_segmenter
@@ -86,17 +88,28 @@ def test_dropout_passes_run_in_it_too(small: str, samples: int) -> None:
     assert (maps.label == full.label).mean() > 0.9 and (maps.disagreement.max() > 0) == (samples > 1)
 
 
-def test_auto_takes_it_where_there_is_no_bf16_and_the_loss_is_small(
+def test_auto_takes_it_where_bf16_is_slower_or_absent_and_the_loss_is_small(
     small: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(app.number_format, "network_alone", lambda model, number: number)
     tensors, meta = load_checkpoint(Path(small))
     lossy = tmp_path / "lossy.safetensors"
     save_checkpoint(lossy, tensors, dataclasses.replace(meta, int8=meta.int8 | {"accuracy": [0.9, 0.8]}))
-    for has_bf16, model, number in ((True, small, "bf16"), (False, small, "int8"), (False, str(lossy), "fp32")):
-        monkeypatch.setattr(export.run.open_file, "cpu_has_bf16", lambda has_bf16=has_bf16: has_bf16)
+    cases = [
+        (5.0, small, "bf16", "bf16 5.0 ms, int8 6.0 ms a frame here"),
+        (9.0, small, "int8", "int8: bf16 9.0 ms, int8 6.0 ms a frame here, and "),
+        (9.0, str(lossy), "bf16", ""),
+        (None, small, "int8", "int8: this processor has no bf16, and "),
+        (None, str(lossy), "fp32", ""),
+    ]
+    for bf16_ms, model, number, why in cases:
+        times = {"bf16": bf16_ms, "int8": 6.0}
+        monkeypatch.setattr(app.number_format, "time_formats", lambda networks, frame, times=times: times)
+        monkeypatch.setattr(export.run.open_file, "cpu_has_bf16", lambda bf16_ms=bf16_ms: bf16_ms is not None)
+        shutil.rmtree(tmp_path / "steadyseg", ignore_errors=True)
         segmenter = open_segmenter(model)
-        assert segmenter.executor.split()[-1] == number
-        assert ("has no bf16" in segmenter.why) == (number == "int8")
+        assert segmenter.executor.split()[-1] == number and why in segmenter.why, (number, segmenter.why)
 
 
 def test_where_there_is_no_int8_one_line_says_so(

@@ -1,0 +1,118 @@
+"""The number format of a checkpoint on OpenVINO: the fastest of those in which its loss is known."""
+
+import json
+import os
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from statistics import median
+
+import numpy as np
+import torch
+
+from core.errors import InputError
+from core.method import Method
+from core.model.int8 import round_convolutions
+from core.model.model import Model
+from core.system.files import write_atomic
+from core.system.machine import available_cpus, cpu_name
+from export.run.networks import FrameNetwork, OpenVinoNetwork, openvino_model, openvino_name
+from export.run.open_file import resolve_precision
+from seg.exported import FrameToLogits
+from seg.torch_executor import streaming_module
+
+TIMED_S = 0.4
+"""Seconds in which the networks are called in turn; each at least three times."""
+MARGIN = 0.95
+"""Share of the first format's time below which another one takes its place: neighbours on a shared machine move the
+times of one network by some per cent."""
+KEPT_NAME = "number-formats.json"
+
+
+def choose_precision(precision: str, model: Model) -> tuple[str, str]:
+    """Returns the number format of a checkpoint on OpenVINO, and the reason for the report; InputError for int8 without
+    its ranges.
+
+    auto: where the processor computes in bf16 and the checkpoint shows that int8 loses little, the faster one of both,
+    which depends on the network (docs/studies/performance).
+    """
+    meta = model.meta
+    if precision == "fp16":
+        raise InputError(
+            "OpenVINO computes in fp32, bf16 or int8 on the CPU; use --executor torch for --precision fp16"
+        )
+    number = resolve_precision(precision, meta.int8_is_proven)
+    reason = "this processor has no bf16" if precision == "auto" else "asked for"
+    if precision == "auto" and number == "bf16" and meta.int8_is_proven:
+        number, reason = fastest(model, ("bf16", "int8"))
+    if number != "int8":
+        return number, "" if reason == "asked for" else f"; {reason}"
+    if not meta.int8:
+        raise InputError(
+            f"--precision int8: {model.name} was not measured in it; steadyseg calibrate --int8 does, or omit it"
+        )
+    return number, f"; int8: {reason}, and {meta.int8['labels_equal']:.1%} of the labels are fp32's"
+
+
+def fastest(model: Model, formats: Sequence[str], kept: Path | None = None) -> tuple[str, str]:
+    """Returns the fastest format here, and the times in words. They are measured once for a network on a machine and
+    kept in the file `kept`, without it in the user's cache."""
+    kept = kept or kept_path()
+    key = " ".join((model.sha256[:12], *formats, *machine()))
+    known = read_kept(kept)
+    if key not in known:
+        frame = np.random.default_rng(0).integers(0, 256, (1, model.meta.height, model.meta.width, 3), np.uint8)
+        known |= {key: time_formats({number: network_alone(model, number) for number in formats}, frame)}
+        try:
+            kept.parent.mkdir(parents=True, exist_ok=True)
+            write_atomic(kept, json.dumps(known, indent=1).encode())
+        except OSError:
+            pass  # a home that cannot be written to: it is timed again next time
+    times = known[key]
+    first, *others = formats
+    best = min(others, key=lambda number: times[number])
+    chosen = best if times[best] < MARGIN * times[first] else first
+    return chosen, ", ".join(f"{number} {times[number]:.1f} ms" for number in formats) + " a frame here"
+
+
+def network_alone(model: Model, number: str) -> FrameNetwork:
+    """The network for frames of the model's size, in a number format, without dropout masks."""
+    network = model.network()
+    if number == "int8":
+        round_convolutions(network, model.meta.int8["ranges"])
+    module = streaming_module(model, network, Method("dnn"))
+    frame = torch.zeros((1, model.meta.height, model.meta.width, 3), dtype=torch.uint8)
+    return OpenVinoNetwork(openvino_model(FrameToLogits(module), [frame]), number)
+
+
+def time_formats(networks: Mapping[str, FrameNetwork], frame: np.ndarray) -> dict[str, float]:
+    """Returns the median milliseconds of each network; they are called in turn, so a busy moment hits all of them."""
+    times: dict[str, list[float]] = {number: [] for number in networks}
+    for network in networks.values():
+        network(frame)  # the first call allocates
+    began = time.perf_counter()
+    while time.perf_counter() - began < TIMED_S or len(next(iter(times.values()))) < 3:
+        for number, network in networks.items():
+            start = time.perf_counter()
+            network(frame)
+            times[number].append(1e3 * (time.perf_counter() - start))
+    return {number: round(median(each), 2) for number, each in times.items()}
+
+
+def machine() -> tuple[str, ...]:
+    """Describes what the times depend on beside the network."""
+    limits = (os.environ.get(name, "") for name in ("ONEDNN_MAX_CPU_ISA", "ATEN_CPU_CAPABILITY"))
+    return (cpu_name(), f"{available_cpus()} cores", openvino_name("").strip(), *filter(None, limits))
+
+
+def read_kept(kept: Path) -> dict[str, dict[str, float]]:
+    """Returns the kept times; none where the file is absent or damaged."""
+    try:
+        return dict(json.loads(kept.read_text()))
+    except (OSError, ValueError, TypeError):
+        return {}
+
+
+def kept_path() -> Path:
+    """Returns the place of the times in the user's cache."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "steadyseg" / KEPT_NAME
