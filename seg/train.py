@@ -14,7 +14,7 @@ from core.classes import ClassList
 from core.dropout import set_dropout_active
 from core.errors import InputError
 from core.evaluation.metrics import StreamingMetrics
-from core.model.checkpoint import CheckpointMeta, load_weights
+from core.model.checkpoint import CheckpointMeta, load_weights, read_meta
 from core.preprocess import Normalize, enlarge, network_size
 from core.seeds import mix_seed
 from core.training.loaders import load_batches
@@ -31,7 +31,7 @@ from seg.loss import SegmentationLoss
 from seg.networks.auxiliary import DeepSupervision
 from seg.networks.build import build_network
 from seg.options import AugmentOptions, SegTrainConfig, check_training
-from seg.pretrained import read_segmenter
+from seg.pretrained import find_checkpoint, read_segmenter
 from seg.training_set import LabelledImages, Pictures, open_training_images
 
 
@@ -83,6 +83,7 @@ def prepare_segmentation(config: SegTrainConfig, run: Run) -> TrainingParts:
     about = (*describe_shares(statistics.pixels, held_out_pixels, classes), *remarks)
     evaluate = partial(evaluate_held_out, images=held_out, classes=classes, size=config.size, normalize=normalize)
     height, width = batches.picture_size
+    licence = inherited_licence(config)
 
     def describe(seconds: float) -> CheckpointMeta:
         return CheckpointMeta(
@@ -93,6 +94,7 @@ def prepare_segmentation(config: SegTrainConfig, run: Run) -> TrainingParts:
             width=width,
             mean=statistics.mean,
             std=statistics.std,
+            licence=licence,
             training=training_record(config, seconds, run.device, run.processes.count)
             | {
                 "images": len(trained),
@@ -123,6 +125,12 @@ def make_network(config: SegTrainConfig, classes: ClassList) -> nn.Module:
     if config.init:
         load_initial_weights(network, classes, config.init)
     return DeepSupervision(network, len(classes)) if config.auxiliary else network
+
+
+def inherited_licence(config: SegTrainConfig) -> str:
+    """Returns the licence notes of the networks that this one begins with or learns from; "" without any."""
+    sources = (*((config.init,) if config.init else ()), *config.teacher)
+    return "; ".join(dict.fromkeys(note for name in sources if (note := read_meta(find_checkpoint(name)).licence)))
 
 
 def without_auxiliary_heads(network: nn.Module) -> nn.Module:

@@ -27,7 +27,6 @@ STUDIES = {
     "scale": "scale",
     "systems": "systems",
     "training": "training",
-    "transformers": "transformers",
 }
 """Folder of the page in docs/studies -> folder of the study in studies."""
 

@@ -6,13 +6,15 @@ Writes docs/studies/systems/record.json; parts that are there already are kept.
 """
 
 import argparse
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from core.errors import InputError
 from studies.harness.networks import rests_on
 from studies.harness.pages import write_page
-from studies.harness.study import PAGES, Cache, data_digest, digest_of_file, digest_of_weights, origin
+from studies.harness.study import PAGES, Cache, data_digest, digest_of_file, digest_of_weights, exit_code, origin
 from studies.systems.depth import measure_depth
 from studies.systems.memory import measure_memory
 from studies.systems.occupancy import measure_occupancy
@@ -24,22 +26,40 @@ SEGNET = Path("runs/segnet/model.safetensors")
 segnet_dropout=0.2 crop_height=144 crop_width=192"""
 
 
-def main() -> None:
+Part = tuple[Callable[[], str], Callable[[], dict[str, Any]]]
+"""Functions that return the digest of what a part rests on, and its figures."""
+
+
+def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("data", type=Path, help="folder with camvid/ and occupancy/")
     parser.add_argument("--only", nargs="*", help="parts to measure, by name")
+    parser.add_argument("--fresh", action="store_true", help="measure again what is there already")
     given = parser.parse_args()
-    data, cache = given.data, Cache(PAGES / "systems" / "record.json")
-    parts: dict[str, tuple[str, Callable[[], dict[str, Any]]]] = {
-        "occupancy": (folder_digest(data / "occupancy"), lambda: measure_occupancy(data / "occupancy")),
-        "memory": ("street", measure_memory),
-        "depth": ("street", lambda: measure_depth(PAGES / "systems" / "depth.jpg")),
-        "lag": (rests_on(STREAM_NETWORK, data_digest(data / "camvid")), lambda: measure_stream(data, STREAM_NETWORK)),
+    return exit_code("systems", lambda: work(given.data, given.only, given.fresh))
+
+
+def work(data: Path, only: list[str] | None, fresh: bool) -> None:
+    """Measures what is missing and writes the page. Raises InputError for an unknown part and for missing data."""
+    cache = Cache(PAGES / "systems" / "record.json")
+    parts: dict[str, Part] = {
+        "occupancy": (lambda: folder_digest(data / "occupancy"), lambda: measure_occupancy(data / "occupancy")),
+        "memory": (lambda: "street", measure_memory),
+        "depth": (lambda: "street", lambda: measure_depth(PAGES / "systems" / "depth.jpg")),
+        "lag": (
+            lambda: rests_on(STREAM_NETWORK, data_digest(data / "camvid")),
+            lambda: measure_stream(data, STREAM_NETWORK),
+        ),
     }
     if SEGNET.is_file():
-        parts["segnet"] = (digest_of_weights(SEGNET), lambda: measure_stream(data, str(SEGNET), lags=(0,)))
-    for name, (digest, measure) in parts.items():
-        if (given.only is None or name in given.only) and cache.get(name, digest) is None:
+        parts["segnet"] = (lambda: digest_of_weights(SEGNET), lambda: measure_stream(data, str(SEGNET), lags=(0,)))
+    if unknown := sorted(set(only or ()) - parts.keys()):
+        raise InputError(f"--only {unknown[0]}: no such part here; there are {', '.join(parts)}")
+    for name, (digest_now, measure) in parts.items():
+        if name not in (only or parts):
+            continue
+        digest = digest_now()
+        if fresh or cache.get(name, digest) is None:
             cache.put(name, digest, measure(), origin())
             print(f"{name}: done")
     write_page("systems")
@@ -51,4 +71,4 @@ def folder_digest(folder: Path) -> str:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -9,8 +9,8 @@ from refusals import refusal
 from core.classes import CAMVID, CAMVID_31, ClassList
 from core.model.checkpoint import CheckpointMeta, save_checkpoint
 from seg.networks.build import build_network
-from seg.options import SmpOptions, UNetOptions
-from seg.train import load_initial_weights
+from seg.options import SegTrainConfig, SmpOptions, UNetOptions
+from seg.train import inherited_licence, load_initial_weights
 
 OPTIONS = {
     "unet": UNetOptions(channels=2, depth=3, dropout_places=("enc3",)),
@@ -48,3 +48,11 @@ def test_another_layout_is_refused_in_one_line(tmp_path: Path) -> None:
     assert "a classifier" in refusal(
         load_initial_weights, wider, CAMVID, "classification/checkpoints/cifar10-resnet18-plain.safetensors"
     )
+
+
+def test_a_network_carries_the_licence_of_what_it_began_with_and_learned_from(tmp_path: Path) -> None:
+    path, _ = saved(tmp_path, "unet", CAMVID)
+    begun = SegTrainConfig(init="camvid-mobile", teacher=("camvid-realtime", str(path)))
+    note = inherited_licence(begun)
+    assert "research use" in note and note.count("CC BY-NC") == 1, "one note of two networks, and none of the third"
+    assert inherited_licence(SegTrainConfig(init=str(path))) == "" == inherited_licence(SegTrainConfig())
