@@ -118,6 +118,8 @@ def choose(executor: str, device: str) -> tuple[str, str]:
     """(torch or openvino, why) for a checkpoint."""
     if executor == "torch":
         return "torch", "asked for"
+    if device not in ("auto", "cpu") and not device.startswith("cuda"):
+        raise InputError(f"unknown device {device!r}; choose from auto, cpu, cuda")
     on_gpu = device.startswith("cuda") or (device == "auto" and torch.cuda.is_available())
     if executor == "openvino":
         if on_gpu and device != "auto":

@@ -59,6 +59,18 @@ class HubModel(ModelHubMixin):
         )
         return ModelCard(f"---\n{data.to_yaml()}\n---\n\n{text}\n{use}")
 
+    def save_pretrained(self, save_directory: str | Path, **options: Any) -> str | None:
+        """Writes weights, config.json and card into a folder; InputError for that of the model itself, whose files,
+        such as the settings of a training, have the same names."""
+        if Path(save_directory).resolve() == self.model.path.resolve().parent:
+            raise InputError(f"{save_directory}: holds the model itself; give another folder")
+        return super().save_pretrained(save_directory, **options)
+
+    def push_to_hub(self, repo_id: str, *, model_card_kwargs: dict[str, Any] | None = None, **options: Any) -> str:
+        """Uploads what `save_pretrained` writes, with the repository's name in the card."""
+        card = {"repo_id": repo_id} | (model_card_kwargs or {})
+        return super().push_to_hub(repo_id, model_card_kwargs=card, **options)
+
     def _save_pretrained(self, save_directory: Path) -> None:
         self.model.save(save_directory / WEIGHTS)
         (save_directory / WEIGHTS).with_suffix(".json").replace(save_directory / CONFIG)

@@ -1,5 +1,6 @@
 """The number format of a checkpoint on OpenVINO: the fastest of those in which its loss is known."""
 
+import contextlib
 import json
 import os
 import time
@@ -14,7 +15,7 @@ from core.errors import InputError
 from core.method import Method
 from core.model.int8 import round_convolutions
 from core.model.model import Model
-from core.system.files import write_atomic
+from core.system.files import lock, write_atomic
 from core.system.machine import available_cpus, cpu_name
 from export.run.networks import FrameNetwork, OpenVinoNetwork, openvino_model, openvino_name
 from export.run.open_file import resolve_precision
@@ -27,6 +28,10 @@ MARGIN = 0.95
 """Share of the first format's time below which another one takes its place: neighbours on a shared machine move the
 times of one network by some per cent."""
 KEPT_NAME = "number-formats.json"
+Times = dict[str, float]
+"""Milliseconds of a frame, by number format."""
+MEASURED: dict[str, Times] = {}
+"""The times that this process has measured."""
 
 
 def choose_precision(precision: str, model: Model) -> tuple[str, str]:
@@ -58,21 +63,35 @@ def fastest(model: Model, formats: Sequence[str], kept: Path | None = None) -> t
     """Returns the fastest format here, and the times in words. They are measured once for a network on a machine and
     kept in the file `kept`, without it in the user's cache."""
     kept = kept or kept_path()
-    key = " ".join((model.sha256[:12], *formats, *machine()))
-    known = read_kept(kept)
-    if key not in known:
-        frame = np.random.default_rng(0).integers(0, 256, (1, model.meta.height, model.meta.width, 3), np.uint8)
-        known |= {key: time_formats({number: network_alone(model, number) for number in formats}, frame)}
-        try:
-            kept.parent.mkdir(parents=True, exist_ok=True)
-            write_atomic(kept, json.dumps(known, indent=1).encode())
-        except OSError:
-            pass  # a home that cannot be written to: it is timed again next time
-    times = known[key]
+    times = known_times(model, formats, kept)
     first, *others = formats
     best = min(others, key=lambda number: times[number])
     chosen = best if times[best] < MARGIN * times[first] else first
     return chosen, ", ".join(f"{number} {times[number]:.1f} ms" for number in formats) + " a frame here"
+
+
+def known_times(model: Model, formats: Sequence[str], kept: Path) -> Times:
+    """Returns the times that are kept, or measures them. Processes that start together wait for the first one, so that
+    all of them compute in one format."""
+    key = " ".join((model.sha256[:12], *formats, *machine()))
+    with contextlib.ExitStack() as stack:
+        try:
+            kept.parent.mkdir(parents=True, exist_ok=True)
+            held = stack.enter_context(kept.with_suffix(".lock").open("a"))
+        except OSError:  # a home that cannot be written to: this process measures for itself
+            held = None
+        while held and not lock(held):
+            time.sleep(0.1)
+        known = read_kept(kept) | MEASURED
+        times = known.get(key, {})
+        if not all(isinstance(times.get(number), float) for number in formats):
+            frame = np.random.default_rng(0).integers(0, 256, (1, model.meta.height, model.meta.width, 3), np.uint8)
+            times = time_formats({number: network_alone(model, number) for number in formats}, frame)
+            MEASURED[key] = times
+            if held:
+                with contextlib.suppress(OSError):
+                    write_atomic(kept, json.dumps(known | {key: times}, indent=1).encode())
+    return times
 
 
 def network_alone(model: Model, number: str) -> FrameNetwork:
@@ -85,7 +104,7 @@ def network_alone(model: Model, number: str) -> FrameNetwork:
     return OpenVinoNetwork(openvino_model(FrameToLogits(module), [frame]), number)
 
 
-def time_formats(networks: Mapping[str, FrameNetwork], frame: np.ndarray) -> dict[str, float]:
+def time_formats(networks: Mapping[str, FrameNetwork], frame: np.ndarray) -> Times:
     """Returns the median milliseconds of each network; they are called in turn, so a busy moment hits all of them."""
     times: dict[str, list[float]] = {number: [] for number in networks}
     for network in networks.values():
@@ -105,14 +124,16 @@ def machine() -> tuple[str, ...]:
     return (cpu_name(), f"{available_cpus()} cores", openvino_name("").strip(), *filter(None, limits))
 
 
-def read_kept(kept: Path) -> dict[str, dict[str, float]]:
+def read_kept(kept: Path) -> dict[str, Times]:
     """Returns the kept times; none where the file is absent or damaged."""
     try:
-        return dict(json.loads(kept.read_text()))
-    except (OSError, ValueError, TypeError):
+        found = json.loads(kept.read_text())
+    except (OSError, ValueError):
         return {}
+    return {key: times for key, times in found.items() if isinstance(times, dict)} if isinstance(found, dict) else {}
 
 
 def kept_path() -> Path:
     """Returns the place of the times in the user's cache."""
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "steadyseg" / KEPT_NAME
+    home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")  # a user may have no home
+    return Path(home) / "steadyseg" / KEPT_NAME

@@ -27,6 +27,8 @@ from seg.data.held_out import recording_of
 from seg.selection import Chosen
 
 LABELS_FILE, TABLE_FILE, IMAGES, UNCERTAINTY = "coco.json", "frames.csv", "images", "uncertainty"
+SHOWN = 40
+"""Frames on the contact sheet."""
 PER_CHOICE = 10
 """Candidates for each frame to choose, where a video has as many; else one a second."""
 Row = dict[str, Any]
@@ -127,20 +129,21 @@ def chosen_frames(sources: Sequence[str], rows: Mapping[tuple[int, int], Row]) -
 def write_frames(
     folder: Path, frames: Iterator[tuple[str, str, Frame, Row]], meter: FrameMeter, classes: ClassList
 ) -> None:
-    """Writes images, labels and uncertainty of the frames, and the table and the contact sheet in order of rank."""
+    """Writes images, labels and uncertainty of the frames, the table by rank, and the contact sheet of the first
+    `SHOWN`: a JPEG has at most 65,500 rows."""
     for name in (IMAGES, UNCERTAINTY):
         (folder / name).mkdir()
-    labels, written = CocoLabels(classes.names), dict[int, tuple[Row, Cell]]()
+    labels, written, cells = CocoLabels(classes.names), dict[int, Row](), dict[int, Cell]()
     for name, video, frame, row in frames:
         _, _, maps = meter.measure(frame.image, 0)
         file, rank = f"{IMAGES}/{name}.png", int(row["rank"])
         Image.fromarray(frame.image).save(folder / file)
         Image.fromarray(maps.entropy).save(folder / UNCERTAINTY / f"{name}.png")
         labels.add(file, maps.label, maps.confidence)
-        pictures = frame.image, colored(frame.image, maps.label, classes), draw_uncertainty(maps.entropy)
-        cell = Cell(f"{rank}. {name}: {row['reason']}", strip(*pictures))
-        written[rank] = {"rank": rank, "file": file, "video": video, **row}, cell
-    rows, cells = zip(*(written[rank] for rank in sorted(written)), strict=True)
+        written[rank] = {"rank": rank, "file": file, "video": video, **row}
+        if rank <= SHOWN:
+            pictures = frame.image, colored(frame.image, maps.label, classes), draw_uncertainty(maps.entropy)
+            cells[rank] = Cell(f"{rank}. {name}: {row['reason']}", strip(*pictures))
     labels.write(folder / LABELS_FILE)
-    write_table(folder / TABLE_FILE, rows)
-    write_sheet(folder / SHEET_FILE, cells, classes)
+    write_table(folder / TABLE_FILE, [written[rank] for rank in sorted(written)])
+    write_sheet(folder / SHEET_FILE, [cells[rank] for rank in sorted(cells)], classes)

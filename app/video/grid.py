@@ -87,7 +87,7 @@ def run_grid(job: VideoJob) -> int:
         methods[column.mode] |= column.clock.summary()["frame"] if column.clock.samples else {}
     if job.report:
         write_json(job.report, {"source": source.info.name, "methods": methods})
-    if job.plot and traces:
+    if job.plot and traces and columns[0].report.frames:
         write_traces(job.plot, traces)
     print_methods(methods)
     return 130 if interrupted else 0
@@ -159,5 +159,5 @@ def print_methods(methods: dict[Any, dict[str, Any]]) -> None:
     columns |= {key: key for key in ("nll", "accuracy", "ece") if all(key in record for record in methods.values())}
     table = figure_table("method", *columns, title="the methods on the same frames")
     for mode, record in methods.items():
-        table.add_row(mode, *(f"{record[key]:.4g}" for key in columns.values()))
+        table.add_row(mode, *(f"{record[key]:.4g}" if key in record else "-" for key in columns.values()))
     Console().print(table)

@@ -43,11 +43,15 @@ def require_place(path: Path, what: str, suffixes: Collection[str], *, overwrite
 def require_new_folder(path: Path, inputs: Iterable[Path | str], *, overwrite: bool) -> None:
     """Raises InputError, before any work is done, if the folder exists and `overwrite` is False, has no parent, or
     would replace one of the inputs."""
+    if path.name in ("", ".."):
+        raise InputError(f"{path}: is the folder in use; give the name of a new one")
     refuse_existing(path, overwrite)
     if path.is_file():
         raise InputError(f"{path}: is a file; give the name of a folder")
     if not path.absolute().parent.is_dir():
         raise InputError(f"{path}: there is no folder {path.parent}; make it first")
+    if not os.access(path.absolute().parent, os.W_OK):
+        raise InputError(f"{path}: the folder {path.parent} cannot be written to; choose another one")
     for one in inputs:
         if path.exists() and Path(one).resolve().is_relative_to(path.resolve()):
             raise InputError(f"{path}: would be replaced while {one} in it is read; choose another folder")

@@ -39,6 +39,8 @@ def graph_executor(
         raise InputError(f"unknown device {device!r}; choose from auto, {', '.join(PROVIDERS)}")
     if precision == "fp16":
         raise InputError("a graph file computes in the format that it holds: make one by export --precision fp16")
+    if precision == "int8" != file.meta.precision:
+        raise InputError(f"the file holds {file.meta.precision}; omit --precision int8 or export with it")
     options = read_provider_options(provider_options)
     chosen, why = choose(file.meta, executor, device)
     if chosen != "graph":
@@ -92,8 +94,6 @@ def choose(meta: GraphMeta, executor: str, device: str) -> tuple[str, str]:
 def _host(file: OnnxFile, chosen: str, precision: str, keep_probs: bool, why: str) -> CpuExecutor:
     meta = file.meta
     on_openvino = chosen == "openvino"
-    if precision == "int8" != meta.precision:
-        raise InputError(f"the file holds {meta.precision}; omit --precision int8 or export with it")
     if not on_openvino and precision == "bf16":
         raise InputError("ONNX Runtime has no bf16 on the CPU; use --executor openvino or --precision auto")
     number = resolve_precision(precision) if on_openvino and meta.precision != "int8" else meta.precision

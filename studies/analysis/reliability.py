@@ -104,7 +104,7 @@ class Reliability:
         """One row for each group of every kind."""
         classes = self.target.subject.meta.classes.names
         ranked = sorted(self.novelty, key=self.novelty.__getitem__)
-        parts = [list(part) for part in np.array_split(ranked, min(NOVELTY_GROUPS, len(ranked)))]
+        parts = [list(part) for part in np.array_split(ranked, max(1, min(NOVELTY_GROUPS, len(ranked))))]
         names = [f"{place + 1} of {len(parts)}, {self._range_of(part)}" for place, part in enumerate(parts)]
         found = [
             ("all", self.pictures.merged([ranked]), ["all"]),
@@ -120,6 +120,8 @@ class Reliability:
         return [about | {"by": by} | row for by, tally, words in found for row in tally.rows(words)]
 
     def _range_of(self, part: Sequence[int]) -> str:
+        if not part:  # so far all pixels are void
+            return "no picture"
         values = [self.novelty[number] for number in part]
         return f"{self.measured_by} {min(values):.3f} to {max(values):.3f}"
 

@@ -53,6 +53,7 @@ class Cache:
     def write(self) -> None:
         """Writes the record in place of the file."""
         text = json.dumps(self.record, indent=1, sort_keys=True)
+        self.path.parent.mkdir(parents=True, exist_ok=True)
         write_atomic(self.path, (text + "\n").encode())
 
 

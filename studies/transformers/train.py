@@ -12,6 +12,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,7 @@ from core.training.run_folder import CONFIG_NAME
 from studies.harness.study import exit_code
 from studies.transformers.build_up import build_up
 from studies.transformers.rates import chosen_rate
-from studies.transformers.rows import ROWS, Row
+from studies.transformers.rows import PILOTS, ROWS, Row
 
 LOG_NAME = "log.jsonl"
 
@@ -76,7 +77,7 @@ def train(row: Row, data: Path, runs: Path, loaders: int) -> bool:
     if row.model(runs).exists():
         return True
     resume = ["--resume"] if (row.folder(runs) / CONFIG_NAME).exists() else []
-    rate = chosen_rate(lambda pilot: final_accuracy(pilot, runs)) if row.needs_rate else None
+    rate = wait_for_rate(runs) if row.needs_rate else None
     if row.needs_rate and rate is None:
         print(
             f"{row.name}: not begun, as the trainings that choose its learning rate (rate-...) are not done", flush=True
@@ -88,6 +89,23 @@ def train(row: Row, data: Path, runs: Path, loaders: int) -> bool:
     code = subprocess.run(command, env=os.environ | {"OMP_NUM_THREADS": "1", "TERM": "dumb"}).returncode
     print(f"{row.name}: exit code {code}", flush=True)
     return code == 0
+
+
+def wait_for_rate(runs: Path, every_s: float = 30.0) -> float | None:
+    """Returns the learning rate that the pilots chose, after the end of those that other commands train; None where
+    some are missing."""
+    pilots = [row for rows in PILOTS.values() for row in rows]
+    while (rate := chosen_rate(lambda pilot: final_accuracy(pilot, runs))) is None:
+        if not any(is_trained_elsewhere(row, runs) for row in pilots):
+            break
+        time.sleep(every_s)
+    return rate
+
+
+def is_trained_elsewhere(row: Row, runs: Path) -> bool:
+    """Returns True while another command trains the row."""
+    with (runs / f".{row.name}").open("a") as held:
+        return not lock(held, for_children=False)
 
 
 def epochs_of(row: Row, runs: Path) -> list[dict[str, Any]]:

@@ -37,6 +37,18 @@ def test_the_methods_of_a_grid_have_the_figures_that_each_has_alone(tmp_path: Pa
     assert methods["bnn"]["samples"] == 2 and methods["bnn"]["latency_p50_ms"] > methods["dnn"]["latency_p50_ms"]
 
 
+def test_an_interruption_before_the_first_frame_ends_quietly(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("app.video.grid.Column.step", interrupted)
+    words = ["--grid", "dnn,vq-dnn", "--plot", str(tmp_path / "p.png"), "-o", str(tmp_path / "g.mp4")]
+    assert main(["video", "street:7:5", *SIZE, *words, "--executor", "torch"]) == 130
+    assert "Traceback" not in capsys.readouterr().err and not (tmp_path / "p.png").exists()
+
+
 def test_the_figure_is_of_the_pixel_that_changes_most() -> None:
     traces, generator = Traces(CAMVID, ("dnn", "vq-dnn")), np.random.default_rng(0)
     blank = np.zeros((48, 64), np.uint8)

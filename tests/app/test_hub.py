@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from huggingface_hub import ModelCard
 
+from app.open_model import open_checkpoint
 from core.errors import InputError
 from steadyseg import Frame, HubModel, MethodOptions, open_segmenter
 
@@ -40,6 +41,35 @@ def test_the_card_says_what_the_hub_asks_for_and_how_to_open_it(
     assert (
         f"# {name}" in card.text and f'{function}(steadyseg.HubModel.from_pretrained("you/streets").path)' in card.text
     )
+
+
+def test_the_folder_of_the_model_is_refused_and_its_settings_stay(tmp_path: Path) -> None:
+    model = open_checkpoint("street-tiny")
+    model.save(tmp_path / "model.safetensors")
+    (tmp_path / "config.json").write_text("{}")
+    with pytest.raises(InputError, match="holds the model itself"):
+        HubModel(tmp_path / "model.safetensors").save_pretrained(tmp_path)
+    assert (tmp_path / "config.json").read_text() == "{}"
+
+
+def test_an_upload_has_its_address_in_the_card(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The Hub itself is replaced: nothing is sent."""
+    sent = []
+
+    class Api:
+        def __init__(self, **options: object) -> None:
+            pass
+
+        def create_repo(self, **options: object) -> object:
+            return type("Repository", (), {"repo_id": "you/streets"})()
+
+        def upload_folder(self, *, folder_path: Path, **options: object) -> str:
+            sent.append((Path(folder_path) / "README.md").read_text())
+            return "done"
+
+    monkeypatch.setattr("huggingface_hub.hub_mixin.HfApi", Api)
+    HubModel("street-tiny").push_to_hub("you/streets")
+    assert len(sent) == 1 and 'HubModel.from_pretrained("you/streets")' in sent[0]
 
 
 def test_a_folder_without_weights_is_refused_in_one_line(tmp_path: Path) -> None:

@@ -107,6 +107,7 @@ def test_auto_takes_it_where_bf16_is_slower_or_absent_and_the_loss_is_small(
         times = {"bf16": bf16_ms, "int8": 6.0}
         monkeypatch.setattr(app.number_format, "time_formats", lambda networks, frame, times=times: times)
         monkeypatch.setattr(export.run.open_file, "cpu_has_bf16", lambda bf16_ms=bf16_ms: bf16_ms is not None)
+        monkeypatch.setattr(app.number_format, "MEASURED", {})
         shutil.rmtree(tmp_path / "steadyseg", ignore_errors=True)
         segmenter = open_segmenter(model)
         assert segmenter.executor.split()[-1] == number and why in segmenter.why, (number, segmenter.why)

@@ -2,6 +2,7 @@
 
 import csv
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -10,8 +11,9 @@ from PIL import Image
 from refusals import one_line_error
 
 from app.cli import main
+from app.contact_sheet import Cell, write_sheet
 from app.open_model import open_segmenter
-from core.classes import CAMVID
+from core.classes import CAMVID, ClassList
 from core.frame import Frame
 from core.method import MethodOptions
 from seg.data.camvid import open_split
@@ -30,7 +32,15 @@ def drives(root: Path) -> Path:
 
 
 @pytest.mark.slow
-def test_what_was_picked_is_read_back_by_the_import(tmp_path: Path) -> None:
+def test_what_was_picked_is_read_back_by_the_import(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sheets: list[Sequence[Cell]] = []
+
+    def sheet_of(path: Path, cells: Sequence[Cell], classes: ClassList) -> None:
+        sheets.append(cells)
+        write_sheet(path, cells, classes)
+
+    monkeypatch.setattr("app.labelling.pick.SHOWN", 2)  # more frames than a JPEG has room for
+    monkeypatch.setattr("app.labelling.pick.write_sheet", sheet_of)
     source, picked, own = drives(tmp_path / "drives"), tmp_path / "pick", tmp_path / "own"
     assert main(["pick", str(source), "-n", "3", "-o", str(picked), "--model", "street-tiny"]) == 0
     rows = list(csv.DictReader((picked / "frames.csv").read_text().splitlines()))
@@ -38,6 +48,7 @@ def test_what_was_picked_is_read_back_by_the_import(tmp_path: Path) -> None:
     assert {Path(row["file"]).name[:6] for row in rows} == {"drive3", "drive8"}, "spread over the recordings"
     with Image.open(picked / "contact-sheet.jpg") as sheet:
         assert sheet.size[0] > 1900
+    assert [cell.caption[:2] for cell in sheets[0]] == ["1.", "2."]
     assert main(["data", "import", str(picked / "coco.json"), "-o", str(own)]) == 0
     classes = read_classes(own / "classes.json")
     split, segmenter = open_split(own, "train", classes), open_segmenter("street-tiny", MethodOptions(mode="dnn"))
@@ -76,6 +87,7 @@ def test_pick_refuses_what_it_cannot_do(tmp_path: Path, capsys: pytest.CaptureFi
         assert said in one_line_error(capsys, "pick", *words, "-o", output)
     assert not output.exists()
     assert "there is no folder" in one_line_error(capsys, "pick", "street:1:9", "-o", output / "deeper")
+    assert "give the name of a new one" in one_line_error(capsys, "pick", "street:1:9", "-o", ".", "--overwrite")
 
 
 def labelled_street(root: Path) -> Path:

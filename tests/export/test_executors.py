@@ -188,6 +188,8 @@ def test_bound_memory_is_reused_and_never_handed_out(graphs: Graphs) -> None:
         ({"device": "abacus"}, "unknown device"),
         ({"executor": "onnxruntime", "precision": "bf16"}, "no bf16"),
         ({"precision": "fp16"}, "export --precision fp16"),
+        ({"precision": "int8"}, "the file holds fp32"),
+        ({"precision": "int8", "executor": "onnxruntime"}, "the file holds fp32"),
     ],
     ids=str,
 )
@@ -202,6 +204,7 @@ def test_what_a_file_was_not_made_for_is_one_line(graphs: Graphs, asked: dict[st
     [
         ({"executor": "onnxruntime"}, "steadyseg export"),
         ({"executor": "openvino", "device": "cuda"}, "on the CPU"),
+        ({"device": "gpu"}, "unknown device 'gpu'; choose from auto, cpu, cuda"),
         ({"executor": "openvino", "precision": "fp16"}, "--executor torch"),
     ],
     ids=str,

@@ -23,7 +23,7 @@ from studies.transformers import measure
 from studies.transformers import train as queue
 from studies.transformers.build_up import build_up, next_attention, row_of
 from studies.transformers.rates import chosen_rate
-from studies.transformers.rows import PILOTS, RATE, ROWS, Row
+from studies.transformers.rows import PILOTS, RATE, RATES, ROWS, Row
 from studies.transformers.tables import right_of
 
 
@@ -161,6 +161,19 @@ def test_an_unknown_row_is_refused_and_one_that_another_command_trains_is_left_t
     assert "adamw-vit6-0: another command is at work on it" in capsys.readouterr().out
     with pytest.raises(CheckFailed, match="adamw-vit6-0"):  # not begun: nothing has chosen its learning rate
         queue.run_all(tmp_path, tmp_path, ["adamw-vit6-0"], 0)
+
+
+def test_a_row_waits_for_the_pilots_that_another_command_trains(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two of them are under way elsewhere; the rate is known once both have ended."""
+    under_way = {"rate-0.002-vit6", "rate-0.002-preresnet18"}
+    monkeypatch.setattr(queue, "is_trained_elsewhere", lambda row, runs: row.name in under_way)
+    monkeypatch.setattr(queue, "final_accuracy", lambda row, runs: None if row.name in under_way else 0.3)
+    monkeypatch.setattr("time.sleep", lambda _: under_way.pop())
+    assert queue.wait_for_rate(tmp_path) in RATES
+    monkeypatch.setattr(queue, "final_accuracy", lambda row, runs: None)
+    assert queue.wait_for_rate(tmp_path) is None
 
 
 def test_every_set_of_pictures_is_measured_once(
