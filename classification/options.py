@@ -84,6 +84,8 @@ class ClassTrainConfig:
     folders in train.zip."""
     classifier: ClassifierOptions = field(default_factory=ClassifierOptions)
     """The network."""
+    init: Rare[str | None] = None
+    """Pretrained name or .safetensors file to start from; the last layer is random if the classes differ."""
     size: Rare[int] = 0
     """Side of the network's input in pixels; 0: 32 for CIFAR, 224 for an image folder, the pictures' own for
     archives."""

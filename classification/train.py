@@ -19,12 +19,14 @@ from classification.data.open import open_classification, training_indices
 from classification.evaluate import batches
 from classification.networks.build import build_classifier
 from classification.options import ClassTrainConfig, check_class_training
+from classification.pretrained import read_classifier
 from core.dropout import set_dropout_active
 from core.errors import InputError, first_line
 from core.evaluation.metrics import StreamingMetrics
 from core.model.checkpoint import CheckpointMeta
 from core.preprocess import Normalize
 from core.seeds import mix_seed
+from core.training.initial_weights import inherited_licence, load_initial_weights
 from core.training.loaders import load_batches
 from core.training.loop import epoch_order
 from core.training.parts import Batch, Run, TrainingParts, count_steps, limit_threads
@@ -74,6 +76,9 @@ def prepare_classification(config: ClassTrainConfig, run: Run) -> TrainingParts:
     steps_per_epoch = count_steps(len(trained), config.loop, run.processes)
     torch.manual_seed(mix_seed(config.loop.seed))  # initial weights
     network = build_classifier(config.classifier, len(classes))
+    initial = read_classifier(config.init) if config.init else None
+    if initial:
+        load_initial_weights(network, initial, classes, nn.Linear)
     require_size(network, config, size)
     mean, std = colours(trained, config, network)
     normalize = Normalize(mean, std).to(run.device)
@@ -90,6 +95,7 @@ def prepare_classification(config: ClassTrainConfig, run: Run) -> TrainingParts:
             width=size,
             mean=mean,
             std=std,
+            licence=inherited_licence([initial] if initial else []),
             training=training_record(config, seconds, run.device, run.processes.count)
             | {"images": len(trained), "held_out": len(held_out)},
         )

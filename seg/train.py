@@ -14,9 +14,11 @@ from core.classes import ClassList
 from core.dropout import set_dropout_active
 from core.errors import InputError
 from core.evaluation.metrics import StreamingMetrics
-from core.model.checkpoint import CheckpointMeta, load_weights, read_meta
+from core.model.checkpoint import CheckpointMeta
+from core.model.model import Model
 from core.preprocess import Normalize, enlarge, network_size
 from core.seeds import mix_seed
+from core.training.initial_weights import inherited_licence, load_initial_weights
 from core.training.loaders import load_batches
 from core.training.loop import epoch_order
 from core.training.parts import Batch, Run, TrainingParts, count_steps, limit_threads
@@ -31,7 +33,7 @@ from seg.loss import SegmentationLoss
 from seg.networks.auxiliary import DeepSupervision
 from seg.networks.build import build_network
 from seg.options import AugmentOptions, SegTrainConfig, check_training
-from seg.pretrained import find_checkpoint, read_segmenter
+from seg.pretrained import read_segmenter
 from seg.training_set import LabelledImages, Pictures, open_training_images
 
 
@@ -83,7 +85,8 @@ def prepare_segmentation(config: SegTrainConfig, run: Run) -> TrainingParts:
     about = (*describe_shares(statistics.pixels, held_out_pixels, classes), *remarks)
     evaluate = partial(evaluate_held_out, images=held_out, classes=classes, size=config.size, normalize=normalize)
     height, width = batches.picture_size
-    licence = inherited_licence(config)
+    sources = (*((config.init,) if config.init else ()), *config.teacher)
+    licence = inherited_licence(map(read_segmenter, sources))
 
     def describe(seconds: float) -> CheckpointMeta:
         return CheckpointMeta(
@@ -123,14 +126,18 @@ def make_network(config: SegTrainConfig, classes: ClassList) -> nn.Module:
     torch.manual_seed(mix_seed(config.loop.seed))
     network = build_network(config.network, config.network_options, len(classes))
     if config.init:
-        load_initial_weights(network, classes, config.init)
+        load_initial_weights(network, read_initial(config.init), classes, nn.Conv2d)
     return DeepSupervision(network, len(classes)) if config.auxiliary else network
 
 
-def inherited_licence(config: SegTrainConfig) -> str:
-    """Returns the licence notes of the networks that this one begins with or learns from; "" without any."""
-    sources = (*((config.init,) if config.init else ()), *config.teacher)
-    return "; ".join(dict.fromkeys(note for name in sources if (note := read_meta(find_checkpoint(name)).licence)))
+def read_initial(name: str) -> Model:
+    """Reads the checkpoint that a training begins with; InputError for a classifier's."""
+    model = read_segmenter(name)
+    if model.meta.classes.void is None:
+        raise InputError(
+            f"{model.path}: a classifier, whose weights fit no segmentation network; give a segmentation checkpoint"
+        )
+    return model
 
 
 def without_auxiliary_heads(network: nn.Module) -> nn.Module:
@@ -202,26 +209,3 @@ def evaluate_held_out(
     set_dropout_active(network, True)
     result = metrics.result()
     return {key: float(result[key]) for key in ("accuracy", "miou", "nll", "ece")}
-
-
-def load_initial_weights(network: nn.Module, classes: ClassList, model: str) -> None:
-    """Loads weights from a pretrained name or a file; the head stays random where the file has other classes.
-
-    Dropout and spatial smoothing have no weights, so they may differ. InputError where a tensor is missing or has
-    another shape.
-    """
-    other = read_segmenter(model)
-    path, tensors, meta = other.path, dict(other.tensors), other.meta
-    if meta.classes.void is None:
-        raise InputError(
-            f"{path}: a classifier, whose weights fit no segmentation network; give a segmentation checkpoint"
-        )
-    if meta.classes != classes:
-        own = network.state_dict()
-        tensors |= {name: own[name] for name in own if name.startswith(f"{head_of(network)}.")}
-    load_weights(network, tensors, path)
-
-
-def head_of(network: nn.Module) -> str:
-    """Returns the name of the layer that computes the logits: the last convolution."""
-    return [name for name, module in network.named_modules() if isinstance(module, nn.Conv2d)][-1]

@@ -9,10 +9,14 @@ EPOCHS = 60
 WHOLE_EPOCHS = 17
 """Epochs on all of CIFAR-10: two hours of one core with MC dropout and smoothing (7.1 minutes an epoch in fp32 on
 AVX-512, 5.5 without both)."""
+AGAIN_EPOCHS = 20
+"""Epochs of a second cycle, which begins with the weights of the first."""
 SUBSET = 10_000
 COMMON = ("--config", "evaluate_every=5", "threads=1")
 SGD_WHOLE = ("--preset", "small", "--batch-size", "128", "--hold-out", "0.04")
 """One cycle to 0.1, crops and flips, on all of CIFAR-10: 2,000 held out, 48,000 trained on."""
+RUNS = "{runs}"
+"""Stands for the folder of the run folders."""
 RATE = "{rate}"
 """Stands for the learning rate that the pilots choose (rates.py)."""
 ADAMW = (
@@ -67,7 +71,7 @@ class Row:
         """Returns the arguments after `steadyseg train classification`; `rate` is for a row that needs it."""
         assert not self.needs_rate or rate is not None, f"{self.name} needs a learning rate"
         subset = [f"subset={self.subset}"] if self.subset else []
-        flags = [f"{rate:g}" if flag == RATE else flag for flag in self.flags]
+        flags = [f"{rate:g}" if flag == RATE else flag.replace(RUNS, str(runs)) for flag in self.flags]
         return [
             *flags,
             *COMMON,
@@ -81,6 +85,18 @@ class Row:
             "--run",
             str(self.folder(runs)),
         ]
+
+
+def whole(name: str, method: tuple[str, ...]) -> Row:
+    """ResNet-18 on all of CIFAR-10."""
+    return Row(f"cifar10-resnet18-{name}", (*SGD_WHOLE, *RESNET, *method), 0, WHOLE_EPOCHS, subset=0)
+
+
+def again(name: str, method: tuple[str, ...]) -> Row:
+    """A second cycle, to half the learning rate."""
+    first = f"{RUNS}/cifar10-resnet18-{name}/{MODEL_NAME}"
+    begun = ("--learning-rate", "0.05", "--config", f"init={first}")
+    return Row(f"cifar10-resnet18-{name}-again", (*SGD_WHOLE, *RESNET, *method, *begun), 0, AGAIN_EPOCHS, subset=0)
 
 
 def adamw(name: str, network: tuple[str, ...], seed: int = 0, subset: int = SUBSET) -> Row:
@@ -116,8 +132,10 @@ COMPARED = (("preresnet18", PRERESNET), ("vit6", VIT), ("alternet18", ALTERNET))
 """An epoch of 10,000 pictures takes 19, 17 and 29 s on one core (fp32, AVX-512); 0.70, 0.31 and 0.59 million weights.
 AlterNet's blocks are those of the pre-activation ResNet but for three."""
 ROWS = (
-    Row("cifar10-resnet18-plain", (*SGD_WHOLE, *RESNET, *PLAIN), 0, WHOLE_EPOCHS, subset=0),
-    Row("cifar10-resnet18-mc-smooth", (*SGD_WHOLE, *RESNET, *MC_SMOOTH), 0, WHOLE_EPOCHS, subset=0),
+    whole("plain", PLAIN),
+    whole("mc-smooth", MC_SMOOTH),
+    again("plain", PLAIN),
+    again("mc-smooth", MC_SMOOTH),
     *(row for rows in PILOTS.values() for row in rows),
     *(adamw(name, network, seed) for seed in SEEDS for name, network in COMPARED),
     *(adamw(name, network, subset=subset) for subset in (2500, 5000) for name, network in COMPARED),

@@ -1,0 +1,31 @@
+"""Weights of another network to begin a training with, and the licence that comes with them."""
+
+from collections.abc import Iterable
+
+from torch import nn
+
+from core.classes import ClassList
+from core.model.checkpoint import load_weights
+from core.model.model import Model
+
+
+def load_initial_weights(network: nn.Module, model: Model, classes: ClassList, layer: type[nn.Module]) -> None:
+    """Loads the model's weights into the network; the head stays random where the model has other classes.
+
+    Dropout and spatial smoothing have no weights, so they may differ. InputError where a tensor is missing or has
+    another shape.
+
+    Args:
+        layer: Type of the layer that computes the logits, the last one of this type.
+    """
+    tensors = dict(model.tensors)
+    if model.meta.classes != classes:
+        head = [name for name, module in network.named_modules() if isinstance(module, layer)][-1]
+        own = network.state_dict()
+        tensors |= {name: own[name] for name in own if name.startswith(f"{head}.")}
+    load_weights(network, tensors, model.path)
+
+
+def inherited_licence(models: Iterable[Model]) -> str:
+    """Returns the licence notes of the models that a network begins with or learns from; "" without any."""
+    return "; ".join(dict.fromkeys(model.meta.licence for model in models if model.meta.licence))
