@@ -146,10 +146,10 @@ def novelty() -> list[Step]:
     tempered, beside = "novelty.temperatures:temperatures_digest", [f"{part}/{{}}" for part in parts]
     return [
         study("novelty", [UNET, REALTIME], "novelty/record:networks/{}", own, collect, beside),
-        study("regions", [REALTIME], "novelty/record:regions/{}", WEIGHTS, regions),
+        study("regions", [*CAMVID, STREET], "novelty/record:regions/{}", WEIGHTS, regions),
         study("temperatures", CAMVID, "novelty/temperatures:{}", tempered, temperatures),
         study("alarms", CAMVID, "novelty/alarms:{}", told, alarms),
         study("alarms-street", [STREET], "novelty/alarms:{}", told, alarms),
-        study("low-accuracy", [STREET, REALTIME], "novelty/low_accuracy:{}", low_digest, low),
+        study("low-accuracy", [*CAMVID, STREET], "novelty/low_accuracy:{}", low_digest, low),
         study("novelty-classifiers", CLASSIFIERS, "novelty/record:classifiers/{}", WEIGHTS, classifiers),
     ]
