@@ -35,12 +35,20 @@ def novelty_digest(model: str, data: str) -> str:
     return rests_on(model, data, MethodOptions(mode="dnn"), MethodOptions(mode="vq-dnn"), novelty=True)
 
 
+OTHERS = ("accuracy", "alarm", "classifier", "left_out", "regions")
+"""Studies whose results lie in the same folders."""
+
+
 def begin(folder: Path, about: dict[str, Any]) -> None:
-    """Deletes results of other weights or pictures in the folder, which would pass for this network's."""
+    """Deletes what was collected of other weights or pictures in the folder, which would pass for this network's.
+
+    The results of other studies stay: they say themselves what they rest on.
+    """
     path = folder / "about.pickle"
     if not path.exists() or pickle.loads(path.read_bytes()) != about:
         for file in folder.glob("*.pickle"):
-            file.unlink()
+            if file.stem not in OTHERS:
+                file.unlink()
     save(path, about)
 
 

@@ -113,7 +113,11 @@ def test_two_pictures_of_one_name_are_refused(tmp_path: Path, capsys: pytest.Cap
 
 @pytest.mark.parametrize(
     ("flags", "says"),
-    [(["--val", "1"], "--val must be"), (["--images", "absent"], "no such folder"), (["-o", "."], "the name of a new one")],
+    [
+        (["--val", "1"], "--val must be"),
+        (["--images", "absent"], "no such folder"),
+        (["-o", "."], "the name of a new one"),
+    ],
 )
 def test_flags_that_cannot_be_are_refused(flags: list[str], says: str, capsys: pytest.CaptureFixture[str]) -> None:
     output = [] if "-o" in flags else ["-o", "own"]
