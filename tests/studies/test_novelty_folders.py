@@ -1,0 +1,16 @@
+"""The folders in which the studies of novelty keep what they collected."""
+
+from pathlib import Path
+
+from studies.novelty.by_network import save
+from studies.novelty.collect import begin
+
+
+def test_new_weights_leave_the_results_of_other_studies(tmp_path: Path) -> None:
+    for name in ("test", "regions"):
+        save(tmp_path / f"{name}.pickle", name)
+    begin(tmp_path, {"weights": "new"})
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["about.pickle", "regions.pickle"]
+    save(tmp_path / "test.pickle", "test")
+    begin(tmp_path, {"weights": "new"})
+    assert (tmp_path / "test.pickle").exists()
