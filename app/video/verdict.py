@@ -33,7 +33,7 @@ def describe_frame(maps: Maps) -> str | None:
     if maps.novelty is None:
         return None
     if maps.ood_s is not None:
-        return f"another place than it was trained for, since {maps.ood_s:.0f} s"
+        return f"for {maps.ood_s:.0f} s: another place than it was trained for"
     level = frame_level(maps)
     words = f"{level} (novelty {percent(maps.novelty)})"
     if level == "novel" or maps.expected_accuracy is None:

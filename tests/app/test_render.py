@@ -105,7 +105,7 @@ def test_no_accuracy_is_said_of_novel_frames() -> None:
     assert describe_frame(low) == ("familiar (novelty 50 %), about 76 % right; expected accuracy below 80 % for 12 s")
     assert describe_frame(dataclasses.replace(low, novelty=0.05)) == "novel (novelty 5 %)"
     there = dataclasses.replace(MAPS, novelty=0.5, expected_accuracy=0.924, ood_s=12.4)
-    assert describe_frame(there) == "another place than it was trained for, since 12 s"
+    assert describe_frame(there) == "for 12 s: another place than it was trained for"
     file = {
         "frames": 38,
         "novel_frames": 2,
