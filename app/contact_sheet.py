@@ -14,6 +14,8 @@ WIDTH, MARGIN, LINE, ENTRY = 320, 8, 22, 160
 COLUMNS = 2
 """Strips in a row."""
 OPACITY = 0.6
+SHOWN = 40
+"""Cells of a sheet with one strip for each finding; a JPEG has at most 65,500 rows."""
 
 
 class Cell(NamedTuple):

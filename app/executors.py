@@ -14,7 +14,7 @@ from core.model.int8 import round_convolutions
 from core.model.model import Model
 from core.predictors import SplitNetwork
 from core.segmenter import Executor
-from core.system.machine import choose_device, cuda_precision
+from core.system.machine import choose_device, cuda_precision, require_device_name
 from export.file.onnx_file import OnnxFile
 from export.run.cpu import CpuExecutor, OpenNetwork
 from export.run.networks import (
@@ -118,8 +118,7 @@ def choose(executor: str, device: str) -> tuple[str, str]:
     """(torch or openvino, why) for a checkpoint."""
     if executor == "torch":
         return "torch", "asked for"
-    if device not in ("auto", "cpu") and not device.startswith("cuda"):
-        raise InputError(f"unknown device {device!r}; choose from auto, cpu, cuda")
+    require_device_name(device)
     on_gpu = device.startswith("cuda") or (device == "auto" and torch.cuda.is_available())
     if executor == "openvino":
         if on_gpu and device != "auto":

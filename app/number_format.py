@@ -15,7 +15,7 @@ from core.errors import InputError
 from core.method import Method
 from core.model.int8 import round_convolutions
 from core.model.model import Model
-from core.system.files import lock, write_atomic
+from core.system.files import cache_file, lock, write_atomic
 from core.system.machine import available_cpus, cpu_name
 from export.run.networks import FrameNetwork, OpenVinoNetwork, openvino_model, openvino_name
 from export.run.open_file import resolve_precision
@@ -25,8 +25,8 @@ from seg.torch_executor import streaming_module
 TIMED_S = 0.4
 """Seconds in which the networks are called in turn; each at least three times."""
 MARGIN = 0.95
-"""Share of the first format's time below which another one takes its place: neighbours on a shared machine move the
-times of one network by some per cent."""
+"""Another format is taken only if its time is below this share of the first one's: on a shared machine the times of one
+network vary by some per cent."""
 KEPT_NAME = "number-formats.json"
 Times = dict[str, float]
 """Milliseconds of a frame, by number format."""
@@ -62,7 +62,7 @@ def choose_precision(precision: str, model: Model) -> tuple[str, str]:
 def fastest(model: Model, formats: Sequence[str], kept: Path | None = None) -> tuple[str, str]:
     """Returns the fastest format here, and the times in words. They are measured once for a network on a machine and
     kept in the file `kept`, without it in the user's cache."""
-    kept = kept or kept_path()
+    kept = kept or cache_file(KEPT_NAME)
     times = known_times(model, formats, kept)
     first, *others = formats
     best = min(others, key=lambda number: times[number])
@@ -131,9 +131,3 @@ def read_kept(kept: Path) -> dict[str, Times]:
     except (OSError, ValueError):
         return {}
     return {key: times for key, times in found.items() if isinstance(times, dict)} if isinstance(found, dict) else {}
-
-
-def kept_path() -> Path:
-    """Returns the place of the times in the user's cache."""
-    home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")  # a user may have no home
-    return Path(home) / "steadyseg" / KEPT_NAME

@@ -14,7 +14,7 @@ from core.classes import ClassList
 from core.dropout import set_dropout_active
 from core.errors import InputError
 from core.evaluation.metrics import StreamingMetrics
-from core.model.checkpoint import CheckpointMeta
+from core.model.checkpoint import CheckpointMeta, read_meta
 from core.model.model import Model
 from core.preprocess import Normalize, enlarge, network_size
 from core.seeds import mix_seed
@@ -33,7 +33,7 @@ from seg.loss import SegmentationLoss
 from seg.networks.auxiliary import DeepSupervision
 from seg.networks.build import build_network
 from seg.options import AugmentOptions, SegTrainConfig, check_training
-from seg.pretrained import read_segmenter
+from seg.pretrained import find_checkpoint, read_segmenter
 from seg.training_set import LabelledImages, Pictures, open_training_images
 
 
@@ -86,7 +86,7 @@ def prepare_segmentation(config: SegTrainConfig, run: Run) -> TrainingParts:
     evaluate = partial(evaluate_held_out, images=held_out, classes=classes, size=config.size, normalize=normalize)
     height, width = batches.picture_size
     sources = (*((config.init,) if config.init else ()), *config.teacher)
-    licence = inherited_licence(map(read_segmenter, sources))
+    licence = inherited_licence(read_meta(find_checkpoint(name)) for name in sources)
 
     def describe(seconds: float) -> CheckpointMeta:
         return CheckpointMeta(

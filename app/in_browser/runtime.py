@@ -6,7 +6,6 @@ python -m app.in_browser.runtime        # fetches it now
 import contextlib
 import hashlib
 import io
-import os
 import sys
 import tarfile
 import time
@@ -16,7 +15,7 @@ from urllib.request import Request, urlopen
 
 from core.errors import InputError
 from core.system.fetching import HEADERS, FetchError, fetch_errors, with_retries
-from core.system.files import write_atomic
+from core.system.files import cache_file, write_atomic
 
 VERSION = "1.30.0"
 NAME = f"onnxruntime-web-{VERSION}.tgz"
@@ -81,8 +80,7 @@ def is_package(data: bytes) -> bool:
 
 def cache_path() -> Path:
     """Returns the place of the package in the user's cache."""
-    home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(home) / "steadyseg" / NAME
+    return cache_file(NAME)
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ from typing import Any
 from PIL import Image
 
 from app.console import progress_bar
-from app.contact_sheet import SHEET_FILE, Cell, colored, strip, write_sheet
+from app.contact_sheet import SHEET_FILE, SHOWN, Cell, colored, strip, write_sheet
 from app.labelling.candidates import Candidate, FrameMeter, choose
 from app.labelling.flags import PickJob
 from app.labelling.shared import open_network, write_table
@@ -27,8 +27,6 @@ from seg.data.held_out import recording_of
 from seg.selection import Chosen
 
 LABELS_FILE, TABLE_FILE, IMAGES, UNCERTAINTY = "coco.json", "frames.csv", "images", "uncertainty"
-SHOWN = 40
-"""Frames on the contact sheet."""
 PER_CHOICE = 10
 """Candidates for each frame to choose, where a video has as many; else one a second."""
 Row = dict[str, Any]
@@ -130,7 +128,7 @@ def write_frames(
     folder: Path, frames: Iterator[tuple[str, str, Frame, Row]], meter: FrameMeter, classes: ClassList
 ) -> None:
     """Writes images, labels and uncertainty of the frames, the table by rank, and the contact sheet of the first
-    `SHOWN`: a JPEG has at most 65,500 rows."""
+    `SHOWN`."""
     for name in (IMAGES, UNCERTAINTY):
         (folder / name).mkdir()
     labels, written, cells = CocoLabels(classes.names), dict[int, Row](), dict[int, Cell]()

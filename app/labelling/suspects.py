@@ -6,7 +6,7 @@ import numpy as np
 import torch
 
 from app.console import Console, figure_table, track
-from app.contact_sheet import SHEET_FILE, WIDTH, Cell, colored, strip, write_sheet
+from app.contact_sheet import SHEET_FILE, SHOWN, WIDTH, Cell, colored, strip, write_sheet
 from app.evaluation.data import LabelledData
 from app.executors import RunOptions
 from app.labelling.flags import SuspectsJob
@@ -24,8 +24,8 @@ from seg.evaluate import enlarge
 from seg.label_errors import ConfidentJoint, Suspect, find_suspects
 
 TABLE_FILE = "suspects.csv"
-SHOWN, PAIRS = 40, 5
-"""Suspects on the contact sheet; pairs of classes in the terminal."""
+PAIRS = 5
+"""Pairs of classes in the terminal."""
 CONTEXT, SMALLEST = 2.0, 96
 """Height of a picture on the sheet: that of the region times `CONTEXT`, and at least `SMALLEST` pixels."""
 

@@ -114,7 +114,7 @@ def _first_of_every_class(labels: np.ndarray, wanted: Callable[[int], int], what
 
 
 def open_split_of(data: Path, split: str, meta: CheckpointMeta, model: str) -> ClassificationSet:
-    """Opens a split of a data folder, or the part of `train` that the checkpoint's training saw or held out."""
+    """Opens a split; `trained` and `held-out` are the parts of train that the training used and left out."""
     parts = {HELD_OUT: open_held_out, TRAINED: open_trained}
     return parts[split](data, meta, model) if split in parts else open_classification(data, split)
 

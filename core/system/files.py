@@ -115,6 +115,12 @@ def whole_folder(path: Path, *, replace: bool) -> Iterator[Path]:
         shutil.rmtree(partial, ignore_errors=True)
 
 
+def cache_file(name: str) -> Path:
+    """Returns the place of a file in the user's cache, XDG_CACHE_HOME or ~/.cache; nothing is made there."""
+    home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")  # a user may have no home
+    return Path(home) / "steadyseg" / name
+
+
 def private_folder() -> Path:
     """Returns the folder that the run-time files of this user's processes share, made where it is absent.
 

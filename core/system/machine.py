@@ -22,13 +22,18 @@ def choose_device(name: str) -> "torch.device":
     """The device of that name, CUDA before the CPU for auto. Raises InputError for a device that is absent."""
     import torch  # half a second, and workers choose their cores before it is imported
 
+    require_device_name(name)
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    if name not in ("cpu", "cuda"):
-        raise InputError(f"unknown device {name!r}; choose from auto, cpu, cuda")
     if name == "cuda" and not torch.cuda.is_available():
         raise InputError("device cuda was asked for, but torch finds no CUDA device here; use --device cpu or auto")
     return torch.device(name)
+
+
+def require_device_name(name: str) -> None:
+    """Raises InputError for a name that is no device, whether this machine has it or not."""
+    if name not in ("auto", "cpu", "cuda"):
+        raise InputError(f"unknown device {name!r}; choose from auto, cpu, cuda")
 
 
 def available_cpus() -> int:
@@ -119,7 +124,8 @@ def _libc() -> ctypes.CDLL | None:
 
 
 def cpu_name() -> str:
-    """The processor's model, such as AMD EPYC 9B45; else its kind, such as x86_64."""
+    """Returns the model of the processor, such as AMD EPYC 9B45, or its architecture, such as x86_64, where the system
+    names no model."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from torch import nn
 
 from core.classes import ClassList
-from core.model.checkpoint import load_weights
+from core.model.checkpoint import CheckpointMeta, load_weights
 from core.model.model import Model
 
 
@@ -26,6 +26,6 @@ def load_initial_weights(network: nn.Module, model: Model, classes: ClassList, l
     load_weights(network, tensors, model.path)
 
 
-def inherited_licence(models: Iterable[Model]) -> str:
-    """Returns the licence notes of the models that a network begins with or learns from; "" without any."""
-    return "; ".join(dict.fromkeys(model.meta.licence for model in models if model.meta.licence))
+def inherited_licence(sources: Iterable[CheckpointMeta]) -> str:
+    """Returns the licence notes of the checkpoints that a network begins with or learns from; "" without any."""
+    return "; ".join(dict.fromkeys(meta.licence for meta in sources if meta.licence))

@@ -22,8 +22,8 @@ class StudyOptions:
     data: Path
     """CIFAR or an ImageFolder for classifiers; a folder with SPLIT/ and SPLITannot/ for segmentation."""
     split: Literal["train", "val", "test", "trained", "held-out"] | None = None
-    """Split of the data (trained, held-out: the images of train that a classifier's training saw, and those that it
-    held out); auto: train where the loss of training is measured (hessian, landscape), else test."""
+    """Split of the data; trained and held-out are the parts of train that a classifier's training used and left out.
+    auto: train where the loss of training is measured (hessian, landscape), else test."""
     images: int | None = None
     """Number of pictures, drawn with the seed; by default a study ends within 20 minutes on two cores."""
     settings: Settings = ()

@@ -91,7 +91,7 @@ def steps(report: Report, key: str) -> Iterator[tuple[str, float, float]]:
 
 
 def is_attention(unit: str) -> bool:
-    """True for the attention parts of a ViT and the last blocks of AlterNet-18's stages but the first."""
+    """Returns True for a ViT's attention and for the attention blocks of AlterNet-18: the last of stages 2 to 4."""
     network, part = unit.split("/")
     return part.startswith("attention") or (
         network.startswith("adamw-alternet18") and part.endswith(".1") and part[5] > "1"
@@ -139,7 +139,7 @@ def relative(before: float, after: float) -> float:
 
 
 def noise(first: str, second: str, centre: float) -> Callable[[Report], Finding]:
-    """The accuracy that noise of one band costs, at both strengths."""
+    """Compares the drop in accuracy under noise of one frequency band, at each strength of the noise."""
 
     def look(report: Report) -> Finding:
         rows = [

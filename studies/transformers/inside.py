@@ -1,4 +1,4 @@
-"""Looks into the trained networks by the studies of `steadyseg analyze`, with reports in docs/studies/transformers.
+"""Runs the studies of `steadyseg analyze` on the trained networks; the reports go to docs/studies/transformers.
 
     python -m studies.transformers.inside --data ../shared/data --runs runs/transformers [--only STUDY ...] [--fresh]
 

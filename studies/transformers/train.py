@@ -103,7 +103,7 @@ def wait_for_rate(runs: Path, every_s: float = 30.0) -> float | None:
 
 
 def is_trained_elsewhere(row: Row, runs: Path) -> bool:
-    """Returns True while another command trains the row."""
+    """Returns True if another command is training this row now."""
     with (runs / f".{row.name}").open("a") as held:
         return not lock(held, for_children=False)
 
