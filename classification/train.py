@@ -2,9 +2,9 @@
 
 import copy
 import dataclasses
-from collections.abc import Iterator
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -27,7 +27,7 @@ from core.model.checkpoint import CheckpointMeta
 from core.preprocess import Normalize
 from core.seeds import mix_seed
 from core.training.initial_weights import inherited_licence, load_initial_weights
-from core.training.loaders import load_batches
+from core.training.loaders import EpochLoader
 from core.training.loop import epoch_order
 from core.training.parts import Batch, Run, TrainingParts, count_steps, limit_threads
 from core.training.run_folder import training_record
@@ -42,25 +42,23 @@ IMAGENET_COLOURS: tuple[Colour, Colour] = ((0.485, 0.456, 0.406), (0.229, 0.224,
 
 
 @dataclass(frozen=True)
-class EpochView(Dataset[tuple[Tensor, Tensor] | InputError]):
-    """Data set of the batches of one epoch, each a function of (seed, epoch, samples)."""
+class AugmentedBatches(Dataset[tuple[Tensor, Tensor] | InputError]):
+    """Data set of the batches of every epoch, each a function of (seed, epoch, samples)."""
 
     augment: Augment
     labels: np.ndarray
-    batches: list[list[int]]
-    epoch: int
+    chosen: Callable[[int], list[list[int]]]
+    """(epoch, from 0) -> the samples of each of its batches."""
 
-    def __len__(self) -> int:
-        return len(self.batches)
-
-    def __getitem__(self, number: int) -> tuple[Tensor, Tensor] | InputError:
+    def __getitem__(self, key: tuple[int, int]) -> tuple[Tensor, Tensor] | InputError:
         """Returns pictures (B, 3, s, s) uint8 and class ids (B,), or the error of a picture that cannot be read.
 
         The error is returned because a loader process would wrap a raised one in its own traceback.
         """
-        chosen = self.batches[number]
+        epoch, number = key
+        chosen = self.chosen(epoch)[number]
         try:
-            return self.augment(self.epoch, chosen), torch.from_numpy(self.labels[chosen])
+            return self.augment(epoch, chosen), torch.from_numpy(self.labels[chosen])
         except InputError as error:
             return error
 
@@ -122,14 +120,26 @@ class ClassificationBatches:
     mixing: Mixing
     normalize: Normalize
     run: Run
+    chosen: Callable[[int], list[list[int]]] = field(init=False)
+    """(epoch, from 0) -> the samples of each of its batches."""
+    load: EpochLoader = field(init=False)
+
+    def __post_init__(self) -> None:
+        config = self.config
+
+        @lru_cache(maxsize=1)
+        def chosen(epoch: int) -> list[list[int]]:
+            order, size = epoch_order(len(self.images), config.loop, epoch, self.run.processes), config.loop.batch_size
+            return [order[start : start + size] for start in range(0, len(order), size)]
+
+        examples = AugmentedBatches(self.augment, self.images.labels, chosen)
+        steps = len(chosen(0))
+        object.__setattr__(self, "chosen", chosen)
+        loader = EpochLoader(examples, config.loaders, lambda epoch: range(steps))
+        object.__setattr__(self, "load", loader)
 
     def __call__(self, epoch: int) -> Iterator[Batch]:
-        config = self.config
-        order = epoch_order(len(self.images), config.loop, epoch, self.run.processes)
-        size = config.loop.batch_size
-        chosen = [order[start : start + size] for start in range(0, len(order), size)]
-        view = EpochView(self.augment, self.images.labels, chosen, epoch)
-        for made, indices in zip(load_batches(view, config.loaders), chosen, strict=True):
+        for made, indices in zip(self.load(epoch), self.chosen(epoch), strict=True):
             if isinstance(made, InputError):
                 raise made
             pictures, labels = made

@@ -2,9 +2,9 @@
 
 import dataclasses
 import random
-from collections.abc import Iterator
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import lru_cache, partial
 
 import torch
 from torch import Tensor, nn
@@ -19,7 +19,7 @@ from core.model.model import Model
 from core.preprocess import Normalize, enlarge, network_size
 from core.seeds import mix_seed
 from core.training.initial_weights import inherited_licence, load_initial_weights
-from core.training.loaders import load_batches
+from core.training.loaders import EpochLoader
 from core.training.loop import epoch_order
 from core.training.parts import Batch, Run, TrainingParts, count_steps, limit_threads
 from core.training.run_folder import training_record
@@ -38,25 +38,23 @@ from seg.training_set import LabelledImages, Pictures, open_training_images
 
 
 @dataclass(frozen=True)
-class EpochView(Dataset[Batch]):
-    """Data set of the augmented samples of one epoch, each a function of (seed, epoch, sample)."""
+class AugmentedImages(Dataset[Batch]):
+    """Data set of the augmented samples of every epoch, each a function of (seed, epoch, sample)."""
 
     images: LabelledImages
     teacher_probs: list[Tensor]
     """The teachers' probabilities of each image, (K, h, w) uint8; empty without teachers."""
     rare: RarePictures
-    augment: Augment
+    augment: Callable[[int], Augment]
+    """(epoch, from 0) -> its augmentation."""
     seed: int
-    epoch: int
 
-    def __len__(self) -> int:
-        return len(self.images)
-
-    def __getitem__(self, index: int) -> tuple[Tensor, Tensor]:
-        seed = mix_seed(self.seed, self.epoch, index)
-        drawn = self.rare.draw(mix_seed(seed, 1)) if random.Random(seed).random() < self.augment.options.paste else None
+    def __getitem__(self, key: tuple[int, int]) -> tuple[Tensor, Tensor]:
+        epoch, index = key
+        augment, seed = self.augment(epoch), mix_seed(self.seed, epoch, index)
+        drawn = self.rare.draw(mix_seed(seed, 1)) if random.Random(seed).random() < augment.options.paste else None
         other = (self._example(drawn[0]), drawn[1]) if drawn else None
-        return self.augment(self._example(index), seed, other)
+        return augment(self._example(index), seed, other)
 
     def _example(self, index: int) -> Example:
         return Example(*self.images[index], self.teacher_probs[index] if self.teacher_probs else None)
@@ -156,14 +154,25 @@ class SegmentationBatches:
     rare: RarePictures
     normalize: Normalize
     run: Run
+    load: EpochLoader = field(init=False)
+
+    def __post_init__(self) -> None:
+        config, void, rare = self.config, self.classes.void_id, tuple(self.rare.by_class)
+
+        @lru_cache(maxsize=1)
+        def augment(epoch: int) -> Augment:
+            return Augment(self.crops(epoch), config.size, void, rare)
+
+        def order(epoch: int) -> list[int]:
+            return epoch_order(len(self.images), config.loop, epoch, self.run.processes)
+
+        examples = AugmentedImages(self.images, self.teacher_probs, self.rare, augment, config.loop.seed)
+        loader = EpochLoader(examples, config.loaders, order, config.loop.batch_size)
+        object.__setattr__(self, "load", loader)
 
     def __call__(self, epoch: int) -> Iterator[Batch]:
         config = self.config
-        augment = Augment(self.crops(epoch), config.size, self.classes.void_id, tuple(self.rare.by_class))
-        view = EpochView(self.images, self.teacher_probs, self.rare, augment, config.loop.seed, epoch)
-        order = epoch_order(len(view), config.loop, epoch, self.run.processes)
-        loaded = load_batches(view, config.loaders, batch_size=config.loop.batch_size, order=order)
-        for number, (images, targets) in enumerate(loaded):
+        for number, (images, targets) in enumerate(self.load(epoch)):
             images = images.to(self.run.device).float()
             if config.consistency:
                 seed = mix_seed(config.loop.seed, epoch, number, self.run.processes.rank)

@@ -3,7 +3,8 @@
 import signal
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain, count, islice
 from typing import Any
 
 from torch.utils.data import DataLoader, Dataset
@@ -19,8 +20,38 @@ They send batches through the socket TMPDIR/pymp-XXXXXXXX/listener-XXXXXXXX, who
 """
 
 
+class EpochLoader:
+    """Batches of one epoch after the other; loader processes go on from one epoch into the next.
+
+    A small data set thus has no pause between two epochs: of CamVid's stills, 0.2 s of the 2.8 that two loaders take.
+    """
+
+    def __init__(
+        self,
+        examples: "Dataset[Any]",
+        loaders: int,
+        order: Callable[[int], Sequence[int]],
+        batch_size: int | None = None,
+    ) -> None:
+        """`examples` takes (epoch, number); `order` gives the numbers of an epoch, from 0, which fill whole batches."""
+        self._examples, self._loaders, self._order, self._batch_size = examples, loaders, order, batch_size
+        self._next, self._stream = -1, iter(())
+
+    def __call__(self, epoch: int) -> Iterator[Any]:
+        """Yields the batches of this epoch."""
+        if epoch != self._next:
+            keys = chain.from_iterable(map(self._keys, count(epoch)))
+            self._stream = load_batches(self._examples, self._loaders, batch_size=self._batch_size, order=keys)
+        self._next = -1  # an epoch that is left early leaves the stream between two epochs
+        yield from islice(self._stream, len(self._order(epoch)) // (self._batch_size or 1))
+        self._next = epoch + 1
+
+    def _keys(self, epoch: int) -> Iterator[tuple[int, int]]:
+        return ((epoch, number) for number in self._order(epoch))
+
+
 def load_batches(
-    examples: "Dataset[Any]", loaders: int, *, batch_size: int | None = None, order: Sequence[int] | None = None
+    examples: "Dataset[Any]", loaders: int, *, batch_size: int | None = None, order: Iterable[Any] | None = None
 ) -> Iterator[Any]:
     """Yields batches of the examples in that order; the last one may be smaller. If the batch size is None, an example
     is a batch.

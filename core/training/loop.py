@@ -63,6 +63,7 @@ def fit(parts: TrainingParts, config: TrainConfig, run: Run) -> Iterator[StepDon
     """
     network, processes = parts.network, run.processes
     use_channels_last(network, run.device)
+    torch.backends.cudnn.benchmark = run.device.type == "cuda"  # crops keep their size for many epochs
     if processes.count > 1 and run.device.type == "cuda":
         network = synchronise(network)
     optimizer = make_optimizer(network, config)
