@@ -32,7 +32,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True, help="folder with CIFAR-10's train.zip and test.zip")
     parser.add_argument("--runs", type=Path, required=True, help="folder of the run folders")
-    parser.add_argument("--only", nargs="*", help="only these rows, by name")
+    parser.add_argument("--only", nargs="*", help="only rows whose names begin so")
     parser.add_argument("--loaders", type=int, default=0, help="processes that prepare batches; the same on resuming")
     parser.add_argument("--list", action="store_true", help="only print the rows and the epochs that each has reached")
     given = parser.parse_args()
@@ -55,10 +55,10 @@ def every_row(runs: Path) -> Iterator[Row]:
 def run_all(data: Path, runs: Path, only: list[str] | None, loaders: int) -> None:
     """Trains what is missing. InputError for an unknown name, CheckFailed where a training failed."""
     names = [row.name for row in every_row(runs)]
-    if unknown := sorted(set(only or ()) - set(names)):
+    if unknown := [start for start in only or () if not any(name.startswith(start) for name in names)]:
         raise InputError(f"--only {unknown[0]}: no such row; expected {', '.join(names)}")
     runs.mkdir(parents=True, exist_ok=True)
-    rows = (row for row in every_row(runs) if row.name in (only or [row.name]))
+    rows = (row for row in every_row(runs) if row.name.startswith(tuple(only or ("",))))
     if failed := [row.name for row in rows if not has_turn(row, data, runs, loaders)]:
         raise CheckFailed(f"these trainings failed: {', '.join(failed)}; see the log")
 
