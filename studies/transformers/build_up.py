@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from classification.networks.layout import ALTERNET_BLOCKS
 from studies.transformers.rows import ADAMW, SEEDS, Row
 
-DEPTH, CHANNELS, EPOCHS, MOST_STEPS = 34, 16, 15, 6
+DEPTH, CHANNELS, EPOCHS, MOST_STEPS = 34, 8, 15, 6
 
 Attention = tuple[int, ...]
 """Attention blocks of each stage."""

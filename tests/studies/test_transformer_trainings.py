@@ -31,8 +31,10 @@ def test_every_row_has_a_name_of_its_own_and_equally_many_steps() -> None:
     assert len({row.name for row in ROWS}) == len(ROWS)
     adamw = [row for row in ROWS if row.name.startswith("adamw")]
     assert len({row.epochs * (row.subset // 96) for row in adamw}) == 1
-    whole = [f"cifar10-resnet18-{kind}" for kind in ("plain", "mc-smooth", "mc", "smooth")]
+    whole = [f"cifar10-resnet18-{name}{end}" for end in ("", "-again") for name in ("plain", "mc-smooth")]
     assert [row.name for row in ROWS if not row.subset] == whole
+    flags = ROWS[3].arguments(Path("data"), Path("runs"))
+    assert "init=runs/cifar10-resnet18-mc-smooth/model.safetensors" in flags
     assert all(row.seed in (0, 1) for row in ROWS)
 
 
