@@ -2,24 +2,14 @@
 
 import statistics
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from studies.analysis.plots import smoothing_pairs
+from studies.harness.findings import Finding
 
 Report = dict[str, Any]
 HIGH = 0.3
 """Share of pi above which smoothing layers cut frequencies (arXiv 2105.12639, Sec. 2.2)."""
-
-
-@dataclass(frozen=True)
-class Finding:
-    """The outcome of one expectation in one report."""
-
-    figures: str
-    holds: int
-    of: int
-    """Number of examined places or mini-batches."""
 
 
 def plain_and_smooth(rows: Sequence[Report]) -> tuple[str, str]:

@@ -1,6 +1,5 @@
 """Effect of a method, paired by picture; unpaired, 1,000 test pictures give accuracy to 1.3 points at best."""
 
-import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -9,12 +8,11 @@ import torch
 from torch import Tensor
 
 from studies.classification.matrix import Classifier
+from studies.harness.findings import half_width
 from studies.harness.per_picture import read_per_picture
 
 OFF, FEW, MANY = 0, 2, 50
 """Passes whose pictures are kept: dropout off, and those that the papers compare."""
-Z95 = 1.96
-"""Standard errors on either side of a mean that hold 95 % of a normal distribution."""
 
 
 @dataclass(frozen=True)
@@ -67,6 +65,5 @@ def changes(record: dict[str, Any], before: Side, after: Side, seeds: Iterable[i
     for key in ("nll", "right") if pairs else ():
         differences = torch.stack([b[key] - a[key] for a, b in pairs])
         by_picture = differences.mean(0)
-        half = Z95 * float(by_picture.std()) / math.sqrt(len(by_picture))
-        found[key] = Change(float(by_picture.mean()), half, differences.mean(1).tolist())
+        found[key] = Change(float(by_picture.mean()), half_width(by_picture), differences.mean(1).tolist())
     return found

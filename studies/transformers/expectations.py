@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from studies.harness.findings import Finding
 from studies.transformers.rows import SEEDS
 
 Report = dict[str, Any]
@@ -13,16 +14,6 @@ Report = dict[str, Any]
 Rows = Sequence[dict[str, Any]]
 LOW_BAND, HIGH_BAND = 0.1, 0.9
 """Centres of the lowest and highest band of noise, in units of pi."""
-
-
-@dataclass(frozen=True)
-class Finding:
-    """The outcome of one statement."""
-
-    figures: str
-    holds: int
-    of: int
-    """Number of comparisons."""
 
 
 def compared(values: dict[str, Sequence[float]], first: str, second: str, form: str) -> Finding:

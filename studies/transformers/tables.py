@@ -1,12 +1,12 @@
 """The tables of docs/studies/transformers, from its record and the reports beside it."""
 
 import json
-import math
 from collections.abc import Sequence
 from typing import Any
 
 import torch
 
+from studies.harness.findings import half_width
 from studies.harness.study import PAGES
 from studies.harness.tables import Tables, bind, read_record, spread, table
 from studies.transformers.build_up import build_up
@@ -23,7 +23,6 @@ REACHES = {
     "5 x 5 patches, mean of the tokens": "vit6-gap-local5",
     "3 x 3 patches, mean of the tokens": "vit6-gap-local3",
 }
-Z95 = 1.96
 ABSENT = "-"
 Record = dict[str, Any]
 """Rows by name of the training."""
@@ -125,7 +124,7 @@ def paired_table(record: Record) -> str:
         for kind in (JPEG, OFFICIAL):
             changes = torch.stack([right_of(a[kind]) - right_of(b[kind]) for a, b in pairs])
             mean = changes.mean(0)
-            half = Z95 * float(mean.std()) / math.sqrt(len(mean))
+            half = half_width(mean)
             seeds = ", ".join(f"{100 * float(one):+.1f}" for one in changes.mean(1))
             line += [f"{100 * float(mean.mean()):+.1f} ± {100 * half:.1f}", seeds]
         lines.append(line)

@@ -26,10 +26,6 @@ class Quadrature:
         """The mean of eigenvalue ** power: power 1 is the trace over the number of weights."""
         return float((self.weights * self.nodes**power).sum())
 
-    def share_below(self, value: float) -> float:
-        """Share of the eigenvalues below a value."""
-        return float(self.weights[self.nodes < value].sum())
-
     def density(self, grid: Tensor, width: float) -> Tensor:
         """(G,) with every node as a Gaussian of this standard deviation."""
         around = (grid[:, None] - self.nodes[None]) / width
