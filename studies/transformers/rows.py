@@ -138,10 +138,10 @@ ROWS = (
     again("mc-smooth", MC_SMOOTH),
     *(row for rows in PILOTS.values() for row in rows),
     *(adamw(name, network, seed) for seed in SEEDS for name, network in COMPARED),
-    *(adamw(name, network, subset=subset) for subset in (2500, 5000) for name, network in COMPARED),
     adamw("vit6-gap", (*VIT, *GAP)),
     adamw("vit6-gap-local3", (*VIT, *GAP, "--config", "attention_window=3")),
     adamw("vit6-gap-local5", (*VIT, *GAP, "--config", "attention_window=5")),
     adamw("swin8", SWIN),
+    *(adamw(name, network, subset=subset) for subset in (2500, 5000) for name, network in COMPARED),
 )
 """Without the build-up, whose rows depend on what it found before (build_up.py)."""
