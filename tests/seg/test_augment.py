@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 import torch
 from torch import Tensor
+from torchvision.transforms import v2
 
 from core.corruptions.corruptions import BENCHMARK_CORRUPTIONS, TUNING_CORRUPTIONS
-from seg.data.augment import Augment, Example, to_tensors
+from seg.data.augment import Augment, Example, shift_hue, to_tensors
 from seg.data.textures import texture
 from seg.options import AugmentOptions
 
@@ -140,6 +141,17 @@ def test_colour_jitter_changes_colours_and_nothing_else(part: str) -> None:
     jittered = augment(**FULL, **{part: JITTER[part]})(Example(image, label), 5)
     assert torch.equal(plain[1], jittered[1])
     assert plain[0].shape == jittered[0].shape and not torch.equal(plain[0], jittered[0])
+
+
+@pytest.mark.parametrize("steps", [-10, 3, 100])
+def test_the_hue_turns_as_torchvision_turns_it(steps: int) -> None:
+    """Of 8-bit hue, saturation and brightness; a grey picture stays grey."""
+    picture = torch.randint(0, 256, (3, 90, 120), dtype=torch.uint8, generator=torch.Generator().manual_seed(0))
+    expected = v2.functional.adjust_hue(picture, (steps / 256 + 0.5) % 1 - 0.5)
+    difference = (shift_hue(picture, steps / 256).int() - expected.int()).abs()
+    assert float(difference.float().mean()) < 1.5 and int(difference.max()) <= 12
+    grey = picture[:1].expand(3, -1, -1)
+    assert torch.equal(shift_hue(grey, steps / 256), grey)
 
 
 @pytest.mark.parametrize(("share", "low", "high"), [(0.0, 0, 0), (1.0, 60, 60), (0.5, 15, 45)])
