@@ -130,10 +130,11 @@ def _leaves(record: dict[str, Any], inside: str = "") -> Iterator[tuple[str, Any
 
 def training_record(config: TrainingConfig, seconds: float, device: torch.device, processes: int) -> dict[str, Any]:
     """Returns the record of the training that its checkpoint carries; `seconds` since the last start."""
+    on = torch.cuda.get_device_name(device) if device.type == "cuda" else device.type
     return {
         "config": config_record(config),
         "hours_of_last_start": round(seconds / 3600, 2),
-        "machine": f"{platform.machine()}, {os.cpu_count()} cores, {device.type}, torch {torch.__version__}",
+        "machine": f"{platform.machine()}, {os.cpu_count()} cores, {on}, torch {torch.__version__}",
         "processes": processes,
     }
 
