@@ -27,6 +27,7 @@ STUDIES = {
     "scale": "scale",
     "systems": "systems",
     "training": "training",
+    "transformers": "transformers",
 }
 """Folder of the page in docs/studies -> folder of the study in studies."""
 

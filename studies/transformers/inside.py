@@ -11,6 +11,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from app.cli import main as steadyseg
 from core.errors import CheckFailed, InputError
@@ -76,10 +77,8 @@ def look_all(data: Path, runs: Path, only: list[str] | None, fresh: bool, page: 
         trained = {name: models[name] for name in look.networks if models[name].exists()}
         if study not in (only or [study]) or not trained:
             continue
-        file = page / DIGESTS
-        known = json.loads(file.read_text()) if file.exists() else {}
         digests = {name: digest_of_weights(model) for name, model in trained.items()}
-        if not fresh and known.get(study) == digests:
+        if not fresh and known_digests(page).get(study) == digests:
             continue
         words = ["analyze", study, *map(str, trained.values()), "--data", str(data / look.data), *look.flags.split()]
         if steadyseg([*words, "--output", str(page / study), "--overwrite"]):
@@ -88,10 +87,16 @@ def look_all(data: Path, runs: Path, only: list[str] | None, fresh: bool, page: 
         if cut := [note for note in notes if "max_seconds" in note]:
             print(f"{study}: not whole ({cut[0]}); it is run again next time", flush=True)
             continue
-        record = json.dumps(known | {study: digests}, indent=1, sort_keys=True)
-        write_atomic(file, (record + "\n").encode())
+        record = json.dumps(known_digests(page) | {study: digests}, indent=1, sort_keys=True)
+        write_atomic(page / DIGESTS, (record + "\n").encode())
     if page == PAGE:
         write_page("transformers")
+
+
+def known_digests(page: Path) -> dict[str, Any]:
+    """Reads which weights each report is of; another command may have added its study meanwhile."""
+    file = page / DIGESTS
+    return dict(json.loads(file.read_text())) if file.exists() else {}
 
 
 if __name__ == "__main__":
