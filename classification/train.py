@@ -2,9 +2,9 @@
 
 import copy
 import dataclasses
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from functools import lru_cache, partial
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -47,16 +47,13 @@ class AugmentedBatches(Dataset[tuple[Tensor, Tensor] | InputError]):
 
     augment: Augment
     labels: np.ndarray
-    chosen: Callable[[int], list[list[int]]]
-    """(epoch, from 0) -> the samples of each of its batches."""
 
-    def __getitem__(self, key: tuple[int, int]) -> tuple[Tensor, Tensor] | InputError:
+    def __getitem__(self, key: tuple[int, list[int]]) -> tuple[Tensor, Tensor] | InputError:
         """Returns pictures (B, 3, s, s) uint8 and class ids (B,), or the error of a picture that cannot be read.
 
         The error is returned because a loader process would wrap a raised one in its own traceback.
         """
-        epoch, number = key
-        chosen = self.chosen(epoch)[number]
+        epoch, chosen = key
         try:
             return self.augment(epoch, chosen), torch.from_numpy(self.labels[chosen])
         except InputError as error:
@@ -120,23 +117,16 @@ class ClassificationBatches:
     mixing: Mixing
     normalize: Normalize
     run: Run
-    chosen: Callable[[int], list[list[int]]] = field(init=False)
-    """(epoch, from 0) -> the samples of each of its batches."""
-    load: EpochLoader = field(init=False)
 
-    def __post_init__(self) -> None:
-        config = self.config
+    @cached_property
+    def load(self) -> EpochLoader:
+        return EpochLoader(AugmentedBatches(self.augment, self.images.labels), self.config.loaders, self.chosen)
 
-        @lru_cache(maxsize=1)
-        def chosen(epoch: int) -> list[list[int]]:
-            order, size = epoch_order(len(self.images), config.loop, epoch, self.run.processes), config.loop.batch_size
-            return [order[start : start + size] for start in range(0, len(order), size)]
-
-        examples = AugmentedBatches(self.augment, self.images.labels, chosen)
-        steps = len(chosen(0))
-        object.__setattr__(self, "chosen", chosen)
-        loader = EpochLoader(examples, config.loaders, lambda epoch: range(steps))
-        object.__setattr__(self, "load", loader)
+    def chosen(self, epoch: int) -> list[list[int]]:
+        """Returns the samples of each batch of an epoch, from 0."""
+        config = self.config.loop
+        order, size = epoch_order(len(self.images), config, epoch, self.run.processes), config.batch_size
+        return [order[start : start + size] for start in range(0, len(order), size)]
 
     def __call__(self, epoch: int) -> Iterator[Batch]:
         for made, indices in zip(self.load(epoch), self.chosen(epoch), strict=True):

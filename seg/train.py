@@ -3,8 +3,8 @@
 import dataclasses
 import random
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from functools import lru_cache, partial
+from dataclasses import dataclass
+from functools import cached_property, lru_cache, partial
 
 import torch
 from torch import Tensor, nn
@@ -154,9 +154,9 @@ class SegmentationBatches:
     rare: RarePictures
     normalize: Normalize
     run: Run
-    load: EpochLoader = field(init=False)
 
-    def __post_init__(self) -> None:
+    @cached_property
+    def load(self) -> EpochLoader:
         config, void, rare = self.config, self.classes.void_id, tuple(self.rare.by_class)
 
         @lru_cache(maxsize=1)
@@ -167,8 +167,7 @@ class SegmentationBatches:
             return epoch_order(len(self.images), config.loop, epoch, self.run.processes)
 
         examples = AugmentedImages(self.images, self.teacher_probs, self.rare, augment, config.loop.seed)
-        loader = EpochLoader(examples, config.loaders, order, config.loop.batch_size)
-        object.__setattr__(self, "load", loader)
+        return EpochLoader(examples, config.loaders, order, config.loop.batch_size)
 
     def __call__(self, epoch: int) -> Iterator[Batch]:
         config = self.config

@@ -116,7 +116,7 @@ def whole_folder(path: Path, *, replace: bool) -> Iterator[Path]:
 
 
 def cache_file(name: str) -> Path:
-    """Returns the place of a file in the user's cache, XDG_CACHE_HOME or ~/.cache; nothing is made there."""
+    """Returns the path of a file in $XDG_CACHE_HOME/steadyseg or ~/.cache/steadyseg; the folder may not exist."""
     home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")  # a user may have no home
     return Path(home) / "steadyseg" / name
 

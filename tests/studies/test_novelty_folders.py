@@ -1,4 +1,4 @@
-"""The folders in which the studies of novelty keep what they collected."""
+"""Several studies of novelty keep intermediate results in one folder."""
 
 from pathlib import Path
 
