@@ -99,6 +99,7 @@ def study(
 def on_camvid() -> list[Step]:
     """Studies of single networks on CamVid and the street."""
     rule, front, guide = "results.jobs:rule_digest", "results.front:front_digest", "guide.measure:guide_digest"
+    both = "transformers.included --data DATA NAMES"
     gating, cuts, suspects = "gating.__main__:gating_digest", "cuts.measure:cuts_digest", "labelling.suspects CAMVID"
     return [
         study("rule", CAMVID, "results/record:{} default rule", rule, "results --data CAMVID"),
@@ -113,6 +114,7 @@ def on_camvid() -> list[Step]:
         study("lag", [UNET], "systems/record:lag", WEIGHTS, "systems DATA --only lag"),
         study("suspects", [REALTIME, MOBILE], "labelling/suspects:{} test", LABELLING, suspects),
         study("suspects-val", [REALTIME], "labelling/suspects:{} val", LABELLING, suspects),
+        study("both-tests", CLASSIFIERS, "transformers/included:{}", WEIGHTS, both),
         study("chosen", [REALTIME], "labelling/chosen:{}", LABELLING, "labelling.chosen CAMVID"),
     ]
 

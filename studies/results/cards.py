@@ -5,6 +5,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from app.commands import load
 from classification.pretrained import FOLDER as CLASSIFIERS
 from seg.pretrained import FOLDER as SEGMENTERS
 from studies.harness.rows import has_temperature, title_of
@@ -134,7 +135,13 @@ def clean(name: str, record: dict[str, Any]) -> str:
     return table(["network, mode and passes", "with its temperature", "NLL", "accuracy", "ECE"], lines)
 
 
-TABLES = {one.__name__: one for one in (measured, iou, sets, int8, changes, clean)}
+def both(name: str, record: dict[str, Any]) -> str:
+    """A classifier's figures on the 1,000 official test pictures and on all 10,000 as JPEG."""
+    made: str = load("studies.transformers.tables:included_table")(name)
+    return made
+
+
+TABLES = {one.__name__: one for one in (measured, iou, sets, int8, changes, clean, both)}
 
 
 def rows_of(record: dict[str, Any]) -> list[dict[str, Any]]:

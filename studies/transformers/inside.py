@@ -47,6 +47,8 @@ LOOKS = {
     "landscape": Look(BOTH, "cifar10-jpeg", "--split trained --images 128 --config points=11 max_seconds=7200"),
     "fourier": Look(BOTH, "cifar10", "--images 256"),
     "variance": Look(BOTH, "cifar10", "--images 256"),
+    "similarity": Look(BOTH[: len(COMPARED)], "cifar10", "--images 256"),
+    "reliability": Look(BOTH, "cifar10", "--config plots=false"),
     "lesion": Look(BOTH, "cifar10", "--images 1000 --config max_seconds=7200"),
     "robustness": Look(
         BOTH,
@@ -55,7 +57,8 @@ LOOKS = {
     ),
 }
 """Mini-batches of the Hessian have 16 pictures, as published. An eigenvalue is iterated until it changes by less than
-1 %: neighbours of nearly equal magnitude take many steps to tell apart, and their mean needs no more digits."""
+1 %: neighbours of nearly equal magnitude take many steps to tell apart, and their mean needs no more digits. The plots of
+reliability hold pictures of the data, which are not passed on."""
 
 
 def main() -> int:

@@ -22,7 +22,7 @@ from studies.harness.pages import write_page
 from studies.harness.per_picture import PerPicture
 from studies.harness.study import PAGES, Cache, digest_of_weights, exit_code, origin
 from studies.transformers.rows import PILOTS, Row
-from studies.transformers.train import epochs_of, every_row
+from studies.transformers.train import epochs_of, selected
 
 RECORD = PAGES / "transformers" / "record.json"
 JPEG, OFFICIAL, TRAINED = "jpeg", "official", "trained"
@@ -39,7 +39,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True, help="folder with cifar10-jpeg/ and cifar10/")
     parser.add_argument("--runs", type=Path, required=True, help="folder of the run folders")
-    parser.add_argument("--only", nargs="*", help="only these rows, by name")
+    parser.add_argument("--only", nargs="*", help="only rows whose names begin so")
     given = parser.parse_args()
     return exit_code("transformers", lambda: measure_all(given.data, given.runs, given.only))
 
@@ -49,8 +49,8 @@ def measure_all(data: Path, runs: Path, only: list[str] | None, record: Path = R
     keep_freed_memory()
     cache = Cache(record)
     tests = {name: open_classification(data / folder, "test") for name, folder in FOLDERS.items()}
-    for row in every_row(runs):
-        if row.name not in (only or [row.name]) or not row.model(runs).exists():
+    for row in selected(runs, only):
+        if not row.model(runs).exists():
             continue
         digest = "-".join([digest_of_weights(row.model(runs)), *(test.list_hash for test in tests.values())])
         rows = cache.get(row.name, digest)

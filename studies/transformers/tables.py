@@ -64,11 +64,26 @@ def cells(figures: dict[str, float]) -> list[str]:
 
 
 def whole_table(record: Record) -> str:
-    """The networks trained on all of CIFAR-10, with dropout off and by number of passes."""
+    """The networks trained on all of CIFAR-10, then the included classifiers."""
+    trained = {name: found for name, found in record.items() if name.startswith("cifar10-")}
+    return by_test_set(trained | {f"{name} (included)": found for name, found in included().items()})
+
+
+def included() -> Record:
+    """The figures of the included classifiers, by name."""
+    found = json.loads((PAGE / "included.json").read_text())
+    return {name: found[name]["rows"] for name in sorted(found)}
+
+
+def included_table(name: str) -> str:
+    """The figures of one included classifier."""
+    return by_test_set({name: included()[name]})
+
+
+def by_test_set(record: Record) -> str:
+    """Figures of both test sets, with dropout off and by number of passes."""
     lines = []
     for name, found in record.items():
-        if not name.startswith("cifar10-"):
-            continue
         passes = {kind: {row["n"]: row for row in found[kind].get("passes", [])} for kind in (JPEG, OFFICIAL)}
         kinds = {kind: {0: found[kind]["off"], **passes[kind]} for kind in passes}
         for n in kinds[OFFICIAL]:

@@ -52,13 +52,18 @@ def every_row(runs: Path) -> Iterator[Row]:
     yield from build_up(lambda row: final_accuracy(row, runs))
 
 
-def run_all(data: Path, runs: Path, only: list[str] | None, loaders: int) -> None:
-    """Trains what is missing. InputError for an unknown name, CheckFailed where a training failed."""
+def selected(runs: Path, only: list[str] | None) -> Iterator[Row]:
+    """Returns the rows whose names begin with one of `only`, or every row. InputError for a name that no row has."""
     names = [row.name for row in every_row(runs)]
     if unknown := [start for start in only or () if not any(name.startswith(start) for name in names)]:
         raise InputError(f"--only {unknown[0]}: no such row; expected {', '.join(names)}")
+    return (row for row in every_row(runs) if row.name.startswith(tuple(only or ("",))))
+
+
+def run_all(data: Path, runs: Path, only: list[str] | None, loaders: int) -> None:
+    """Trains what is missing. InputError for an unknown name, CheckFailed where a training failed."""
+    rows = selected(runs, only)
     runs.mkdir(parents=True, exist_ok=True)
-    rows = (row for row in every_row(runs) if row.name.startswith(tuple(only or ("",))))
     if failed := [row.name for row in rows if not has_turn(row, data, runs, loaders)]:
         raise CheckFailed(f"these trainings failed: {', '.join(failed)}; see the log")
 

@@ -192,7 +192,7 @@ def test_every_set_of_pictures_is_measured_once(
     )
     save_pictures(tmp_path / "cifar10-jpeg", 7)
     save_pictures(tmp_path / "cifar10", 3, splits=("test",))
-    monkeypatch.setattr(measure, "every_row", lambda runs: iter([row, small("absent")]))
+    monkeypatch.setattr(queue, "every_row", lambda runs: iter([row, small("absent")]))
     monkeypatch.setattr(measure, "PASSES", {"jpeg": 3, "official": 5, "trained": 1})
     measure.measure_all(tmp_path, runs, None, record)
     shown = capsys.readouterr().out

@@ -1,0 +1,45 @@
+"""Measures the included classifiers on both test sets, as the trained networks are measured.
+
+python -m studies.transformers.included --data ../shared/data cifar10-resnet18-plain cifar10-resnet18-mc-smooth
+"""
+
+import argparse
+import sys
+from pathlib import Path
+
+from classification.data.open import open_classification
+from classification.evaluate import Classifier
+from classification.pretrained import read_classifier
+from core.system.machine import choose_device, keep_freed_memory
+from studies.harness.networks import rests_on
+from studies.harness.study import PAGES, Cache, exit_code, origin
+from studies.transformers.measure import FOLDERS, OFFICIAL, PASSES, figures_of
+
+RECORD = PAGES / "transformers" / "included.json"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("networks", nargs="+", metavar="NETWORK", help="included classifiers of CIFAR-10")
+    parser.add_argument("--data", type=Path, required=True, help="folder with cifar10-jpeg/ and cifar10/")
+    given = parser.parse_args()
+    return exit_code("included", lambda: measure_included(given.data, given.networks))
+
+
+def measure_included(data: Path, networks: list[str], record: Path = RECORD) -> None:
+    """Writes the figures of each classifier in fp32 at temperature 1, by test set."""
+    keep_freed_memory()
+    tests = {name: open_classification(data / folder, "test") for name, folder in FOLDERS.items()}
+    for name in networks:
+        opened = read_classifier(name)
+        meta = opened.meta
+        classifier = Classifier([opened.network()], meta.mean, meta.std, choose_device("auto"))
+        rows = {
+            test: figures_of(classifier, pictures, meta.height, PASSES[test], f"{name} {test}")
+            for test, pictures in tests.items()
+        }
+        Cache(record).put(name, rests_on(name, tests[OFFICIAL].list_hash), rows, origin())
+
+
+if __name__ == "__main__":
+    sys.exit(main())
