@@ -22,15 +22,15 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 ABOUT = (
-    "Hessian of the mean NLL of each mini-batch over all weights, by exact products (double backward), at the trained "
-    "weights, BatchNorm at its running statistics, 32 bits; dropout is off unless a note says otherwise. The top "
-    "eigenvalues (largest magnitude, sign kept) are found by power iteration with deflation, as published; `residual` "
-    "is |H v - a v| / |a| of the worst. NEP is the share of negative ones among them, APE the mean of the positive "
-    "ones. L2 is half the weight decay times |w|^2 over all weights, whose Hessian is the decay times the identity: "
-    "with it every eigenvalue is larger by exactly the decay. The density of all eigenvalues is that of stochastic "
-    "Lanczos quadrature, one start vector of random signs a mini-batch: its mean is the trace over the number of "
-    "weights, and where it lies near 0 it cannot tell small negative eigenvalues from small positive ones. ± is the "
-    "standard deviation over mini-batches."
+    "Each mini-batch has a Hessian, the second derivatives of its mean NLL by all weights. Products with it are exact "
+    "(double backward), in 32 bits, at the trained weights, with BatchNorm's running statistics. Dropout is off unless "
+    "a note says otherwise. The top eigenvalues are those of largest magnitude, with their signs. Power iteration with "
+    "deflation finds them, as published; `residual` is the largest |H v - a v| / |a| among them. NEP is the share of "
+    "negative eigenvalues among the top ones, APE the mean of the positive ones. With L2 every eigenvalue is larger by "
+    "the weight decay, because half the decay times |w|^2 is added to the loss. Stochastic Lanczos quadrature finds "
+    "the density of all eigenvalues, from one start vector of random signs for each mini-batch. The mean of the "
+    "density is the trace over the number of weights. Near 0 it cannot tell small negative eigenvalues from small "
+    "positive ones. ± is the standard deviation over mini-batches."
 )
 EXTRA_VECTORS = 6
 """Vectors in memory beside the basis: gradient, its product, the iterate, and temporary ones."""

@@ -31,11 +31,12 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 ABOUT = (
-    "Mean NLL (without L2) and accuracy at the trained weights + x * first direction + y * second direction. Random "
-    "directions are Gaussian, rescaled by `--config rule`: filter (the norm of each filter, the paper's rule) or axis0 "
-    "(the norm over the output channels, the rule of the published code). Biases, BatchNorm's scales and shifts and "
-    "position tables stay, and BatchNorm uses the running statistics of the trained weights everywhere. Dropout is "
-    "off unless a note says otherwise. L2 is kept apart: |w|^2, and the published code's sum of unsquared norms."
+    "Mean NLL (without L2) and accuracy at the trained weights + x * first direction + y * second direction. A random "
+    "direction is Gaussian and then rescaled. `--config rule` chooses how: filter gives it the norm of each filter, as "
+    "in the paper, and axis0 the norm over the output channels, as in the published code. Biases, BatchNorm's scales "
+    "and shifts and position tables stay. BatchNorm uses the running statistics of the trained weights everywhere. "
+    "Dropout is off unless a note says otherwise. L2 stands apart: |w|^2, and the sum of unsquared norms that the "
+    "published code has."
 )
 TRAJECTORY = (
     "The plane is that of the two directions in which the kept checkpoints lie farthest from the last one; the picture "

@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 ABOUT = (
-    "CKA: linear, of the flattened maps, by the unbiased estimator summed over mini-batches (1: equal up to rotation "
-    "and scaling). Dropout is off. `without smoothing` is the same network with every smoothing layer removed (maps "
-    "keep their sizes), without further training. Correlation in space: covariance of two points of a map by their "
-    "distance over the variance, mean over channels, minus the mean of each channel; its length is the distance in "
-    "points of that map at which it falls below 1/e."
+    "CKA is linear, of the flattened maps, by the unbiased estimator summed over mini-batches; 1 means equal up to "
+    "rotation and scaling. Dropout is off. `without smoothing` is the same network with every smoothing layer removed, "
+    "without further training; its maps keep their sizes. The correlation in space is the covariance of two points of "
+    "a map over the variance, by the distance between them. It is the mean over channels, and each channel's mean is "
+    "subtracted before. Its length is the distance, in points of that map, at which it falls below 1/e."
 )
 REACH = 8
 WITHOUT = "without smoothing"

@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 ABOUT = (
-    "Unbiased variance of every sample and channel, then the mean over samples and channels. `positions`: over the "
-    "points of a map, of single draws where there is dropout. `draws`: of a point over dropout draws. `both`: over "
-    "all points of all draws. `averaged`: over the points of the mean of the draws, the variance that averaging "
-    "leaves. `in` and `out` are the input and output maps of a smoothing layer; a blur with zero padding also dims "
-    "the border."
+    "The variance (unbiased) of each sample and channel, averaged over both. `positions` is the variance over the "
+    "points of a map, with dropout of the map of one draw. `draws` is that of one point over the draws of dropout, "
+    "`both` that over all points of all draws. `averaged` is the variance over the points of the mean of the draws: "
+    "the part that averaging leaves. `in` and `out` are the maps before and behind a smoothing layer. A blur with zero "
+    "padding darkens the border of a map."
 )
 KEYS = ("positions", "draws", "both", "averaged")
 

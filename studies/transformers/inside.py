@@ -57,8 +57,8 @@ LOOKS = {
     ),
 }
 """Mini-batches of the Hessian have 16 pictures, as published. An eigenvalue is iterated until it changes by less than
-1 %: neighbours of nearly equal magnitude take many steps to tell apart, and their mean needs no more digits. The plots of
-reliability hold pictures of the data, which are not passed on."""
+1 %: neighbours of nearly equal magnitude take many steps to tell apart, and their mean needs no more digits. The plots
+of reliability hold pictures of the data, which are not passed on."""
 
 
 def main() -> int:
