@@ -11,7 +11,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from core.evaluation.figures import accuracy_of, class_iou, mean_of_known
 from core.evaluation.metrics import StreamingMetrics
 
 DRAWS = 2000
@@ -38,26 +37,29 @@ class Stretches(NamedTuple):
         """Reads what `count_stretch` returned for each stretch."""
         return cls(*(_read([one[key] for one in counts]) for key in ("confusion", "bins")))
 
-    def draw(self, places: np.ndarray) -> Self:
-        """The stretches at these places, some of them more than once."""
-        return type(self)(*(part[places] for part in self))
+    def iou(self, times: Tensor) -> Tensor:
+        """IoU (D, K) of each class over all stretches together; NaN where the labels have none of it.
 
-    def iou(self) -> list[float | None]:
-        """IoU of each class over all stretches together; None where it is absent."""
-        return class_iou(self.confusion.sum(0))
+        `times` (D, S) says how often each stretch counts in each of D draws.
+        """
+        confusion = torch.einsum("ds,skj->dkj", times, self.confusion)
+        hit, present = confusion.diagonal(dim1=1, dim2=2), confusion.sum(2)
+        return torch.where(present > 0, hit / (present + confusion.sum(1) - hit), torch.nan)
 
-    def figures(self) -> dict[str, float]:
-        """Accuracy, mIoU and ECE of all stretches together."""
-        gap = (self.bins[..., 0] * (self.bins[..., 1] - self.bins[..., 2])).sum(0)
-        return {
-            "accuracy": accuracy_of(self.confusion.sum(0)) or 0.0,
-            "miou": mean_of_known(self.iou()) or 0.0,
-            "ece": float(gap.abs().sum() / self.confusion.sum()),
+    def figures(self, times: Tensor) -> dict[str, Tensor]:
+        """Accuracy, mIoU and ECE (D,) of all stretches together; 0 where no pixel is labelled."""
+        pixels, right = self.confusion.sum((1, 2)), self.confusion.diagonal(dim1=1, dim2=2).sum(1)
+        gap = self.bins[..., 0] * (self.bins[..., 1] - self.bins[..., 2])
+        found = {
+            "accuracy": times @ right / (times @ pixels),
+            "miou": self.iou(times).nanmean(1),
+            "ece": (times @ gap).abs().sum(1) / (times @ pixels),
         }
+        return {key: value.nan_to_num(0.0) for key, value in found.items()}
 
     def intervals(self) -> dict[str, tuple[float, float, float]]:
         """Each of the figures with its 95 % interval."""
-        return intervals(len(self.bins), lambda places: self.draw(places).figures())
+        return intervals(len(self.bins), self.figures)
 
 
 def count_stretch(metrics: StreamingMetrics) -> dict[str, list[str]]:
@@ -66,14 +68,19 @@ def count_stretch(metrics: StreamingMetrics) -> dict[str, list[str]]:
     return {"bins": _write(bins), "confusion": _write(metrics.confusion.tolist())}
 
 
-def intervals(
-    number: int, figures: Callable[[np.ndarray], Mapping[str, float]]
-) -> dict[str, tuple[float, float, float]]:
-    """Each figure with the 95 % interval of stretches drawn with replacement; `figures` takes the places drawn."""
+def intervals(number: int, figures: Callable[[Tensor], Mapping[str, Tensor]]) -> dict[str, tuple[float, float, float]]:
+    """Each figure with the 95 % interval of stretches drawn with replacement.
+
+    `figures` takes how often each stretch counts in each draw (D, S), and returns values (D,).
+    """
     dice = np.random.default_rng(0)
-    drawn = [figures(dice.integers(number, size=number)) for _ in range(DRAWS)]
-    edges = {key: np.percentile([one[key] for one in drawn], INTERVAL).tolist() for key in drawn[0]}
-    return {key: (value, *edges[key]) for key, value in figures(np.arange(number)).items()}
+    drawn = figures(torch.stack([_counts(dice.integers(number, size=number), number) for _ in range(DRAWS)]))
+    edges = {key: np.percentile(values.numpy(), INTERVAL).tolist() for key, values in drawn.items()}
+    return {key: (float(value), *edges[key]) for key, value in figures(torch.ones(1, number).double()).items()}
+
+
+def _counts(places: np.ndarray, number: int) -> Tensor:
+    return torch.from_numpy(np.bincount(places, minlength=number)).double()
 
 
 def _write(matrix: Iterable[Iterable[float]]) -> list[str]:
