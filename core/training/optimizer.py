@@ -40,14 +40,22 @@ def learning_rate(config: TrainConfig, step: int, steps_per_epoch: int, total_st
 def warmed_up_average(decay: float) -> Callable[[Tensors, Tensors, Tensor | int], None]:
     """Returns the update of an exponential average whose decay rises as (1 + n) / (10 + n) up to `decay`.
 
-    Early weights are thus forgotten quickly.
+    Early weights are thus forgotten quickly. Whole numbers, such as BatchNorm's counters, are copied. So is a tensor
+    with infinite values, such as the mask of an attention: it is a constant, and the mean of two infinities is NaN.
     """
+    is_averaged: dict[torch.dtype, list[bool]] = {}
 
     def update(averaged: Tensors, current: Tensors, count: Tensor | int) -> None:
-        now = min(decay, (1 + int(count)) / (10 + int(count)))
-        if averaged[0].is_floating_point():
-            torch._foreach_lerp_(averaged, current, 1.0 - now)
-        else:  # BatchNorm's counters
-            torch._foreach_copy_(averaged, current)
+        now, kind = min(decay, (1 + int(count)) / (10 + int(count))), averaged[0].dtype
+        if kind not in is_averaged:
+            is_averaged[kind] = [kind.is_floating_point and bool(one.isfinite().all()) for one in averaged]
+        pairs = list(zip(averaged, current, strict=True))
+        moving = [pair for pair, moves in zip(pairs, is_averaged[kind], strict=True) if moves]
+        if moving:
+            ours, theirs = zip(*moving, strict=True)
+            torch._foreach_lerp_(ours, theirs, 1.0 - now)
+        for pair, moves in zip(pairs, is_averaged[kind], strict=True):
+            if not moves:
+                pair[0].copy_(pair[1])
 
     return torch.no_grad()(update)

@@ -86,6 +86,7 @@ def test_sixteen_bits_a_channel_are_reduced_and_said(tmp_path: Path) -> None:
         assert np.abs(next(iter(source)).image.astype(int) - quarters()).max() <= 1
 
 
+@pytest.mark.slow
 def test_a_folder_of_two_shapes_compiles_each_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import app.executors
 

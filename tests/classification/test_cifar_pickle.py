@@ -270,7 +270,7 @@ def test_every_truncation_and_many_turned_bytes_are_one_line_or_a_dictionary(tmp
         refusal(lambda length=length: read_pickle(written(tmp_path, whole[:length])))  # type: ignore[misc]
     generator = np.random.default_rng(0)
     with limited_memory():
-        for _ in range(500):
+        for _ in range(150):
             turned = bytearray(whole)
             for place in generator.integers(0, len(whole), 2):
                 turned[place] = generator.integers(0, 256)

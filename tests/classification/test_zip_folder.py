@@ -107,6 +107,7 @@ def test_colours_are_those_of_all_pixels() -> None:
     assert mean[2] == 0.2 and std[2] == 1e-3  # no division by 0 where a channel never changes
 
 
+@pytest.mark.slow
 def test_the_real_pictures_are_the_official_ones_but_for_their_compression(data_dir: Path) -> None:
     folder = data_dir / "cifar10-jpeg"
     if not folder.is_dir():

@@ -341,6 +341,21 @@ def test_running_statistics_are_averaged_too_and_the_network_is_left_in_eval(tmp
     assert now["2.num_batches_tracked"] == 10 and not network.training
 
 
+def test_the_mask_of_an_attention_stays_infinite(tmp_path: Path) -> None:
+    """The mean of two infinities is NaN, and one NaN in a mask makes every probability NaN."""
+    network = plain()
+    mask = torch.tensor([0.0, -torch.inf]).double()
+    network[0].register_buffer("mask", mask.clone(), persistent=False)
+    found: list[Tensor] = []
+
+    def evaluate(averaged: nn.Module) -> dict[str, float]:
+        found.append(averaged.get_buffer("0.mask").clone())
+        return {}
+
+    finish(train(network, config(epochs=2, average_decay=0.9, evaluate_every=1), tmp_path, evaluate=evaluate))
+    assert len(found) == 2 and all(torch.equal(one, mask) for one in found)
+
+
 def test_evaluation_sees_the_averaged_weights_when_it_is_due(tmp_path: Path) -> None:
     seen: list[bool] = []
 

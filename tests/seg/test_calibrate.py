@@ -90,11 +90,9 @@ def nll_of(table: np.ndarray, truth: np.ndarray) -> float:
     ("mode", "options", "size"),
     [
         ("vq-dnn", {}, (64, 96)),
-        ("vq-dnn", {"motion": True}, (64, 96)),
-        ("vq-dnn", {"motion": True}, (75, 101)),
+        ("vq-dnn", {"motion": True}, (75, 101)),  # the network's size is another
         ("bnn", {"samples": 2}, (64, 96)),
         ("vq-bnn", {"samples": 2}, (64, 96)),
-        ("vq-dnn", {}, (75, 101)),  # the network's size is another
         ("vq-dnn", {"halved": True}, (64, 96)),
         ("bnn", {"samples": 2, "halved": True}, (75, 101)),
     ],

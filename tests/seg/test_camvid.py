@@ -289,6 +289,7 @@ def test_val_has_the_counted_class_shares(camvid: Path) -> None:
     assert names == [f"0016E5_{number:05d}" for number in range(7959, 8160, 2)]
 
 
+@pytest.mark.slow
 def test_train_has_the_counted_colours_and_class_weights(camvid: Path) -> None:
     split = open_split(camvid, "train")
     found = measure(split, CAMVID)  # type: ignore[arg-type]

@@ -4,7 +4,7 @@ before."""
 import dataclasses
 
 import pytest
-from made.pictures import street_folder
+from made.pictures import labels, picture, save_split
 
 from core.model.checkpoint import read_meta
 from seg.data.camvid import ImageFolderSplit, open_split
@@ -16,7 +16,9 @@ COUNT = 2 * BLOCK + 2 * GAP
 
 @pytest.fixture(scope="module")
 def split(tmp_path_factory: pytest.TempPathFactory) -> ImageFolderSplit:
-    return open_split(street_folder(tmp_path_factory.mktemp("data"), {"train": range(COUNT)}, (32, 48)), "train")
+    root = tmp_path_factory.mktemp("data")
+    save_split(root, "train", ((f"a_{number:03}", picture(number), labels(number)) for number in range(COUNT)))
+    return open_split(root, "train")
 
 
 def frames(split: ImageFolderSplit, held_out: object) -> Frames:

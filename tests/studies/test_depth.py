@@ -38,6 +38,7 @@ def test_the_figures_are_the_closed_forms_without_what_is_far() -> None:
     assert (found["delta_1"], found["delta_2"], found["delta_3"]) == (0.5, 0.5, 0.75)
 
 
+@pytest.mark.slow
 def test_a_short_training_is_better_than_one_depth_for_all() -> None:
     images, depths = pictures(range(5000, 5003), 2)
     network = train(images, depths, steps=40)
