@@ -38,7 +38,7 @@ class Stretches(NamedTuple):
         return cls(*(_read([one[key] for one in counts]) for key in ("confusion", "bins")))
 
     def iou(self, times: Tensor) -> Tensor:
-        """IoU (D, K) of each class over all stretches together; NaN where the labels have none of it.
+        """IoU (D, K) of each class over all stretches; NaN for a class that no label has.
 
         `times` (D, S) says how often each stretch counts in each of D draws.
         """

@@ -34,7 +34,7 @@ class EpochLoader:
         order: Callable[[int], Sequence[Any]],
         batch_size: int | None = None,
     ) -> None:
-        """`order`: (epoch, from 0) -> what it loads, whole batches; `examples` takes (epoch, one of these)."""
+        """`order`: epoch, from 0 -> its keys, which fill whole batches. `examples` takes (epoch, key)."""
         self._examples, self._loaders, self._order, self._batch_size = examples, loaders, order, batch_size
         self._next, self._stream = -1, iter(())
 
@@ -48,7 +48,7 @@ class EpochLoader:
         self._next = epoch + 1
 
     def _keys(self, epoch: int) -> Iterator[tuple[int, Any]]:
-        return ((epoch, what) for what in self._order(epoch))
+        return ((epoch, key) for key in self._order(epoch))
 
 
 def load_batches(

@@ -22,15 +22,15 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 ABOUT = (
-    "Each mini-batch has a Hessian, the second derivatives of its mean NLL by all weights. Products with it are exact "
-    "(double backward), in 32 bits, at the trained weights, with BatchNorm's running statistics. Dropout is off unless "
-    "a note says otherwise. The top eigenvalues are those of largest magnitude, with their signs. Power iteration with "
-    "deflation finds them, as published; `residual` is the largest |H v - a v| / |a| among them. NEP is the share of "
-    "negative eigenvalues among the top ones, APE the mean of the positive ones. With L2 every eigenvalue is larger by "
-    "the weight decay, because half the decay times |w|^2 is added to the loss. Stochastic Lanczos quadrature finds "
-    "the density of all eigenvalues, from one start vector of random signs for each mini-batch. The mean of the "
-    "density is the trace over the number of weights. Near 0 it cannot tell small negative eigenvalues from small "
-    "positive ones. ± is the standard deviation over mini-batches."
+    "The Hessian is the matrix of the second derivatives of a mini-batch's mean NLL with respect to all weights. "
+    "Products with it are exact (double backward), in 32 bits, at the trained weights, with BatchNorm's running "
+    "statistics. Dropout is off unless a note says otherwise. The top eigenvalues are those of largest magnitude, with "
+    "their signs. Power iteration with deflation finds them, as published; `residual` is the largest |H v - a v| / |a| "
+    "among them. NEP is the share of negative eigenvalues among the top ones, APE the mean of the positive ones. With "
+    "L2 every eigenvalue is larger by the weight decay, because half the decay times |w|^2 is added to the loss. "
+    "Stochastic Lanczos quadrature finds the density of all eigenvalues, from one start vector of random signs for "
+    "each mini-batch. The mean of the density is the trace over the number of weights. Near 0 it cannot tell small "
+    "negative eigenvalues from small positive ones. ± is the standard deviation over mini-batches."
 )
 EXTRA_VECTORS = 6
 """Vectors in memory beside the basis: gradient, its product, the iterate, and temporary ones."""

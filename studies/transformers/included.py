@@ -26,11 +26,15 @@ def main() -> int:
     return exit_code("included", lambda: measure_included(given.data, given.networks))
 
 
-def measure_included(data: Path, networks: list[str], record: Path = RECORD) -> None:
-    """Writes the figures of each classifier in fp32 at temperature 1, by test set."""
+def measure_included(data: Path, networks: list[str]) -> None:
+    """Measures each classifier that has no figures of these weights and pictures, in fp32 at temperature 1."""
     keep_freed_memory()
+    cache = Cache(RECORD)
     tests = {name: open_classification(data / folder, "test") for name, folder in FOLDERS.items()}
     for name in networks:
+        digest = rests_on(name, tests[OFFICIAL].list_hash)
+        if cache.get(name, digest) is not None:
+            continue
         opened = read_classifier(name)
         meta = opened.meta
         classifier = Classifier([opened.network()], meta.mean, meta.std, choose_device("auto"))
@@ -38,7 +42,7 @@ def measure_included(data: Path, networks: list[str], record: Path = RECORD) -> 
             test: figures_of(classifier, pictures, meta.height, PASSES[test], f"{name} {test}")
             for test, pictures in tests.items()
         }
-        Cache(record).put(name, rests_on(name, tests[OFFICIAL].list_hash), rows, origin())
+        cache.put(name, digest, rows, origin())
 
 
 if __name__ == "__main__":
