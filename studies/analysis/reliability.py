@@ -23,12 +23,13 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 ABOUT = (
-    "Confidence is the largest probability, `gap` its mean minus the accuracy (above 0: over-confident), ECE of 15 "
-    "bins in the group alone, `confident errors` the share of samples that are wrong at a confidence above "
-    f"{CONFIDENT:g}. Groups: by true class; by distance of a pixel from the nearest boundary of true labels, in steps;"
-    " by size of the region of equal true labels, in pixels; by novelty: five equal groups of pictures by the score "
-    "of their statistics, or by their mean entropy where the network has none for the method. Fitted temperatures are"
-    " used for the methods that have one. The contact sheet shows the most confident errors, one a picture."
+    "Confidence is the largest probability. `gap` is its mean minus the accuracy: above 0 the network is "
+    "over-confident. The ECE is that of 15 bins within the group. `confident errors` is the share of samples that "
+    f"are wrong at a confidence above {CONFIDENT:g}. Samples are grouped by true class; by the distance of a pixel "
+    "from the nearest boundary of the true labels, in steps; by the size of the region of equal true labels, in "
+    "pixels; and by novelty. The last are five equal groups of pictures by the score of their statistics, or by their "
+    "mean entropy where the network has no statistics for the method. Fitted temperatures are used for the "
+    "methods that have one. The contact sheet shows the most confident errors, one a picture."
 )
 NOVELTY_GROUPS = 5
 SHEET = 24
