@@ -20,7 +20,7 @@ from core.method import MethodOptions
 from core.model.tensor_file import read_tensors, write_tensors
 from core.preprocess import network_size
 from core.system.json_text import parse_json
-from core.system.machine import autocast, cuda_precision
+from core.system.machine import autocast, training_precision
 from core.training.distributed import SINGLE_PROCESS, Processes
 from seg.data.augment import to_tensors
 from seg.pretrained import find_checkpoint, read_segmenter
@@ -42,7 +42,7 @@ class Teacher:
             method = MethodOptions(mode="dnn").resolve(teacher.meta)
             self.modules.append(torch_executor(teacher, method, device=device).module)
         self.height, self.device = height, device
-        self.precision = cuda_precision(device) if device.type == "cuda" else "bf16"
+        self.precision = training_precision(device)
 
     def __call__(self, image: np.ndarray) -> Tensor:
         height, width = image.shape[:2]
