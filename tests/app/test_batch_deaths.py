@@ -48,7 +48,7 @@ def driven(make: Callable[[], Any], names: list[str]) -> list[Row]:
         return list(drive(engine, [Clip(name, VideoJob(name)) for name in names], OWN, 2))
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_more_poisoned_videos_than_a_batch_forgives_workers_are_failed_rows() -> None:
     poisoned = [f"poison{number}" for number in range(LOST_IN_A_ROW + 1)]
     rows = {row.name: row for row in driven(Worker, [*poisoned, "whole"])}

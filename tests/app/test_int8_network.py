@@ -42,7 +42,9 @@ def frames() -> list[Frame]:
     return [Frame(street[number][0], place, place / 15) for place, number in enumerate((8, 9, 10, 11))]
 
 
-@pytest.mark.parametrize("method", [{"mode": "dnn"}, {"mode": "vq-dnn", "motion": False}], ids=str)
+@pytest.mark.parametrize(
+    "method", [pytest.param({"mode": "dnn"}, marks=pytest.mark.long), {"mode": "vq-dnn", "motion": False}], ids=str
+)
 def test_openvino_computes_what_the_record_measured(small: str, method: dict[str, object]) -> None:
     by_torch = opened_by_torch(small, **method).rounded(load_checkpoint(Path(small))[1].int8["ranges"])
     by_openvino = opened(small, **method, executor="openvino", precision="int8")
@@ -80,7 +82,7 @@ def test_it_has_a_temperature_of_its_own(small: str, tmp_path: Path) -> None:
     assert paler.confidence.mean() < opened(small, mode="dnn", precision="int8").step(frames()[0]).confidence.mean() - 5
 
 
-@pytest.mark.parametrize("samples", [1, 3])
+@pytest.mark.parametrize("samples", [1, pytest.param(3, marks=pytest.mark.long)])
 def test_dropout_passes_run_in_it_too(small: str, samples: int) -> None:
     segmenter = opened(small, mode="bnn", samples=samples, executor="openvino", precision="int8")
     maps = segmenter.step(frames()[0])

@@ -10,7 +10,7 @@ from app.number_format import fastest
 from app.open_model import open_checkpoint
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_faster_format_is_taken_and_its_time_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Real networks: int8 takes 0.4 to 0.7 of fp32's time on every x86-64 processor that was tried."""
     model, kept = open_checkpoint("camvid-mobile"), tmp_path / "cache" / "formats.json"

@@ -165,6 +165,7 @@ def test_the_cpu_executor_tells_the_same(knowing: Path) -> None:
         assert np.abs(one.energy.astype(int) - other.energy).max() <= 2
 
 
+@pytest.mark.long
 def test_the_graph_tells_the_same(knowing: Path, tmp_path: Path) -> None:
     path = tmp_path / "k.onnx"
     flags = [

@@ -81,10 +81,10 @@ def street(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "evaluate {model} --data {data} --mode dnn --executor openvino --precision int8",
         pytest.param(
             "calibrate {model} --data {data} --mode vq-dnn --motion off --novelty --int8 -o {out}/c.safetensors",
-            marks=pytest.mark.slow,
+            marks=pytest.mark.long,
         ),
-        pytest.param("export {model} -o {out}/m.onnx", marks=pytest.mark.slow),
-        pytest.param("export {model} --target web -o {out}/site", marks=pytest.mark.slow),
+        pytest.param("export {model} -o {out}/m.onnx", marks=pytest.mark.long),
+        pytest.param("export {model} --target web -o {out}/site", marks=pytest.mark.long),
     ],
     ids=["video", "video torch", "evaluate", "evaluate int8", "calibrate", "export", "export web"],
 )
@@ -115,7 +115,7 @@ def test_a_segmentation_checkpoint_is_read_once(
     [
         "evaluate {model} --data {data}",
         "calibrate {model} --data {data} --split test -o {out}/c.safetensors",
-        pytest.param("export {model} -o {out}/m.onnx", marks=pytest.mark.slow),
+        pytest.param("export {model} -o {out}/m.onnx", marks=pytest.mark.long),
     ],
     ids=["evaluate", "calibrate", "export"],
 )

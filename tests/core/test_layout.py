@@ -61,7 +61,9 @@ def moved(channels: int, precision: str, dtype: torch.dtype) -> Tensor:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("most", "precision"), [("AVX2", "fp32"), ("ALL", "fp32"), ("ALL", "bf16")])
+@pytest.mark.parametrize(
+    ("most", "precision"), [("AVX2", "fp32"), ("ALL", "fp32"), pytest.param("ALL", "bf16", marks=pytest.mark.long)]
+)
 def test_a_narrow_network_learns_what_it_learns_in_double_precision(most: str, precision: str) -> None:
     """In a process of its own: where the guard is missing it aborts, hangs or learns something else."""
     cap = {"ONEDNN_MAX_CPU_ISA": most} | ({"ATEN_CPU_CAPABILITY": "avx2"} if most == "AVX2" else {})

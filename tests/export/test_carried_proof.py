@@ -35,7 +35,9 @@ def verified(path: Path, change: Callable[[Arrays], Arrays] = lambda inputs: inp
     return verify(proof, meta, lambda inputs: step(change(inputs)), 1)
 
 
-@pytest.mark.parametrize("name", ["vq-dnn", "motion", "vq-bnn", "streams"])
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.long) for name in ("vq-dnn", "motion", "vq-bnn")] + ["streams"]
+)
 @pytest.mark.parametrize("runtime", ["onnxruntime", "openvino"])
 def test_a_whole_file_proves_itself(
     graphs: Graphs, name: str, runtime: str, capsys: pytest.CaptureFixture[str]

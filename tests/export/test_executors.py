@@ -136,7 +136,8 @@ def test_dropout_on_openvino_draws_anew_for_every_call() -> None:
     assert np.abs(probs[0] - probs[1]).max() > 1e-3  # type: ignore[operator]
 
 
-@pytest.mark.parametrize("model", ["street-tiny", pytest.param("camvid-realtime", marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("model", ["street-tiny", "camvid-realtime"])
 def test_passes_that_share_their_prefix_say_what_whole_ones_say(model: str) -> None:
     """The same masks in both: the realtime network draws in its encoder, so it shares no more than the padded
     picture."""

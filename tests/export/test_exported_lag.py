@@ -54,6 +54,7 @@ def test_an_exported_file_gives_the_means_of_torch(graph: Path, executor: str) -
     assert_same(ours, run(other, True))
 
 
+@pytest.mark.long
 def test_the_video_has_every_frame_and_the_metrics_of_its_own_label(tmp_path: Path, graph: Path) -> None:
     import json
 

@@ -26,7 +26,7 @@ def labels(segmenter: Segmenter) -> np.ndarray:
     return segmenter.step(Frame(PICTURE, 0, 0.0)).label
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_models_are_first_stepped_in_threads_beside_others_that_run() -> None:
     """Two are traced; meanwhile torch opens and runs one over and over, and a compiled one goes on."""
     expected, compiled = labels(opened("torch", 160)), opened("openvino", 160)

@@ -133,6 +133,7 @@ def test_every_form_of_an_output_becomes_the_same_probabilities(
     assert maps.probs is not None and np.abs(maps.probs - output).max() < 1e-4
 
 
+@pytest.mark.long
 def test_a_free_size_is_fixed_and_the_temperature_fitted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = foreign_onnx(tmp_path / "other.onnx", shape=(1, 3, "h", "w"), classes=11)
     wrapped = wrap(path, "--size", "60x90", "--data", "street", "--classes", "camvid")

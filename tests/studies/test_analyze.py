@@ -49,7 +49,7 @@ def run(out: Path, *arguments: str | Path) -> dict[str, Any]:
 # whole runs
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_segmentation_networks_get_a_report_with_every_study(
     room: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
