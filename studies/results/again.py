@@ -1,4 +1,4 @@
-"""Compares networks that were trained again by a long preset with the included networks of the same layouts.
+"""Compares the included networks with other trainings of the same layouts, and with the networks that they replaced.
 
     python -m studies.results.again camvid-mobile runs/mobile-0/model.safetensors --data ../shared/data/camvid
 
@@ -20,6 +20,7 @@ from studies.results.protocol import evaluated, measured
 
 RECORD = PAGES / "results" / "again.json"
 RECORDINGS = ("0001TP", "Seq05VD")
+EARLIER = "an earlier training"
 ON_VAL = "steadyseg evaluate NAME --data CamVid --split val --protocol stream --mode dnn --calibrated off"
 
 
@@ -50,7 +51,7 @@ def trained(model: str) -> dict[str, Any]:
     """Images, epochs and initial weights of the network's training."""
     training = read_meta(file_of(model)).training
     config = training["config"]
-    begun = "the street" if config["init"] and "street" in config["init"] else config["init"] or "random weights"
+    begun = "random weights" if not config["init"] else "the street" if "street" in config["init"] else EARLIER
     return {"images": training["images"], "epochs": config["loop"]["epochs"], "began_with": begun}
 
 

@@ -82,7 +82,7 @@ MEMBERS = [Network("paper", False, False, seed) for seed in (0, 1, 2)]
 """The deep ensemble: three plain trainings."""
 CONTROL = Network("paper", True, True, clean=True)
 PRETRAINED = [Pretrained("camvid-unet-s"), Pretrained("camvid-realtime"), Pretrained("camvid-mobile")]
-"""Today's first began with the weights that the default rule was chosen with."""
+"""The default rule was chosen with an earlier network of the first name."""
 
 
 def rule_job(network: Network | Pretrained) -> str:
