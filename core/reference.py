@@ -1,6 +1,6 @@
 """Novelty as a share: the share of reference frames whose score is at least that of this frame. The reference frames
-are from the training recordings, and nothing was fitted on them. Scores are averaged over time by the recursion of the
-maps (core/temporal.py), and start anew with them.
+are from the training recordings; no means or covariances were fitted on them. Scores are averaged over time by the
+recursion of the maps (core/temporal.py), and start anew with them.
 """
 
 import math

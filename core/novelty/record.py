@@ -34,7 +34,7 @@ class Scale:
 
     @classmethod
     def of(cls, statistics: Tensor, energies: Tensor, weights: Tensor) -> Self:
-        """Computes the scale from frames that nothing was fitted on.
+        """Computes the scale from frames that the means and covariances leave out.
 
         Args:
             statistics: (N, S), a row for each frame.

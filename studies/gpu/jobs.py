@@ -1,4 +1,4 @@
-"""Trainings on a GPU: the published network in its four forms, and the recipes of the networks that ship."""
+"""Trainings on a GPU: the published network in its four forms, and the recipes of the layouts that ship."""
 
 from studies.gpu.trainings import Job
 
@@ -49,7 +49,7 @@ def format_jobs() -> list[Job]:
 
 
 def recipe_jobs() -> list[Job]:
-    """The trainings of the included networks: two seeds of unet-s, and the small networks that they teach, each begun
+    """The trainings of the layouts that ship: two seeds of unet-s, and the small networks that they teach, each begun
     on the street."""
     unets = [job for seed in SEEDS for job in street_and_camvid("unet-s", seed)]
     teachers = ("--config", "teacher=" + ",".join(f"{{unet-s-{seed}}}" for seed in SEEDS))

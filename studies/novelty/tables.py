@@ -71,7 +71,7 @@ def alarms_table(record: Record) -> str:
     lines = [
         [name, where, str(row["frames"]), percent(row["alarms"]), " to ".join(map(percent, row["interval"]))]
         for name, found in record["networks"].items()
-        for where, row in {**found["alarms"], "held-out frames of training": found["own_alarms"]}.items()
+        for where, row in {**found["alarms"], "reference frames": found["own_alarms"]}.items()
     ]
     return table(["network", "frames of", "frames", "alarms, %", "interval"], lines)
 

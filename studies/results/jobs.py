@@ -24,7 +24,8 @@ from studies.results.sweep import Subject
 
 TRAINED_IN = "bf16"
 """Number format of the networks trained for this study, as they were trained; half the time of fp32 on processors that
-have it (NLL: 0.2 to 0.9 % higher). Included networks compute in fp32, as in their cards."""
+have it (NLL: 0.2 to 0.9 % higher). Included networks compute in fp32 (rows of
+realtime and mobile are older: bf16)."""
 VERSION = 3
 """Raised whenever what a row means changes: then all are measured again."""
 PROTOCOLS = ("stills", "moving-stills", "stream")

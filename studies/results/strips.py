@@ -45,7 +45,7 @@ def write_strips(data: Path, page: Path, private: Path) -> dict[str, str]:
             rows.append(row)
     name = "strip.png"
     Image.fromarray(np.concatenate(rows)).quantize(128).save(page / name, optimize=True)
-    return {"The street, by a network trained on it and by one that never saw a drawing": name}
+    return {"The street, by a network trained on it alone and by one trained on it and then on CamVid": name}
 
 
 def strips(
