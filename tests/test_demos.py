@@ -19,8 +19,7 @@ RUNS = {
     "uncertainty_of_an_image.py": (["", "street-tiny"], "disagreement"),
 }
 TAKE_LONG = "draw_street.py", "smooth_any_network.py", "uncertainty_of_an_image.py"
-"""Seven seconds or more each."""
-LONG = pytest.mark.long
+"""Demos that run for seven seconds or more, each of them in the long tests alone."""
 
 
 def test_every_demo_is_run_here() -> None:
@@ -28,7 +27,9 @@ def test_every_demo_is_run_here() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [pytest.param(name, marks=LONG if name in TAKE_LONG else ()) for name in RUNS])
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.long if name in TAKE_LONG else ()) for name in RUNS]
+)
 def test_a_demo_runs_and_says_what_it_found(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 ABOUT = (
-    "The variance (unbiased) of each sample and channel, averaged over both. `positions` is the variance over the "
-    "points of a map; with dropout, of the map of a single draw. `draws` is that of one point over the draws of "
-    "dropout, `both` that over all points of all draws. `averaged` is the variance over the points of the mean of the "
+    "All variances are unbiased, and are averaged over samples and channels. `positions` is the variance over the "
+    "points of a map, with dropout on as well. `draws` is the variance of one point over the draws of dropout. `both` "
+    "is the variance over all points of all draws. `averaged` is the variance over the points of the mean of the "
     "draws: the part that averaging leaves. `in` and `out` are the maps before and behind a smoothing layer. A blur "
     "with zero padding darkens the border of a map."
 )

@@ -4,8 +4,8 @@
 
 A score is chosen on small photographs pasted into the 40 stills that trainings hold out now (older networks were
 trained on them; street-tiny: into other streets), and so is its threshold: that of the highest F1 of pixels. Reported
-are photographs of other kinds on test stills and on
-streets that nothing was chosen on. The classes that a training left out are in left_out.py.
+are photographs of other kinds on test stills and on streets that nothing was chosen on. The classes that a training
+left out are in left_out.py.
 """
 
 from collections.abc import Iterable

@@ -20,7 +20,6 @@ from studies.results.protocol import evaluated, measured
 
 RECORD = PAGES / "results" / "again.json"
 RECORDINGS = ("0001TP", "Seq05VD")
-EARLIER = "an earlier training"
 ON_VAL = "steadyseg evaluate NAME --data CamVid --split val --protocol stream --mode dnn --calibrated off"
 
 
@@ -51,7 +50,8 @@ def trained(model: str) -> dict[str, Any]:
     """Images, epochs and initial weights of the network's training."""
     training = read_meta(file_of(model)).training
     config = training["config"]
-    begun = "random weights" if not config["init"] else "the street" if "street" in config["init"] else EARLIER
+    init = config["init"] or "random weights"
+    begun = "the street" if "street" in init else "an earlier training" if config["init"] else init
     return {"images": training["images"], "epochs": config["loop"]["epochs"], "began_with": begun}
 
 

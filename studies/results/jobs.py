@@ -22,10 +22,6 @@ from studies.results.parts import Parts
 from studies.results.rows import FIT_EVERY, Fits, fit, measure, measure_rule, unseen_stills
 from studies.results.sweep import Subject
 
-TRAINED_IN = "bf16"
-"""Number format of the networks trained for this study, as they were trained; half the time of fp32 on processors that
-have it (NLL: 0.2 to 0.9 % higher). Included networks compute in fp32 (rows of
-realtime and mobile are older: bf16)."""
 VERSION = 3
 """Raised whenever what a row means changes: then all are measured again."""
 PROTOCOLS = ("stills", "moving-stills", "stream")
@@ -97,7 +93,7 @@ def open_subject(job: Job, ticks: Any) -> Subject:
 
     networks = [model.network().to(memory_format=torch.channels_last) for model in models]
     stride = getattr(networks[0], "head_stride", 1)
-    precision = "fp32" if isinstance(job.networks[0], Pretrained) else TRAINED_IN
+    precision = job.networks[0].precision
     return Subject(networks, preprocess, meta.classes, read_class_weights(meta.training), precision, stride)
 
 

@@ -97,7 +97,7 @@ def look_all(data: Path, runs: Path, only: list[str] | None, fresh: bool, page: 
 
 
 def known_digests(page: Path) -> dict[str, Any]:
-    """Reads the digests of each report's networks anew, because another command may have added its study."""
+    """Reads the digests of each report's networks. Another command may have added some since the last call."""
     file = page / DIGESTS
     return dict(json.loads(file.read_text())) if file.exists() else {}
 
