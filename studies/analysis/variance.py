@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 ABOUT = (
     "All variances are unbiased, and are averaged over samples and channels. `positions` is the variance over the "
-    "points of a map, with dropout on as well. `draws` is the variance of one point over the draws of dropout. `both` "
-    "is the variance over all points of all draws. `averaged` is the variance over the points of the mean of the "
-    "draws: the part that averaging leaves. `in` and `out` are the maps before and behind a smoothing layer. A blur "
-    "with zero padding darkens the border of a map."
+    "points of one map; where dropout is on, a map of one draw. `draws` is the variance of one point over the draws "
+    "of dropout. `both` is the variance over all points of all draws. `averaged` is the variance over the points of "
+    "the mean of the draws: the part that averaging leaves. `in` and `out` are the maps before and behind a smoothing "
+    "layer. A blur with zero padding darkens the border of a map."
 )
 KEYS = ("positions", "draws", "both", "averaged")
 
