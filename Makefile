@@ -31,6 +31,7 @@ demo: setup
 # The tests, in JOBS processes of one thread and about 1.5 GB each. What drives a browser waits for real seconds, so it has
 # the machine to itself. On 2 cores: unit 2 minutes, test 10, with the long ones 20.
 JOBS ?= 2
+unexport PYTHONDONTWRITEBYTECODE  # the tests' bytecode is worth 6 s in each process that collects them
 PYTEST := $(BIN)/python -m pytest
 PARALLEL := $(PYTEST) --numprocesses $(JOBS) --dist loadfile --no-loadscope-reorder
 
