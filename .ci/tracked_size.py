@@ -5,8 +5,7 @@ import sys
 from pathlib import Path
 
 MAX_FILE_BYTES = 8_000_000
-MAX_TOTAL_BYTES = 51_000_000
-"""8 MB of these are weights in studies/training/checkpoints, which go when networks trained from them are included."""
+MAX_TOTAL_BYTES = 44_000_000
 
 
 def main() -> int:

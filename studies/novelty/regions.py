@@ -2,10 +2,9 @@
 
     python -m studies.novelty.regions --data ../shared/data street-tiny camvid-unet-s camvid-realtime camvid-mobile
 
-A score is chosen on small photographs pasted into the 40 stills that trainings hold out now (older networks were
-trained on them; street-tiny: into other streets), and so is its threshold: that of the highest F1 of pixels. Reported
-are photographs of other kinds on test stills and on streets that nothing was chosen on. The classes that a training
-left out are in left_out.py.
+A score is chosen on small photographs pasted into the 40 stills that the trainings held out (street-tiny: into other
+streets), and so is its threshold: that of the highest F1 of pixels. Reported are photographs of other kinds on test
+stills and on streets that nothing was chosen on. The classes that a training left out are in left_out.py.
 """
 
 from collections.abc import Iterable

@@ -61,7 +61,7 @@ class Data:
 
     @property
     def held_out(self) -> list[int]:
-        """The frames that trainings hold out; networks older than the three stretches were trained on them."""
+        """The frames that the trainings of CamVid hold out."""
         return list(hold_out([example.name for example in self.split("train").examples], CAMVID_STRETCHES).held_out)
 
 

@@ -7,11 +7,20 @@ measures both and writes docs/studies/results/again.json. What was measured is k
 
 import argparse
 import sys
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from app.evaluation.recordings import percent_with_interval
+from app.executors import RunOptions
+from app.open_model import make_segmenter, open_checkpoint
+from core.corruptions.corruptions import BENCHMARK_CORRUPTIONS, corrupt
+from core.frame import Frame
+from core.method import MethodOptions
 from core.model.checkpoint import read_meta
+from seg.data.camvid import open_split
 from studies.harness.networks import file_of, name_of, rests_on
 from studies.harness.pages import write_page
 from studies.harness.study import PAGES, Cache, data_digest, exit_code, origin
@@ -20,6 +29,8 @@ from studies.results.protocol import evaluated, measured
 
 RECORD = PAGES / "results" / "again.json"
 RECORDINGS = ("0001TP", "Seq05VD")
+EVERY, SEVERITIES = 5, (1, 3, 5)
+"""Test images of the corruptions, and their severities."""
 ON_VAL = "steadyseg evaluate NAME --data CamVid --split val --protocol stream --mode dnn --calibrated off"
 
 
@@ -36,7 +47,8 @@ def run(models: list[str], data: Path) -> None:
     for model in models:
         name, digest = name_of(model), rests_on(model, frames)
         if cache.get(name, digest) is None:
-            cache.put(name, digest, {**measured(model, data), "val": on_val(model, data), **trained(model)}, origin())
+            figures = {"val": on_val(model, data), "corrupted": under_corruptions(model, data)}
+            cache.put(name, digest, {**measured(model, data), **figures, **trained(model)}, origin())
     write_page("results")
 
 
@@ -44,6 +56,20 @@ def on_val(model: str, data: Path) -> dict[str, float]:
     """Figures of single frames of val, without a temperature."""
     record = evaluated(ON_VAL, model, data)
     return {key: record[key] for key in ("accuracy", "miou", "nll", "ece")}
+
+
+def under_corruptions(model: str, data: Path) -> float:
+    """Accuracy of single frames under all types, on every fifth test image, each at one of the severities in turn."""
+    segmenter = make_segmenter(open_checkpoint(file_of(model)), MethodOptions("dnn"), RunOptions("torch", "fp32"))
+    counts = np.zeros(2)
+    for number, frame in enumerate(islice(open_split(data, "test").frames(), 0, None, EVERY)):
+        assert frame.label is not None
+        known = frame.label != segmenter.classes.void_id
+        for kind in BENCHMARK_CORRUPTIONS:
+            image = corrupt(frame.image, kind, SEVERITIES[number % len(SEVERITIES)], 0, number)
+            label = segmenter.step(Frame(image, 0, 0.0)).label
+            counts += (label == frame.label)[known].sum(), known.sum()
+    return float(counts[0] / counts[1])
 
 
 def trained(model: str) -> dict[str, Any]:
@@ -63,7 +89,7 @@ def again_table() -> str:
         val = [f"{100 * rows['val']['accuracy']:.1f}", f"{100 * rows['val']['miou']:.1f}", f"{rows['val']['nll']:.3f}"]
         told = [rows["recordings"][recording] for recording in RECORDINGS]
         cells = [percent_with_interval(*one[key]) for one in told for key in ("accuracy", "miou")]
-        cells.append(percent_with_interval(*rows["recordings"]["all"]["ece"]))
+        cells += [percent_with_interval(*rows["recordings"]["all"]["ece"]), f"{100 * rows['corrupted']:.1f}"]
         lines.append([f"`{name}`", rows["began_with"], str(rows["images"]), str(rows["epochs"]), *val, *cells])
     places = [f"{recording}: {what}" for recording in RECORDINGS for what in ("accuracy, %", "mIoU, %")]
     head = [
@@ -76,6 +102,7 @@ def again_table() -> str:
         "val: NLL",
         *places,
         "both: ECE, %",
+        "corrupted: accuracy, %",
     ]
     return table(head, lines)
 

@@ -63,7 +63,7 @@ class Pretrained:
     name: str
     dropout: bool = True
     precision: ClassVar[str] = "fp32"
-    """Number format of its card. Rows of camvid-realtime and camvid-mobile are older and in bf16."""
+    """Number format of its card."""
 
     @property
     def file(self) -> Path:
