@@ -120,7 +120,8 @@ class ClassificationBatches:
 
     @cached_property
     def load(self) -> EpochLoader:
-        return EpochLoader(AugmentedBatches(self.augment, self.images.labels), self.config.loaders, self.chosen)
+        order = dataclasses.replace(self).chosen  # of a copy, which does not hold the loader
+        return EpochLoader(AugmentedBatches(self.augment, self.images.labels), self.config.loaders, order)
 
     def chosen(self, epoch: int) -> list[list[int]]:
         """Returns the samples of each batch of an epoch, from 0."""

@@ -158,13 +158,14 @@ class SegmentationBatches:
     @cached_property
     def load(self) -> EpochLoader:
         config, void, rare = self.config, self.classes.void_id, tuple(self.rare.by_class)
+        copy = dataclasses.replace(self)  # does not hold the loader
 
         @lru_cache(maxsize=1)
         def augment(epoch: int) -> Augment:
-            return Augment(self.crops(epoch), config.size, void, rare)
+            return Augment(copy.crops(epoch), config.size, void, rare)
 
         def order(epoch: int) -> list[int]:
-            return epoch_order(len(self.images), config.loop, epoch, self.run.processes)
+            return epoch_order(len(copy.images), config.loop, epoch, copy.run.processes)
 
         examples = AugmentedImages(self.images, self.teacher_probs, self.rare, augment, config.loop.seed)
         return EpochLoader(examples, config.loaders, order, config.loop.batch_size)

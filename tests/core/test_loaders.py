@@ -1,5 +1,6 @@
 """Batches for training: loader processes that outlive an epoch."""
 
+import gc
 import os
 
 import torch
@@ -25,6 +26,18 @@ def test_the_same_processes_load_one_epoch_after_the_other() -> None:
     assert first[:, :2].tolist() == [[0, number] for number in order(0)]
     assert second[:, :2].tolist() == [[1, number] for number in order(1)]
     assert set(first[:, 2].tolist()) == set(second[:, 2].tolist()) and os.getpid() not in first[:, 2]
+
+
+def test_a_loader_that_is_dropped_ends_its_processes_itself() -> None:
+    """Without the garbage collector, which would close their queues first."""
+    gc.disable()
+    try:
+        load = EpochLoader(Keys(), 1, order, batch_size=2)
+        process = int(next(load(0))[0, 2])
+        del load
+        assert not os.path.exists(f"/proc/{process}")
+    finally:
+        gc.enable()
 
 
 def test_an_epoch_left_early_is_loaded_from_its_start_again() -> None:
