@@ -159,6 +159,7 @@ def raw_video(path: Path, shade: int) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_results_of_another_video_of_the_same_name_are_refused_and_both_are_named(
     tmp_path: Path, model: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -180,6 +181,7 @@ def test_results_of_another_video_of_the_same_name_are_refused_and_both_are_name
     assert f"was made from other content of {monday}" in one_line_error(capsys, "batch", monday, *flags)
 
 
+@pytest.mark.slow
 def test_images_or_labels_that_changed_are_another_source(
     tmp_path: Path, model: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -57,6 +57,7 @@ def test_more_poisoned_videos_than_a_batch_forgives_workers_are_failed_rows() ->
     assert found == {(TRIES, "killed its worker (ended by SIGKILL)")}
 
 
+@pytest.mark.slow
 def test_workers_that_never_become_ready_end_the_batch() -> None:
     with pytest.raises(CheckFailed, match=f"{LOST_IN_A_ROW} workers .* SIGKILL"):
         driven(partial(Worker, dies_at_once=True), ["whole"])

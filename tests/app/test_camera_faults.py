@@ -69,6 +69,7 @@ def test_a_reader_of_alarms_that_stops_reading_does_not_stop_the_service() -> No
     assert "15 lines were never written" in told[1]
 
 
+@pytest.mark.slow
 def test_a_photograph_as_a_camera_is_opened_once_a_second(tmp_path: Path) -> None:
     Image.fromarray(np.zeros((48, 64, 3), np.uint8)).save(tmp_path / "photo.png")
     stream = CameraStream(Camera("a", str(tmp_path / "photo.png")), CAMVID, threading.Condition())
@@ -160,6 +161,7 @@ def test_figures_of_a_driver_that_hangs_are_an_error() -> None:
         assert answer(server, "127.0.0.1") == 503
 
 
+@pytest.mark.slow
 def test_silent_connections_end_and_do_not_keep_others_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("app.scale.cameras.metrics.REQUEST_WITHIN_S", 1.0)
     with closing(served()) as server:

@@ -88,6 +88,7 @@ def street(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ],
     ids=["video", "video torch", "evaluate", "evaluate int8", "calibrate", "export", "export web"],
 )
+@pytest.mark.slow
 def test_a_segmentation_checkpoint_is_read_once(
     street: Path, tmp_path: Path, words: str, whole_reads: Callable[[Path], int], monkeypatch: pytest.MonkeyPatch
 ) -> None:

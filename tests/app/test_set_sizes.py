@@ -29,6 +29,7 @@ def test_shades_count_the_classes_within_the_threshold() -> None:
     assert shades.tolist() == [[0, 255 // (LARGEST_SET - 1), 255]]
 
 
+@pytest.mark.slow
 def test_a_video_shows_them(model: str, tmp_path: Path) -> None:
     """With the threshold at the median of the second class's probability, half of the pixels have two classes or
     more."""

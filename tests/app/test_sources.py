@@ -418,6 +418,7 @@ def test_a_camera_gives_rgb_frames_and_is_tried_again_when_it_ends(tmp_path: Pat
     assert (np.diff([frame.time_s for frame in frames]) > 0).all()
 
 
+@pytest.mark.slow
 def test_a_device_that_is_unplugged_ends_in_one_line() -> None:
     """A terminal stands for the device: its pictures stop, reading fails, and then its name is gone."""
     ours, its = os.openpty()

@@ -262,6 +262,7 @@ def test_what_is_no_whole_pickle_of_a_dictionary_is_one_line(tmp_path: Path, con
     assert str(path) in refusal(lambda: read_pickle(path))
 
 
+@pytest.mark.slow
 def test_every_truncation_and_many_turned_bytes_are_one_line_or_a_dictionary(tmp_path: Path) -> None:
     whole = pickle.dumps(
         {"data": np.arange(12, dtype=np.uint8).reshape(2, 6), "labels": [3, 700], "names": ["a", b"b"]}, 4

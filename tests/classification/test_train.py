@@ -109,9 +109,10 @@ def test_the_command_trains_a_network_that_has_learnt_and_can_be_used(
     assert str(data.parent) not in (run / "model.json").read_text()
 
 
-@pytest.mark.parametrize(
-    "pictures", [PictureOptions(), PictureOptions("resized", 0.5, "rand-m9-n2", 0.5, 1.0, 0.8, 0.1)]
-)
+MIXED = PictureOptions("resized", 0.5, "rand-m9-n2", 0.5, 1.0, 0.8, 0.1)
+
+
+@pytest.mark.parametrize("pictures", [PictureOptions(), pytest.param(MIXED, marks=pytest.mark.slow)])
 def test_a_resumed_training_ends_bit_for_bit_where_an_uninterrupted_one_does(
     data: Path, tmp_path: Path, pictures: PictureOptions
 ) -> None:
@@ -217,7 +218,7 @@ def test_zipped_pictures_train_evaluate_and_calibrate_on_a_subset(tmp_path: Path
     assert open_trained(data, meta, model).list_hash == images.subset(trained).list_hash
 
 
-@pytest.mark.parametrize("workers", [0, 1])
+@pytest.mark.parametrize("workers", [0, pytest.param(1, marks=pytest.mark.slow)])
 def test_a_picture_that_cannot_be_read_is_named_in_one_line(data: Path, tmp_path: Path, workers: int) -> None:
     broken = tmp_path / "data"
     for path in data.rglob("*.png"):

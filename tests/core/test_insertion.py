@@ -55,6 +55,8 @@ PLACES = {
     "tu-convnext_atto": [("model.stages_1", 40, False), ("model.stages_2", 80, False), ("model.stages_3", 160, False)],
 }
 """Read off the definitions: every pooling or strided stage but the stem, and whether what enters it was activated."""
+LARGE = ("vgg11_bn", "densenet121", "efficientnet-b0", "mobilenet_v2")
+NETWORKS = [pytest.param(name, marks=pytest.mark.slow) if name in LARGE else name for name in PLACES]
 FIRST_CHANGED = {"vgg11_bn": 1, "tu-convnext_atto": 3}
 """The first stage output after a place: 0 is the image (VGG: before the first pool); ConvNeXt's stem takes two
 levels."""
@@ -99,7 +101,7 @@ def hooked(network: nn.Module, places: list[tuple[str, int, bool]]) -> nn.Module
     return network
 
 
-@pytest.mark.parametrize("name", PLACES)
+@pytest.mark.parametrize("name", NETWORKS)
 def test_the_places_are_the_subsampling_modules(name: str) -> None:
     network = copy.deepcopy(bare(name))
     expected = [InsertionPoint(*place) for place in PLACES[name]]
@@ -108,7 +110,7 @@ def test_the_places_are_the_subsampling_modules(name: str) -> None:
     assert len(list(list_inserted(network))) == len(expected)
 
 
-@pytest.mark.parametrize("name", PLACES)
+@pytest.mark.parametrize("name", NETWORKS)
 def test_what_enters_the_places_is_smoothed_and_nothing_else_happens(name: str) -> None:
     network, expected = copy.deepcopy(bare(name)), outputs_of_bare(name)
     insert_smoothing(network)
@@ -119,14 +121,14 @@ def test_what_enters_the_places_is_smoothed_and_nothing_else_happens(name: str) 
     assert equal(smoothed, expected) == [i < first for i in range(len(expected))]  # a skip is taken before the place
 
 
-@pytest.mark.parametrize("name", PLACES)
+@pytest.mark.parametrize("name", NETWORKS)
 def test_a_blur_of_size_1_without_prob_changes_no_bit(name: str) -> None:
     network = copy.deepcopy(bare(name))
     insert_smoothing(network, prob="none", linear_prob="none", size=1)
     assert all(equal(run(network, picture(SIZE)), outputs_of_bare(name)))
 
 
-@pytest.mark.parametrize("name", PLACES)
+@pytest.mark.parametrize("name", NETWORKS)
 def test_no_parameter_is_added_and_the_state_travels(name: str) -> None:
     network, x = copy.deepcopy(bare(name)), picture((64, 96))
     insert_smoothing(network)
@@ -146,7 +148,7 @@ def test_no_parameter_is_added_and_the_state_travels(name: str) -> None:
     assert all(equal(run(other, x), expected))
 
 
-@pytest.mark.parametrize("name", PLACES)
+@pytest.mark.parametrize("name", NETWORKS)
 def test_dropout_draws_before_the_two_deepest_places_and_can_be_switched_off(name: str) -> None:
     network, x = copy.deepcopy(bare(name)), picture(SIZE)
     places = insert_dropout(network, 0.5)

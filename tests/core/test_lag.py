@@ -76,7 +76,7 @@ def street(count: int) -> list[Frame]:
     return frames
 
 
-@pytest.mark.parametrize(("count", "lag"), [(12, 2), (2, 3), (11, 1)])
+@pytest.mark.parametrize(("count", "lag"), [pytest.param(12, 2, marks=pytest.mark.slow), (2, 3), (11, 1)])
 def test_a_segmenter_gives_every_frame_its_own_mean(count: int, lag: int) -> None:
     """Two frames with a lag of three come out at the end alone, and so do those before a change of size."""
     flags = {"keep_probs": True, "size": 64, "calibrated": False}

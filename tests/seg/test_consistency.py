@@ -92,7 +92,7 @@ NETWORKS = {
 }
 
 
-@pytest.mark.parametrize("network", NETWORKS)
+@pytest.mark.parametrize("network", ["unet", pytest.param("smp", marks=pytest.mark.slow)])
 def test_a_training_adds_it_to_the_loss_of_the_labels(tmp_path: Path, network: str) -> None:
     data = boxes_folder(tmp_path / "data", 4 * [range(1, 11)], background=0)
     settings, run = config(data, consistency=0.5, **NETWORKS[network]), Run(tmp_path / "run", CPU)

@@ -61,7 +61,7 @@ def tiny(name: str) -> tuple[nn.Module, Tensor]:
     return nn.Sequential(*first, *head).double().eval(), torch.randn(4, 3, 10, 10, dtype=torch.float64)
 
 
-@pytest.mark.parametrize("name", ["mlp", "attention", "convolutions"])
+@pytest.mark.parametrize("name", ["mlp", "attention", pytest.param("convolutions", marks=pytest.mark.slow)])
 def test_tiny_networks_agree_with_their_dense_hessian_to_six_digits(name: str) -> None:
     network, pictures = tiny(name)
     labels = torch.arange(len(pictures)) % 3
