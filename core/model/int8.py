@@ -18,8 +18,9 @@ from core.options import is_number
 
 LEVELS = 255
 WEIGHT_LEVELS = 63
-"""Largest weight, of 127: with all 8 bits, sums of products saturate on processors without VNNI (`camvid-realtime`:
-84 % of the labels equal, with 7 bits 98 %); elsewhere the eighth bit gains nothing (`camvid-unet-s`: 98.7 % both)."""
+"""Largest weight, of 127: with all 8 bits, sums of products saturate on processors without VNNI (an early
+`camvid-realtime`: 84 % of the labels equal, with 7 bits 98 %); elsewhere the eighth bit gains nothing (an early
+`camvid-unet-s`: 98.7 % both)."""
 MAX_RANGE = 1e30
 """Largest input of a convolution in a record; float32 ends at 3e38."""
 MAX_ACCURACY_LOSS, MAX_ECE_CHANGE = 0.005, 0.002
@@ -62,8 +63,8 @@ class Int8Conv(nn.Module):
 def measure_ranges(network: nn.Module, pictures: Iterable[Tensor]) -> dict[str, tuple[float, float]]:
     """Measures the input range of every convolution that runs, on normalised `pictures` (1, 3, h, w). The first
     convolution is left out and stays in floating point: it reads the picture itself and takes a hundredth of the time
-    (`camvid-realtime`: 99.68 % of the labels are float32's without it, 99.38 % with it). InputError where a value is
-    not finite.
+    (an early `camvid-realtime`: 99.68 % of the labels are float32's without it, 99.38 % with it). InputError where a
+    value is not finite.
     """
     found: dict[str, list[Tensor]] = {}
 

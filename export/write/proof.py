@@ -17,7 +17,7 @@ from export.run.sessions import Arrays, Runner
 Pairs = Iterator[tuple[Arrays, Arrays]]
 TOLERANCE = 1e-4
 """Largest difference of a probability, with equal dropout masks on both sides: rounding alone makes
-2e-6 of `street-tiny` and 3e-5 of `camvid-mobile`, with masks and without."""
+2e-6 of `street-tiny` and 3e-5 of an early `camvid-mobile`, with masks and without."""
 LABELS = 0.999
 """Smallest share of equal labels: near-ties of two classes may fall either way by rounding."""
 DRAWS = 32
