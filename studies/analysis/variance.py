@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 ABOUT = (
     "All variances are unbiased, and are averaged over samples and channels. `positions` is the variance over the "
-    "points of one map; where dropout is on, a map of one draw. `draws` is the variance of one point over the draws "
+    "points of one map (with dropout on, the map of one draw). `draws` is the variance of one point over the draws "
     "of dropout. `both` is the variance over all points of all draws. `averaged` is the variance over the points of "
     "the mean of the draws: the part that averaging leaves. `in` and `out` are the maps before and behind a smoothing "
     "layer. A blur with zero padding darkens the border of a map."

@@ -16,15 +16,19 @@ BASE = REPORTED[0]
 def tables() -> Tables:
     """The tables of the page by name; each is a function that writes the table."""
     rows = {name: part["rows"] for name, part in read_record("gating").items()}
-    return bind(rows, {"choice": choice, "val": val, "classes": classes})
+    on_val = {name: found for name, found in rows.items() if "stretches" in found[BASE]}
+    on_streets = {
+        name: rows[name] for name in sorted(rows.keys() - on_val, key=lambda name: (name != "street-tiny", name))
+    }
+    return {**bind(on_streets, {"choice": choice}), **bind(on_val, {"val": val, "classes": classes})}
 
 
 def choice(rows: Rows) -> str:
-    """Every rule on the streets of the choice, with each network that was trained on streets."""
+    """Figures of each network and rule on the streets of the choice."""
     header = ["network", "rule", "NLL", "mIoU, %", "worst class, points", "without Fence", "consistency, %"]
     lines = []
-    for network, found in sorted(rows.items(), key=lambda row: row[0] != "street-tiny"):
-        for name in RULES if is_of_the_street(found) else ():
+    for network, found in rows.items():
+        for name in RULES:
             row, changes = found[name], iou_changes(found[name], found[BASE])
             others = min(value for label, value in changes.items() if label != "Fence")
             against = [f"{value:+.2f}" for value in (min(changes.values()), others)]
@@ -39,8 +43,6 @@ def val(rows: Rows) -> str:
     header += ["consistency, %", "change agreement, %"]
     lines = []
     for network, found in rows.items():
-        if is_of_the_street(found):
-            continue
         for name in REPORTED:
             row = found[name]
             shares = [f"{100 * row[key]:.2f}" for key in ("ece", "consistency", "change_agreement")]
@@ -54,17 +56,10 @@ def classes(rows: Rows) -> str:
     """Change of each class's IoU on val, with intervals."""
     lines = []
     for network, found in rows.items():
-        if is_of_the_street(found):
-            continue
         for name in REPORTED[1:]:
             told = difference(found[name], found[BASE])
             lines.append([network, name, *(spread(*told[label]) for label in CAMVID.names)])
     return table(["network", "rule", *CAMVID.names], lines)
-
-
-def is_of_the_street(found: Rows) -> bool:
-    """True for the rows of the choice, which are not counted by stretch."""
-    return "stretches" not in found[BASE]
 
 
 def iou_changes(row: Rows, base: Rows) -> dict[str, float]:

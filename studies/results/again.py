@@ -7,20 +7,19 @@ measures both and writes docs/studies/results/again.json. What was measured is k
 
 import argparse
 import sys
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from app.evaluation.recordings import percent_with_interval
 from app.executors import RunOptions
 from app.open_model import make_segmenter, open_checkpoint
 from core.corruptions.corruptions import BENCHMARK_CORRUPTIONS, corrupt
-from core.frame import Frame
 from core.method import MethodOptions
 from core.model.checkpoint import read_meta
 from seg.data.camvid import open_split
+from seg.evaluate import FrameMetrics
 from studies.harness.networks import file_of, name_of, rests_on
 from studies.harness.pages import write_page
 from studies.harness.study import PAGES, Cache, data_digest, exit_code, origin
@@ -30,7 +29,7 @@ from studies.results.protocol import evaluated, measured
 RECORD = PAGES / "results" / "again.json"
 RECORDINGS = ("0001TP", "Seq05VD")
 EVERY, SEVERITIES = 5, (1, 3, 5)
-"""Test images of the corruptions, and their severities."""
+"""Every fifth test image is corrupted, and the severities take turns."""
 ON_VAL = "steadyseg evaluate NAME --data CamVid --split val --protocol stream --mode dnn --calibrated off"
 
 
@@ -59,17 +58,15 @@ def on_val(model: str, data: Path) -> dict[str, float]:
 
 
 def under_corruptions(model: str, data: Path) -> float:
-    """Accuracy of single frames under all types, on every fifth test image, each at one of the severities in turn."""
-    segmenter = make_segmenter(open_checkpoint(file_of(model)), MethodOptions("dnn"), RunOptions("torch", "fp32"))
-    counts = np.zeros(2)
+    """Accuracy of single frames under the 15 types of corruption."""
+    run_in = RunOptions("torch", "fp32", keep_probs=True)
+    segmenter = make_segmenter(open_checkpoint(file_of(model)), MethodOptions("dnn"), run_in)
+    metrics = FrameMetrics.of(segmenter.classes)
     for number, frame in enumerate(islice(open_split(data, "test").frames(), 0, None, EVERY)):
-        assert frame.label is not None
-        known = frame.label != segmenter.classes.void_id
         for kind in BENCHMARK_CORRUPTIONS:
             image = corrupt(frame.image, kind, SEVERITIES[number % len(SEVERITIES)], 0, number)
-            label = segmenter.step(Frame(image, 0, 0.0)).label
-            counts += (label == frame.label)[known].sum(), known.sum()
-    return float(counts[0] / counts[1])
+            metrics.update(frame, segmenter.step(replace(frame, image=image)))
+    return float(metrics.result()["accuracy"])
 
 
 def trained(model: str) -> dict[str, Any]:

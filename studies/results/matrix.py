@@ -87,7 +87,7 @@ MEMBERS = [Network("paper", False, False, seed) for seed in (0, 1, 2)]
 """The deep ensemble: three plain trainings."""
 CONTROL = Network("paper", True, True, clean=True)
 PRETRAINED = [Pretrained("camvid-unet-s"), Pretrained("camvid-realtime"), Pretrained("camvid-mobile")]
-"""The included networks. The default rule was chosen with an earlier version of the first one."""
+"""The included networks. The default rule was chosen with an earlier `camvid-unet-s`."""
 
 
 def rule_job(network: Network | Pretrained) -> str:
