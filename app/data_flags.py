@@ -6,7 +6,7 @@ from typing import Annotated
 
 from tyro.conf import Positional, arg
 
-from seg.data.formats.masks import Overlaps
+from steadyseg.seg.data.formats.masks import Overlaps
 
 
 @dataclass(frozen=True)

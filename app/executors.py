@@ -5,19 +5,19 @@ from dataclasses import dataclass
 
 import torch
 
-from app.flags import ComputeOptions, ExecutorName, PrecisionName
-from app.number_format import choose_precision
-from core.errors import InputError
-from core.method import Method, draws_dropout
-from core.model.checkpoint import CheckpointMeta
-from core.model.int8 import round_convolutions
-from core.model.model import Model
-from core.predictors import SplitNetwork
-from core.segmenter import Executor
-from core.system.machine import choose_device, cuda_precision, require_device_name
-from export.file.onnx_file import OnnxFile
-from export.run.cpu import CpuExecutor, OpenNetwork
-from export.run.networks import (
+from steadyseg.app.flags import ComputeOptions, ExecutorName, PrecisionName
+from steadyseg.app.number_format import choose_precision
+from steadyseg.core.errors import InputError
+from steadyseg.core.method import Method, draws_dropout
+from steadyseg.core.model.checkpoint import CheckpointMeta
+from steadyseg.core.model.int8 import round_convolutions
+from steadyseg.core.model.model import Model
+from steadyseg.core.predictors import SplitNetwork
+from steadyseg.core.segmenter import Executor
+from steadyseg.core.system.machine import choose_device, cuda_precision, require_device_name
+from steadyseg.export.file.onnx_file import OnnxFile
+from steadyseg.export.run.cpu import CpuExecutor, OpenNetwork
+from steadyseg.export.run.networks import (
     FrameNetwork,
     OpenVinoNetwork,
     OpenVinoPasses,
@@ -25,10 +25,10 @@ from export.run.networks import (
     openvino_model,
     openvino_name,
 )
-from export.run.open_file import graph_executor, kernel_available
-from seg.exported import DrawnPart, FrameToLogits, SharedPart
-from seg.streaming import StreamingSegmenter
-from seg.torch_executor import streaming_module, torch_executor
+from steadyseg.export.run.open_file import graph_executor, kernel_available
+from steadyseg.seg.exported import DrawnPart, FrameToLogits, SharedPart
+from steadyseg.seg.streaming import StreamingSegmenter
+from steadyseg.seg.torch_executor import streaming_module, torch_executor
 
 TakeNetwork = Callable[[Hashable, Callable[[], FrameNetwork]], FrameNetwork]
 """(kind of network, how to make one) -> a network that nobody else uses."""
@@ -197,7 +197,7 @@ def openvino_network(
 
     `shared`: cut before its first dropout layer, for several forward passes per frame.
     """
-    from export.kernels.dropout_masks import DropoutMasks  # needs numba
+    from steadyseg.export.kernels.dropout_masks import DropoutMasks  # needs numba
 
     network = FrameToLogits(module)
     shapes, rates = network.mask_shapes(height, width), [dropout.rate for dropout in network.dropouts]

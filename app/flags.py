@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from tyro.conf import arg
 
-from core.options import Rare
+from steadyseg.core.options import Rare
 
 DEFAULT_MODEL = "camvid-realtime"
 """The network of `demo`, `video`, `batch` and `cameras`: on two cores it keeps up with a camera, and on CamVid's stream

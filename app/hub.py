@@ -5,9 +5,9 @@ from typing import Any
 
 from huggingface_hub import ModelCard, ModelCardData, ModelHubMixin, constants, hf_hub_download
 
-from app.open_model import is_classifier, open_checkpoint
-from core.errors import InputError
-from core.model.model import SUFFIX, Model
+from steadyseg.app.open_model import is_classifier, open_checkpoint
+from steadyseg.core.errors import InputError
+from steadyseg.core.model.model import SUFFIX, Model
 
 WEIGHTS, CONFIG = constants.SAFETENSORS_SINGLE_FILE, constants.CONFIG_NAME
 USE = """## Use

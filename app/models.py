@@ -5,17 +5,17 @@ from rich import box
 from rich.table import Table
 from torch import nn
 
-from app.console import Console
-from classification.networks.build import build_classifier
-from classification.networks.layout import FAMILIES, MODELS
-from classification.options import ClassifierOptions
-from classification.pretrained import find_classifier, list_classifiers
-from core.method import method_of_fit
-from core.model.checkpoint import CheckpointMeta, read_meta
-from seg.networks.build import Options, build_network
-from seg.options import UNET_PAPER, SegNetOptions
-from seg.presets import PRESETS
-from seg.pretrained import find_checkpoint, list_segmenters
+from steadyseg.app.console import Console
+from steadyseg.classification.networks.build import build_classifier
+from steadyseg.classification.networks.layout import FAMILIES, MODELS
+from steadyseg.classification.options import ClassifierOptions
+from steadyseg.classification.pretrained import find_classifier, list_classifiers
+from steadyseg.core.method import method_of_fit
+from steadyseg.core.model.checkpoint import CheckpointMeta, read_meta
+from steadyseg.seg.networks.build import Options, build_network
+from steadyseg.seg.options import UNET_PAPER, SegNetOptions
+from steadyseg.seg.presets import PRESETS
+from steadyseg.seg.pretrained import find_checkpoint, list_segmenters
 
 ARCHITECTURES: dict[str, tuple[str, Options]] = {
     "unet (--preset cpu)": ("unet", PRESETS["cpu"].unet),

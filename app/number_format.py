@@ -11,16 +11,16 @@ from statistics import median
 import numpy as np
 import torch
 
-from core.errors import InputError
-from core.method import Method
-from core.model.int8 import round_convolutions
-from core.model.model import Model
-from core.system.files import cache_file, lock, write_atomic
-from core.system.machine import available_cpus, cpu_name
-from export.run.networks import FrameNetwork, OpenVinoNetwork, openvino_model, openvino_name
-from export.run.open_file import resolve_precision
-from seg.exported import FrameToLogits
-from seg.torch_executor import streaming_module
+from steadyseg.core.errors import InputError
+from steadyseg.core.method import Method
+from steadyseg.core.model.int8 import round_convolutions
+from steadyseg.core.model.model import Model
+from steadyseg.core.system.files import cache_file, lock, write_atomic
+from steadyseg.core.system.machine import available_cpus, cpu_name
+from steadyseg.export.run.networks import FrameNetwork, OpenVinoNetwork, openvino_model, openvino_name
+from steadyseg.export.run.open_file import resolve_precision
+from steadyseg.seg.exported import FrameToLogits
+from steadyseg.seg.torch_executor import streaming_module
 
 TIMED_S = 0.4
 """Seconds in which the networks are called in turn; each at least three times."""

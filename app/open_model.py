@@ -4,20 +4,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from app.executors import RunOptions, TakeNetwork
-from app.executors import executor as make_executor
-from app.flags import ExecutorName, PrecisionName
-from classification.pretrained import ARCHITECTURE
-from classification.pretrained import BUILDERS as CLASSIFIERS
-from classification.pretrained import FOLDER as CLASSIFIER_FOLDER
-from core.errors import InputError
-from core.method import Method, MethodOptions, PassOptions
-from core.model.model import Model, find_in, read_model
-from core.segmenter import Segmenter
-from export.file.onnx_file import OnnxFile, read_onnx
-from export.run.open_file import require_stream
-from seg.pretrained import BUILDERS as SEGMENTERS
-from seg.pretrained import FOLDER as SEGMENTER_FOLDER
+from steadyseg.app.executors import RunOptions, TakeNetwork
+from steadyseg.app.executors import executor as make_executor
+from steadyseg.app.flags import ExecutorName, PrecisionName
+from steadyseg.classification.pretrained import ARCHITECTURE
+from steadyseg.classification.pretrained import BUILDERS as CLASSIFIERS
+from steadyseg.classification.pretrained import FOLDER as CLASSIFIER_FOLDER
+from steadyseg.core.errors import InputError
+from steadyseg.core.method import Method, MethodOptions, PassOptions
+from steadyseg.core.model.model import Model, find_in, read_model
+from steadyseg.core.segmenter import Segmenter
+from steadyseg.export.file.onnx_file import OnnxFile, read_onnx
+from steadyseg.export.run.open_file import require_stream
+from steadyseg.seg.pretrained import BUILDERS as SEGMENTERS
+from steadyseg.seg.pretrained import FOLDER as SEGMENTER_FOLDER
 
 FOLDERS = (SEGMENTER_FOLDER, CLASSIFIER_FOLDER)
 

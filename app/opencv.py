@@ -2,7 +2,7 @@
 
 from types import ModuleType
 
-from core.errors import InputError
+from steadyseg.core.errors import InputError
 
 MISSING_LIBRARIES = "OpenCV needs the system's libGL and glib ({reason}); apt-get install -y libgl1 libglib2.0-0"
 

@@ -21,8 +21,8 @@ from tyro.constructors import (
     StructTypeInfo,
 )
 
-from core.errors import InputError
-from core.options import NO_FLAG
+from steadyseg.core.errors import InputError
+from steadyseg.core.options import NO_FLAG
 
 T = TypeVar("T")
 

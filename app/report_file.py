@@ -5,8 +5,8 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from core.errors import InputError
-from core.system.files import DISK_ERRORS, require_place, write_atomic
+from steadyseg.core.errors import InputError
+from steadyseg.core.system.files import DISK_ERRORS, require_place, write_atomic
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -10,10 +10,10 @@ from pathlib import Path
 from types import UnionType
 from typing import Any, NamedTuple, Union, get_args, get_origin, get_type_hints
 
-from app.parsing import default_of, help_texts, is_rare, nested_options
-from core.errors import InputError, shorten
-from core.options import has_type, in_words
-from core.system.json_text import parse_json
+from steadyseg.app.parsing import default_of, help_texts, is_rare, nested_options
+from steadyseg.core.errors import InputError, shorten
+from steadyseg.core.options import has_type, in_words
+from steadyseg.core.system.json_text import parse_json
 
 LIST = "list"
 """The word after `--config` that prints all settings."""

@@ -9,23 +9,23 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from app.executors import cpu_executor
-from core.classes import ClassList, distinct_colors
-from core.dropout import has_dropout
-from core.errors import InputError, shorten
-from core.method import Method, MethodOptions
-from core.model.checkpoint import MAX_MEAN, MIN_STD, CheckpointMeta
-from core.options import is_number, is_whole
-from core.preprocess import MAX_INPUT_PIXELS, SIZE_MULTIPLE, Normalize, network_size
-from core.segmenter import Executor, Segmenter
-from core.system.machine import choose_device
-from export.file.metadata import MAX_SIDE
-from export.run.networks import FrameNetwork
-from export.run.open_file import kernel_available
-from seg.any_network import AnyNetwork
-from seg.exported import FrameToLogits
-from seg.streaming import StreamingSegmenter
-from seg.torch_executor import TorchExecutor
+from steadyseg.app.executors import cpu_executor
+from steadyseg.core.classes import ClassList, distinct_colors
+from steadyseg.core.dropout import has_dropout
+from steadyseg.core.errors import InputError, shorten
+from steadyseg.core.method import Method, MethodOptions
+from steadyseg.core.model.checkpoint import MAX_MEAN, MIN_STD, CheckpointMeta
+from steadyseg.core.options import is_number, is_whole
+from steadyseg.core.preprocess import MAX_INPUT_PIXELS, SIZE_MULTIPLE, Normalize, network_size
+from steadyseg.core.segmenter import Executor, Segmenter
+from steadyseg.core.system.machine import choose_device
+from steadyseg.export.file.metadata import MAX_SIDE
+from steadyseg.export.run.networks import FrameNetwork
+from steadyseg.export.run.open_file import kernel_available
+from steadyseg.seg.any_network import AnyNetwork
+from steadyseg.seg.exported import FrameToLogits
+from steadyseg.seg.streaming import StreamingSegmenter
+from steadyseg.seg.torch_executor import TorchExecutor
 
 Triple = tuple[float, float, float]
 

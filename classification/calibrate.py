@@ -2,10 +2,10 @@
 
 from collections.abc import Iterable
 
-from classification.evaluate import Batch, Classifier
-from core.evaluation.conformal import ConformalScores
-from core.evaluation.metrics import StreamingMetrics
-from core.evaluation.temperature import WIDE_GRID, TemperatureFit, TemperatureScan, grid_tensor
+from steadyseg.classification.evaluate import Batch, Classifier
+from steadyseg.core.evaluation.conformal import ConformalScores
+from steadyseg.core.evaluation.metrics import StreamingMetrics
+from steadyseg.core.evaluation.temperature import WIDE_GRID, TemperatureFit, TemperatureScan, grid_tensor
 
 
 def fit_temperature(

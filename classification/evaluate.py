@@ -7,15 +7,15 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from classification.data.labelled import ClassificationSet
-from core.dropout import is_stochastic, set_dropout_active
-from core.errors import InputError
-from core.evaluation.metrics import SMALLEST_PROBABILITY, StreamingMetrics
-from core.novelty.head import NoveltyHead, NoveltyPredictor
-from core.prediction import Prediction, mean_prediction
-from core.predictors import forward_passes, running_mean
-from core.preprocess import Normalize
-from core.seeds import mix_seed
+from steadyseg.classification.data.labelled import ClassificationSet
+from steadyseg.core.dropout import is_stochastic, set_dropout_active
+from steadyseg.core.errors import InputError
+from steadyseg.core.evaluation.metrics import SMALLEST_PROBABILITY, StreamingMetrics
+from steadyseg.core.novelty.head import NoveltyHead, NoveltyPredictor
+from steadyseg.core.prediction import Prediction, mean_prediction
+from steadyseg.core.predictors import forward_passes, running_mean
+from steadyseg.core.preprocess import Normalize
+from steadyseg.core.seeds import mix_seed
 
 DEFAULT_SAMPLES = 50
 """Dropout passes, as published (arXiv 2105.12639, Fig. 1 and Table E.1)."""

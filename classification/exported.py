@@ -6,11 +6,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from core.dropout import Dropout, drawing_dropouts, dropout_calls
-from core.prediction import Prediction, entropy
-from core.predictors import MonteCarlo, SplitNetwork
-from core.preprocess import Normalize
-from core.tracing import Signature
+from steadyseg.core.dropout import Dropout, drawing_dropouts, dropout_calls
+from steadyseg.core.prediction import Prediction, entropy
+from steadyseg.core.predictors import MonteCarlo, SplitNetwork
+from steadyseg.core.preprocess import Normalize
+from steadyseg.core.tracing import Signature
 
 OUTPUTS = ("probs", "entropy", "disagreement", "logits")
 """The last one is a tensor inside the graph, from which a proof reads single passes."""

@@ -15,21 +15,21 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from classification.data.labelled import ClassificationSet
-from classification.evaluate import batch_size
-from core.corruptions.camera_changes import random_camera
-from core.corruptions.corruptions import SMALLEST_SIDE
-from core.corruptions.tuning import with_changes
-from core.errors import InputError
-from core.model.checkpoint import CheckpointMeta
-from core.novelty.features import FeatureExtractor, read_statistics
-from core.novelty.frame_temperature import fit_warmth
-from core.novelty.gaussians import GaussianSums
-from core.novelty.head import NoveltyHead
-from core.novelty.record import NoveltyFit, NoveltyRecord, Scale, novelty_tensors
-from core.novelty.statistics import ClassDistance, pooled, score_weights
-from core.reference import MIN_FRAMES
-from core.stages import named_stages
+from steadyseg.classification.data.labelled import ClassificationSet
+from steadyseg.classification.evaluate import batch_size
+from steadyseg.core.corruptions.camera_changes import random_camera
+from steadyseg.core.corruptions.corruptions import SMALLEST_SIDE
+from steadyseg.core.corruptions.tuning import with_changes
+from steadyseg.core.errors import InputError
+from steadyseg.core.model.checkpoint import CheckpointMeta
+from steadyseg.core.novelty.features import FeatureExtractor, read_statistics
+from steadyseg.core.novelty.frame_temperature import fit_warmth
+from steadyseg.core.novelty.gaussians import GaussianSums
+from steadyseg.core.novelty.head import NoveltyHead
+from steadyseg.core.novelty.record import NoveltyFit, NoveltyRecord, Scale, novelty_tensors
+from steadyseg.core.novelty.statistics import ClassDistance, pooled, score_weights
+from steadyseg.core.reference import MIN_FRAMES
+from steadyseg.core.stages import named_stages
 
 STAGES = 4
 """Stages that are compared, the last ones: early ones tell noise, late ones classes (docs/studies/novelty)."""

@@ -5,9 +5,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
-from core.errors import InputError
-from core.options import PaddingName, ProbName, Rare, require_ranges
-from core.training.config import TRAIN_RANGES, TrainConfig
+from steadyseg.core.errors import InputError
+from steadyseg.core.options import PaddingName, ProbName, Rare, require_ranges
+from steadyseg.core.training.config import TRAIN_RANGES, TrainConfig
 
 HeadName = Literal["gap", "mlp", "gmaxp", "gmedp", "gap-clip", "gap-mlp", "bn-gap", "cls"]
 

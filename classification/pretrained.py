@@ -5,10 +5,10 @@ from pathlib import Path
 
 from torch import nn
 
-from classification.networks.build import build_classifier
-from core.classes import ClassList
-from core.errors import InputError
-from core.model.model import Builder, Model, find_in, list_checkpoints, read_model
+from steadyseg.classification.networks.build import build_classifier
+from steadyseg.core.classes import ClassList
+from steadyseg.core.errors import InputError
+from steadyseg.core.model.model import Builder, Model, find_in, list_checkpoints, read_model
 
 FOLDER = Path(__file__).parent / "checkpoints"
 ARCHITECTURE = "classifier"

@@ -13,24 +13,24 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.utils.data import Dataset
 
-from classification.data.augment import Augment, Mixing
-from classification.data.labelled import ClassificationSet
-from classification.data.open import open_classification, training_indices
-from classification.evaluate import batches
-from classification.networks.build import build_classifier
-from classification.options import ClassTrainConfig, check_class_training
-from classification.pretrained import read_classifier
-from core.dropout import set_dropout_active
-from core.errors import InputError, first_line
-from core.evaluation.metrics import StreamingMetrics
-from core.model.checkpoint import CheckpointMeta
-from core.preprocess import Normalize
-from core.seeds import mix_seed
-from core.training.initial_weights import inherited_licence, load_initial_weights
-from core.training.loaders import EpochLoader
-from core.training.loop import epoch_order
-from core.training.parts import Batch, Run, TrainingParts, count_steps, limit_threads
-from core.training.run_folder import training_record
+from steadyseg.classification.data.augment import Augment, Mixing
+from steadyseg.classification.data.labelled import ClassificationSet
+from steadyseg.classification.data.open import open_classification, training_indices
+from steadyseg.classification.evaluate import batches
+from steadyseg.classification.networks.build import build_classifier
+from steadyseg.classification.options import ClassTrainConfig, check_class_training
+from steadyseg.classification.pretrained import read_classifier
+from steadyseg.core.dropout import set_dropout_active
+from steadyseg.core.errors import InputError, first_line
+from steadyseg.core.evaluation.metrics import StreamingMetrics
+from steadyseg.core.model.checkpoint import CheckpointMeta
+from steadyseg.core.preprocess import Normalize
+from steadyseg.core.seeds import mix_seed
+from steadyseg.core.training.initial_weights import inherited_licence, load_initial_weights
+from steadyseg.core.training.loaders import EpochLoader
+from steadyseg.core.training.loop import epoch_order
+from steadyseg.core.training.parts import Batch, Run, TrainingParts, count_steps, limit_threads
+from steadyseg.core.training.run_folder import training_record
 
 Colour = tuple[float, float, float]
 PUBLISHED_COLOURS: dict[str, tuple[Colour, Colour]] = {

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from core.errors import InputError, shorten
-from core.options import is_whole
+from steadyseg.core.errors import InputError, shorten
+from steadyseg.core.options import is_whole
 
 MAX_CLASSES = 2**15
 """ImageNet-21k has 21,841; a confusion matrix has the square of the number of classes."""

@@ -6,8 +6,8 @@ from contextlib import ExitStack, contextmanager
 import torch
 from torch import Tensor, nn
 
-from core.errors import InputError
-from core.tracing import is_exporting
+from steadyseg.core.errors import InputError
+from steadyseg.core.tracing import is_exporting
 
 
 class Dropout(nn.Module):

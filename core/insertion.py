@@ -12,10 +12,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from core.dropout import Dropout
-from core.errors import InputError, first_line
-from core.options import PaddingName, ProbName
-from core.smoothing import SpatialSmoothing
+from steadyseg.core.dropout import Dropout
+from steadyseg.core.errors import InputError, first_line
+from steadyseg.core.options import PaddingName, ProbName
+from steadyseg.core.smoothing import SpatialSmoothing
 
 ACTIVATION_NAMES = ("relu", "swish", "silu", "gelu", "mish", "elu", "sigmoid", "softplus", "hardtanh")
 """Parts of the class names of activations that bound a map from below, so that the ReLU of the smoothing deletes little

@@ -15,10 +15,10 @@ from typing import Any, NamedTuple, Protocol
 import torch
 from torch import Tensor
 
-from core.method import Method
-from core.motion import Motion
-from core.prediction import Prediction
-from core.temporal import TemporalSmoothing
+from steadyseg.core.method import Method
+from steadyseg.core.motion import Motion
+from steadyseg.core.prediction import Prediction
+from steadyseg.core.temporal import TemporalSmoothing
 
 TINY = 1e-9
 """Smallest divisor: before the first frame all masses are 0."""

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Protocol, Self, TypeVar, get_args
 
-from core.errors import InputError, shorten
-from core.options import is_number, is_whole
+from steadyseg.core.errors import InputError, shorten
+from steadyseg.core.options import is_number, is_whole
 
 ModeName = Literal["dnn", "vq-dnn", "bnn", "vq-bnn"]
 MODE_NAMES: tuple[ModeName, ...] = get_args(ModeName)

@@ -6,7 +6,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from core.errors import InputError, shorten, suggest
+from steadyseg.core.errors import InputError, shorten, suggest
 
 T = TypeVar("T")
 

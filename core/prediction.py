@@ -7,7 +7,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from core.tracing import is_exporting
+from steadyseg.core.tracing import is_exporting
 
 
 def entropy(probs: Tensor) -> Tensor:

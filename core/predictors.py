@@ -7,9 +7,9 @@ from typing import Any, Protocol, runtime_checkable
 import torch
 from torch import Tensor, nn
 
-from core.dropout import has_dropout
-from core.errors import InputError
-from core.prediction import Prediction, mean_prediction
+from steadyseg.core.dropout import has_dropout
+from steadyseg.core.errors import InputError
+from steadyseg.core.prediction import Prediction, mean_prediction
 
 
 @runtime_checkable

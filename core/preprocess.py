@@ -4,8 +4,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from core.errors import InputError
-from core.tracing import is_exporting, is_fixed
+from steadyseg.core.errors import InputError
+from steadyseg.core.tracing import is_exporting, is_fixed
 
 SIZE_MULTIPLE = 32
 """Widths are rounded to a multiple of this: five halvings without a remainder, which every encoder here accepts."""

@@ -10,14 +10,14 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from core.alarm import LOW_ACCURACY, LowAccuracy, PlaceAlarm
-from core.classes import ClassList
-from core.cuts import CutDetector
-from core.errors import InputError
-from core.frame import Below, Frame, Maps, energy_map
-from core.method import Method
-from core.motion import Motion, MotionEstimator
-from core.reference import NOVEL, ReferenceScores, smooth_score
+from steadyseg.core.alarm import LOW_ACCURACY, LowAccuracy, PlaceAlarm
+from steadyseg.core.classes import ClassList
+from steadyseg.core.cuts import CutDetector
+from steadyseg.core.errors import InputError
+from steadyseg.core.frame import Below, Frame, Maps, energy_map
+from steadyseg.core.method import Method
+from steadyseg.core.motion import Motion, MotionEstimator
+from steadyseg.core.reference import NOVEL, ReferenceScores, smooth_score
 
 MAX_SAMPLES = 10_000
 """Samples of each stage that percentiles are taken over (the latest ones): 400 s at 25 frames/s, and flat memory."""

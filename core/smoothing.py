@@ -4,8 +4,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from core.errors import InputError
-from core.options import PaddingName, ProbName
+from steadyseg.core.errors import InputError
+from steadyseg.core.options import PaddingName, ProbName
 
 KERNELS_1D: dict[int, tuple[float, ...]] = {1: (1,), 2: (1, 1), 3: (1, 2, 1), 5: (1, 4, 6, 4, 1)}
 """The paper's 1-D kernels by size; the 2-D kernel is their outer product divided by its sum."""

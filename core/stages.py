@@ -5,7 +5,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from torch import Tensor, nn
 
-from core.errors import InputError
+from steadyseg.core.errors import InputError
 
 
 class Stage(NamedTuple):

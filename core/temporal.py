@@ -16,9 +16,9 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from core.errors import InputError
-from core.motion import Motion, warp
-from core.prediction import Prediction
+from steadyseg.core.errors import InputError
+from steadyseg.core.motion import Motion, warp
+from steadyseg.core.prediction import Prediction
 
 GATE_FLOOR, GATE_SQUARINGS = 0.3, 4
 """Share of the past that stays where mean and frame predict different classes; probabilities are raised to the power

@@ -8,9 +8,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from core.errors import InputError, first_line
-from core.predictors import first_tensor
-from core.preprocess import Normalize
+from steadyseg.core.errors import InputError, first_line
+from steadyseg.core.predictors import first_tensor
+from steadyseg.core.preprocess import Normalize
 
 MAX_CLASSES = 255
 """Labels are bytes, of which one is void."""

@@ -7,18 +7,18 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from core.classes import ClassList
-from core.errors import InputError
-from core.evaluation.conformal import ClassRisk, ConformalScores, Coverage
-from core.evaluation.temperature import GRID, TemperatureFit, TemperatureScan, grid_tensor
-from core.frame import Frame, Maps
-from core.motion import Motion, MotionEstimator
-from core.novelty.statistics import subsample
-from core.predictors import Ensemble, SplitNetwork
-from core.segmenter import Continuity
-from core.temporal import State
-from seg.evaluate import enlarge
-from seg.streaming import StreamingSegmenter
+from steadyseg.core.classes import ClassList
+from steadyseg.core.errors import InputError
+from steadyseg.core.evaluation.conformal import ClassRisk, ConformalScores, Coverage
+from steadyseg.core.evaluation.temperature import GRID, TemperatureFit, TemperatureScan, grid_tensor
+from steadyseg.core.frame import Frame, Maps
+from steadyseg.core.motion import Motion, MotionEstimator
+from steadyseg.core.novelty.statistics import subsample
+from steadyseg.core.predictors import Ensemble, SplitNetwork
+from steadyseg.core.segmenter import Continuity
+from steadyseg.core.temporal import State
+from steadyseg.seg.evaluate import enlarge
+from steadyseg.seg.streaming import StreamingSegmenter
 
 HEAD_BIASES = ("head.bias", "model.segmentation_head.bias", "model.segmentation_head.0.bias")
 """The bias that is added to the logits last: of our U-Net, of an SMP network at half its input's size, and at full."""

@@ -14,7 +14,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from seg.data.moving_stills import REFERENCE_WIDTH, VAL_CAMERA, camera_steps, similarity
+from steadyseg.seg.data.moving_stills import REFERENCE_WIDTH, VAL_CAMERA, camera_steps, similarity
 
 MAX_GAP = 3
 """Steps of the camera between the two frames: 1 to this, 0.2 s at CamVid's val rate."""

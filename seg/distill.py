@@ -14,17 +14,17 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from core.classes import ClassList
-from core.errors import InputError
-from core.method import MethodOptions
-from core.model.tensor_file import read_tensors, write_tensors
-from core.preprocess import network_size
-from core.system.json_text import parse_json
-from core.system.machine import autocast, training_precision
-from core.training.distributed import SINGLE_PROCESS, Processes
-from seg.data.augment import to_tensors
-from seg.pretrained import find_checkpoint, read_segmenter
-from seg.torch_executor import torch_executor
+from steadyseg.core.classes import ClassList
+from steadyseg.core.errors import InputError
+from steadyseg.core.method import MethodOptions
+from steadyseg.core.model.tensor_file import read_tensors, write_tensors
+from steadyseg.core.preprocess import network_size
+from steadyseg.core.system.json_text import parse_json
+from steadyseg.core.system.machine import autocast, training_precision
+from steadyseg.core.training.distributed import SINGLE_PROCESS, Processes
+from steadyseg.seg.data.augment import to_tensors
+from steadyseg.seg.pretrained import find_checkpoint, read_segmenter
+from steadyseg.seg.torch_executor import torch_executor
 
 
 class Teacher:

@@ -9,11 +9,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from core.classes import ClassList
-from core.errors import InputError
-from core.evaluation.metrics import CUTOFF, StreamingMetrics
-from core.frame import Frame, Maps
-from core.seeds import mix_seed
+from steadyseg.core.classes import ClassList
+from steadyseg.core.errors import InputError
+from steadyseg.core.evaluation.metrics import CUTOFF, StreamingMetrics
+from steadyseg.core.frame import Frame, Maps
+from steadyseg.core.seeds import mix_seed
 
 EDGE_KEYS = ("nll", "accuracy", "miou", "ece")
 """Figures of the pixels on edges and away from them."""

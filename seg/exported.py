@@ -7,19 +7,19 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.utils._pytree import tree_flatten, tree_leaves, tree_unflatten
 
-from core.cuts import CUT, MAX_GAP, distance, structure, thumbnail
-from core.dropout import drawing_dropouts, dropout_calls
-from core.frame import MOTION_INPUTS, NOVELTY_OUTPUTS, RARE_LEVEL, STREAMS
-from core.lag import LaggedState
-from core.motion import Motion, no_motion
-from core.novelty.head import NoveltyPredictor
-from core.prediction import FrameNovelty, Prediction
-from core.predictors import OnePass
-from core.preprocess import SIZE_MULTIPLE, resize
-from core.reference import ReferenceScores, novelty_share, smooth_score
-from core.temporal import State, forget
-from core.tracing import Signature
-from seg.streaming import Outputs, StreamingSegmenter
+from steadyseg.core.cuts import CUT, MAX_GAP, distance, structure, thumbnail
+from steadyseg.core.dropout import drawing_dropouts, dropout_calls
+from steadyseg.core.frame import MOTION_INPUTS, NOVELTY_OUTPUTS, RARE_LEVEL, STREAMS
+from steadyseg.core.lag import LaggedState
+from steadyseg.core.motion import Motion, no_motion
+from steadyseg.core.novelty.head import NoveltyPredictor
+from steadyseg.core.prediction import FrameNovelty, Prediction
+from steadyseg.core.predictors import OnePass
+from steadyseg.core.preprocess import SIZE_MULTIPLE, resize
+from steadyseg.core.reference import ReferenceScores, novelty_share, smooth_score
+from steadyseg.core.temporal import State, forget
+from steadyseg.core.tracing import Signature
+from steadyseg.seg.streaming import Outputs, StreamingSegmenter
 
 NETWORK_OUTPUTS = ("logits", "score", "temperature", "energies")
 """Outputs of the network; all but the first only where the segmenter computes novelty."""

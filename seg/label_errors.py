@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from seg.data.regions import connected_regions
+from steadyseg.seg.data.regions import connected_regions
 
 MIN_PIXELS = 50
 ROUNDING = 1e-6

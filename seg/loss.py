@@ -6,12 +6,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from core.classes import ClassList
-from core.preprocess import enlarge
-from core.training.parts import Outputs
-from seg.consistency import WithViews, consistency_loss
-from seg.distill import soft_loss
-from seg.options import SegTrainConfig
+from steadyseg.core.classes import ClassList
+from steadyseg.core.preprocess import enlarge
+from steadyseg.core.training.parts import Outputs
+from steadyseg.seg.consistency import WithViews, consistency_loss
+from steadyseg.seg.distill import soft_loss
+from steadyseg.seg.options import SegTrainConfig
 
 
 @dataclass(frozen=True)

@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from core.errors import InputError
-from core.options import PaddingName, ProbName, Rare, require_ranges
-from core.training.config import TRAIN_RANGES, TrainConfig
+from steadyseg.core.errors import InputError
+from steadyseg.core.options import PaddingName, ProbName, Rare, require_ranges
+from steadyseg.core.training.config import TRAIN_RANGES, TrainConfig
 
 PUBLISHED_PLACES = ("enc3", "enc4", "enc5", "dec6", "dec7", "dec8")
 """The six dropout layers of both published layouts; encN follows encoder stage N: in the U-Net after its skip is taken,

@@ -3,8 +3,8 @@
 from dataclasses import replace
 from pathlib import Path
 
-from core.training.config import TrainConfig
-from seg.options import UNET_PAPER, AugmentOptions, SegTrainConfig, SmpOptions, UNetOptions
+from steadyseg.core.training.config import TrainConfig
+from steadyseg.seg.options import UNET_PAPER, AugmentOptions, SegTrainConfig, SmpOptions, UNetOptions
 
 LONG = SegTrainConfig(
     auxiliary=0.4,

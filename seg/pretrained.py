@@ -6,9 +6,9 @@ from typing import Any
 
 from torch import nn
 
-from core.model.model import Builder, Model, find_in, list_checkpoints, read_model
-from seg.networks.build import BUILDERS as NETWORKS
-from seg.networks.build import build_network
+from steadyseg.core.model.model import Builder, Model, find_in, list_checkpoints, read_model
+from steadyseg.seg.networks.build import BUILDERS as NETWORKS
+from steadyseg.seg.networks.build import build_network
 
 FOLDER = Path(__file__).parent / "checkpoints"
 

@@ -8,17 +8,17 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from core.dropout import is_stochastic, set_dropout_active
-from core.errors import InputError
-from core.lag import LaggedState, smoothing_of
-from core.method import Method, draws_dropout
-from core.motion import Motion
-from core.novelty.head import NoveltyHead, NoveltyPredictor
-from core.prediction import Prediction
-from core.predictors import AllMembers, Ensemble, MonteCarlo, OneMember, OnePass
-from core.preprocess import Normalize, enlarge, nearest, network_size, resize
-from core.temporal import State, TemporalSmoothing
-from core.tracing import is_fixed
+from steadyseg.core.dropout import is_stochastic, set_dropout_active
+from steadyseg.core.errors import InputError
+from steadyseg.core.lag import LaggedState, smoothing_of
+from steadyseg.core.method import Method, draws_dropout
+from steadyseg.core.motion import Motion
+from steadyseg.core.novelty.head import NoveltyHead, NoveltyPredictor
+from steadyseg.core.prediction import Prediction
+from steadyseg.core.predictors import AllMembers, Ensemble, MonteCarlo, OneMember, OnePass
+from steadyseg.core.preprocess import Normalize, enlarge, nearest, network_size, resize
+from steadyseg.core.temporal import State, TemporalSmoothing
+from steadyseg.core.tracing import is_fixed
 
 
 class Outputs(NamedTuple):

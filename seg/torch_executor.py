@@ -10,21 +10,21 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from core.errors import InputError
-from core.frame import Maps
-from core.lag import LaggedState
-from core.method import Method
-from core.model.checkpoint import CheckpointMeta
-from core.model.int8 import Ranges, round_convolutions
-from core.model.model import Model
-from core.motion import Motion
-from core.novelty.record import novelty_head
-from core.prediction import Prediction
-from core.predictors import Ensemble
-from core.segmenter import NoveltyArrays, StageClock
-from core.system.machine import autocast
-from core.temporal import State
-from seg.streaming import StreamingSegmenter
+from steadyseg.core.errors import InputError
+from steadyseg.core.frame import Maps
+from steadyseg.core.lag import LaggedState
+from steadyseg.core.method import Method
+from steadyseg.core.model.checkpoint import CheckpointMeta
+from steadyseg.core.model.int8 import Ranges, round_convolutions
+from steadyseg.core.model.model import Model
+from steadyseg.core.motion import Motion
+from steadyseg.core.novelty.record import novelty_head
+from steadyseg.core.prediction import Prediction
+from steadyseg.core.predictors import Ensemble
+from steadyseg.core.segmenter import NoveltyArrays, StageClock
+from steadyseg.core.system.machine import autocast
+from steadyseg.core.temporal import State
+from steadyseg.seg.streaming import StreamingSegmenter
 
 
 class TorchExecutor:

@@ -10,31 +10,31 @@ import torch
 from torch import Tensor, nn
 from torch.utils.data import Dataset
 
-from core.classes import ClassList
-from core.dropout import set_dropout_active
-from core.errors import InputError
-from core.evaluation.metrics import StreamingMetrics
-from core.model.checkpoint import CheckpointMeta, read_meta
-from core.model.model import Model
-from core.preprocess import Normalize, enlarge, network_size
-from core.seeds import mix_seed
-from core.training.initial_weights import inherited_licence, load_initial_weights
-from core.training.loaders import EpochLoader
-from core.training.loop import epoch_order
-from core.training.parts import Batch, Run, TrainingParts, count_steps, limit_threads
-from core.training.run_folder import training_record
-from seg.consistency import add_views
-from seg.data.augment import Augment, Example, to_tensors
-from seg.data.class_file import classes_of
-from seg.data.rare import RarePictures, rare_classes
-from seg.data.statistics import class_weights, count_pixels, describe_shares, measure, require_every_class
-from seg.distill import teacher_probs
-from seg.loss import SegmentationLoss
-from seg.networks.auxiliary import DeepSupervision
-from seg.networks.build import build_network
-from seg.options import AugmentOptions, SegTrainConfig, check_training
-from seg.pretrained import find_checkpoint, read_segmenter
-from seg.training_set import LabelledImages, Pictures, open_training_images
+from steadyseg.core.classes import ClassList
+from steadyseg.core.dropout import set_dropout_active
+from steadyseg.core.errors import InputError
+from steadyseg.core.evaluation.metrics import StreamingMetrics
+from steadyseg.core.model.checkpoint import CheckpointMeta, read_meta
+from steadyseg.core.model.model import Model
+from steadyseg.core.preprocess import Normalize, enlarge, network_size
+from steadyseg.core.seeds import mix_seed
+from steadyseg.core.training.initial_weights import inherited_licence, load_initial_weights
+from steadyseg.core.training.loaders import EpochLoader
+from steadyseg.core.training.loop import epoch_order
+from steadyseg.core.training.parts import Batch, Run, TrainingParts, count_steps, limit_threads
+from steadyseg.core.training.run_folder import training_record
+from steadyseg.seg.consistency import add_views
+from steadyseg.seg.data.augment import Augment, Example, to_tensors
+from steadyseg.seg.data.class_file import classes_of
+from steadyseg.seg.data.rare import RarePictures, rare_classes
+from steadyseg.seg.data.statistics import class_weights, count_pixels, describe_shares, measure, require_every_class
+from steadyseg.seg.distill import teacher_probs
+from steadyseg.seg.loss import SegmentationLoss
+from steadyseg.seg.networks.auxiliary import DeepSupervision
+from steadyseg.seg.networks.build import build_network
+from steadyseg.seg.options import AugmentOptions, SegTrainConfig, check_training
+from steadyseg.seg.pretrained import find_checkpoint, read_segmenter
+from steadyseg.seg.training_set import LabelledImages, Pictures, open_training_images
 
 
 @dataclass(frozen=True)

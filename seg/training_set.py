@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 from torch.utils.data import Dataset
 
-from core.classes import CAMVID, ClassList
-from core.errors import InputError
-from seg.data.camvid import ImageFolderSplit, has_split, open_split, read_names
-from seg.data.held_out import HeldOut, camvid_stretches, hold_out, hold_out_recordings, read_stretches
-from seg.options import SegTrainConfig
-from seg.street.drive import StreetSet
+from steadyseg.core.classes import CAMVID, ClassList
+from steadyseg.core.errors import InputError
+from steadyseg.seg.data.camvid import ImageFolderSplit, has_split, open_split, read_names
+from steadyseg.seg.data.held_out import HeldOut, camvid_stretches, hold_out, hold_out_recordings, read_stretches
+from steadyseg.seg.options import SegTrainConfig
+from steadyseg.seg.street.drive import StreetSet
 
 STREET_ASPECT = 4 / 3
 """Width over height of the street's pictures, as CamVid's."""

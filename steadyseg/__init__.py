@@ -10,87 +10,87 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # what editors and type checkers read; tests/test_public.py holds it equal to `_MODULES`
-    from app.classifiers import open_classifier as open_classifier
-    from app.export.command import run_export as run_export
-    from app.export.flags import ExportJob as ExportJob
-    from app.hub import HubModel as HubModel
-    from app.open_model import open_model as open_model
-    from app.open_model import open_segmenter as open_segmenter
-    from app.sources.open_source import open_source as open_source
-    from app.sources.read_ahead import read_ahead as read_ahead
-    from app.sources.source import Source as Source
-    from app.steady import steady as steady
-    from app.video.render import draw_overlay as draw_overlay
-    from app.video.render import draw_uncertainty as draw_uncertainty
-    from classification.data.open import open_classification as open_classification
-    from core.dropout import Dropout as Dropout
-    from core.dropout import set_dropout_active as set_dropout_active
-    from core.errors import InputError as InputError
-    from core.evaluation.conformal import ConformalScores as ConformalScores
-    from core.evaluation.conformal import prediction_sets as prediction_sets
-    from core.evaluation.metrics import StreamingMetrics as StreamingMetrics
-    from core.evaluation.temperature import TemperatureScan as TemperatureScan
-    from core.frame import Frame as Frame
-    from core.frame import Maps as Maps
-    from core.insertion import InsertionPoint as InsertionPoint
-    from core.insertion import PrependedLayer as PrependedLayer
-    from core.insertion import insert_dropout as insert_dropout
-    from core.insertion import insert_smoothing as insert_smoothing
-    from core.insertion import subsampling_points as subsampling_points
-    from core.method import Method as Method
-    from core.method import MethodOptions as MethodOptions
-    from core.prediction import Prediction as Prediction
-    from core.predictors import Ensemble as Ensemble
-    from core.predictors import MonteCarlo as MonteCarlo
-    from core.predictors import OnePass as OnePass
-    from core.predictors import forward_passes as forward_passes
-    from core.predictors import running_mean as running_mean
-    from core.preprocess import Normalize as Normalize
-    from core.segmenter import Segmenter as Segmenter
-    from core.segmenter import segment as segment
-    from core.smoothing import Blur as Blur
-    from core.smoothing import Prob as Prob
-    from core.smoothing import SpatialSmoothing as SpatialSmoothing
-    from core.temporal import TemporalSmoothing as TemporalSmoothing
-    from seg.street.drive import Street as Street
+    from steadyseg.app.classifiers import open_classifier as open_classifier
+    from steadyseg.app.export.command import run_export as run_export
+    from steadyseg.app.export.flags import ExportJob as ExportJob
+    from steadyseg.app.hub import HubModel as HubModel
+    from steadyseg.app.open_model import open_model as open_model
+    from steadyseg.app.open_model import open_segmenter as open_segmenter
+    from steadyseg.app.sources.open_source import open_source as open_source
+    from steadyseg.app.sources.read_ahead import read_ahead as read_ahead
+    from steadyseg.app.sources.source import Source as Source
+    from steadyseg.app.steady import steady as steady
+    from steadyseg.app.video.render import draw_overlay as draw_overlay
+    from steadyseg.app.video.render import draw_uncertainty as draw_uncertainty
+    from steadyseg.classification.data.open import open_classification as open_classification
+    from steadyseg.core.dropout import Dropout as Dropout
+    from steadyseg.core.dropout import set_dropout_active as set_dropout_active
+    from steadyseg.core.errors import InputError as InputError
+    from steadyseg.core.evaluation.conformal import ConformalScores as ConformalScores
+    from steadyseg.core.evaluation.conformal import prediction_sets as prediction_sets
+    from steadyseg.core.evaluation.metrics import StreamingMetrics as StreamingMetrics
+    from steadyseg.core.evaluation.temperature import TemperatureScan as TemperatureScan
+    from steadyseg.core.frame import Frame as Frame
+    from steadyseg.core.frame import Maps as Maps
+    from steadyseg.core.insertion import InsertionPoint as InsertionPoint
+    from steadyseg.core.insertion import PrependedLayer as PrependedLayer
+    from steadyseg.core.insertion import insert_dropout as insert_dropout
+    from steadyseg.core.insertion import insert_smoothing as insert_smoothing
+    from steadyseg.core.insertion import subsampling_points as subsampling_points
+    from steadyseg.core.method import Method as Method
+    from steadyseg.core.method import MethodOptions as MethodOptions
+    from steadyseg.core.prediction import Prediction as Prediction
+    from steadyseg.core.predictors import Ensemble as Ensemble
+    from steadyseg.core.predictors import MonteCarlo as MonteCarlo
+    from steadyseg.core.predictors import OnePass as OnePass
+    from steadyseg.core.predictors import forward_passes as forward_passes
+    from steadyseg.core.predictors import running_mean as running_mean
+    from steadyseg.core.preprocess import Normalize as Normalize
+    from steadyseg.core.segmenter import Segmenter as Segmenter
+    from steadyseg.core.segmenter import segment as segment
+    from steadyseg.core.smoothing import Blur as Blur
+    from steadyseg.core.smoothing import Prob as Prob
+    from steadyseg.core.smoothing import SpatialSmoothing as SpatialSmoothing
+    from steadyseg.core.temporal import TemporalSmoothing as TemporalSmoothing
+    from steadyseg.seg.street.drive import Street as Street
 
     __version__: str
 
 _NAMES = {
     # segment a stream
-    "app.open_model": "open_model open_segmenter",
-    "app.steady": "steady",
-    "core.method": "Method MethodOptions",
-    "core.segmenter": "Segmenter segment",
-    "core.frame": "Frame Maps",
-    "app.video.render": "draw_overlay draw_uncertainty",
+    "steadyseg.app.open_model": "open_model open_segmenter",
+    "steadyseg.app.steady": "steady",
+    "steadyseg.core.method": "Method MethodOptions",
+    "steadyseg.core.segmenter": "Segmenter segment",
+    "steadyseg.core.frame": "Frame Maps",
+    "steadyseg.app.video.render": "draw_overlay draw_uncertainty",
     # sources of frames
-    "app.sources.open_source": "open_source",
-    "app.sources.source": "Source",
-    "app.sources.read_ahead": "read_ahead",
-    "seg.street.drive": "Street",
+    "steadyseg.app.sources.open_source": "open_source",
+    "steadyseg.app.sources.source": "Source",
+    "steadyseg.app.sources.read_ahead": "read_ahead",
+    "steadyseg.seg.street.drive": "Street",
     # the methods, for networks of one's own
-    "core.smoothing": "Blur Prob SpatialSmoothing",
-    "core.insertion": "InsertionPoint PrependedLayer insert_dropout insert_smoothing subsampling_points",
-    "core.dropout": "Dropout set_dropout_active",
-    "core.temporal": "TemporalSmoothing",
-    "core.prediction": "Prediction",
-    "core.predictors": "Ensemble MonteCarlo OnePass forward_passes running_mean",
-    "core.preprocess": "Normalize",
+    "steadyseg.core.smoothing": "Blur Prob SpatialSmoothing",
+    "steadyseg.core.insertion": "InsertionPoint PrependedLayer insert_dropout insert_smoothing subsampling_points",
+    "steadyseg.core.dropout": "Dropout set_dropout_active",
+    "steadyseg.core.temporal": "TemporalSmoothing",
+    "steadyseg.core.prediction": "Prediction",
+    "steadyseg.core.predictors": "Ensemble MonteCarlo OnePass forward_passes running_mean",
+    "steadyseg.core.preprocess": "Normalize",
     # classifiers, and labelled pictures
-    "app.classifiers": "open_classifier",
-    "classification.data.open": "open_classification",
+    "steadyseg.app.classifiers": "open_classifier",
+    "steadyseg.classification.data.open": "open_classification",
     # evaluation and calibration
-    "core.evaluation.metrics": "StreamingMetrics",
-    "core.evaluation.temperature": "TemperatureScan",
-    "core.evaluation.conformal": "ConformalScores prediction_sets",
+    "steadyseg.core.evaluation.metrics": "StreamingMetrics",
+    "steadyseg.core.evaluation.temperature": "TemperatureScan",
+    "steadyseg.core.evaluation.conformal": "ConformalScores prediction_sets",
     # export
-    "app.export.flags": "ExportJob",
-    "app.export.command": "run_export",
+    "steadyseg.app.export.flags": "ExportJob",
+    "steadyseg.app.export.command": "run_export",
     # the Hugging Face Hub
-    "app.hub": "HubModel",
+    "steadyseg.app.hub": "HubModel",
     # what bad input raises
-    "core.errors": "InputError",
+    "steadyseg.core.errors": "InputError",
 }
 """Public names by their module."""
 

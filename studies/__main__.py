@@ -1,12 +1,12 @@
 """Writes the generated tables of every page.
 
-python -m studies tables
+python -m steadyseg.studies tables
 """
 
 import argparse
 
-from studies.harness.pages import all_pages
-from studies.harness.tables import write_tables
+from steadyseg.studies.harness.pages import all_pages
+from steadyseg.studies.harness.tables import write_tables
 
 
 def main() -> None:

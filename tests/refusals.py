@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from app.cli import main
-from core.errors import InputError
+from steadyseg.app.cli import main
+from steadyseg.core.errors import InputError
 
 
 def refusal(call: Callable[..., object], *arguments: object, **named: object) -> str:
@@ -41,5 +41,5 @@ def error_after_work(capsys: pytest.CaptureFixture[str], *arguments: object, cod
 
 def steadyseg(*arguments: object, timeout_s: float = 120) -> subprocess.CompletedProcess[str]:
     """The command in a process of its own."""
-    command = [sys.executable, "-m", "app.cli", *(str(argument) for argument in arguments)]
+    command = [sys.executable, "-m", "steadyseg.app.cli", *(str(argument) for argument in arguments)]
     return subprocess.run(command, capture_output=True, text=True, timeout=timeout_s)

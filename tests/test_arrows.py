@@ -129,6 +129,7 @@ def imports() -> dict[str, set[str]]:
                 named = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
             else:
                 continue
+            named = [one.removeprefix("steadyseg.") for one in named]
             above = {"demos", "tests"} if name.startswith("studies") else {"demos", "tests", "studies"}
             outside = {one.split(".")[0] for one in named} & above
             assert not outside, f"{name} imports {outside}"

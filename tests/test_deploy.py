@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 import yaml
 
-from app.parsing import parse
-from app.scale.flags import BatchJob, CamerasJob
+from steadyseg.app.parsing import parse
+from steadyseg.app.scale.flags import BatchJob, CamerasJob
 
 kubernetes_validate = pytest.importorskip("kubernetes_validate")
 DEPLOY = Path(__file__).parent.parent / "deploy"

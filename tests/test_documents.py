@@ -7,22 +7,22 @@ from typing import Any
 
 import pytest
 
-from app.commands import load
-from core.errors import InputError
-from core.method import MethodOptions
-from core.model.checkpoint import read_meta
-from seg.pretrained import find_checkpoint
-from studies.analysis.command import markdown as analysis_markdown
-from studies.guide.measure import threshold_record
-from studies.harness.networks import digest_of, measured_networks
-from studies.harness.pages import STUDIES, all_pages, page_of, pages_of, tables_of
-from studies.harness.tables import read_record, with_tables
-from studies.novelty.detection_tables import NO_ROADS
-from studies.novelty.tables import worst
-from studies.novelty.temperature_tables import over_types
-from studies.performance.tables import format_ratio
-from studies.results.matrix import COMPARED, CONTROL, MEMBERS, rule_job
-from studies.robustness.report import markdown
+from steadyseg.app.commands import load
+from steadyseg.core.errors import InputError
+from steadyseg.core.method import MethodOptions
+from steadyseg.core.model.checkpoint import read_meta
+from steadyseg.seg.pretrained import find_checkpoint
+from steadyseg.studies.analysis.command import markdown as analysis_markdown
+from steadyseg.studies.guide.measure import threshold_record
+from steadyseg.studies.harness.networks import digest_of, measured_networks
+from steadyseg.studies.harness.pages import STUDIES, all_pages, page_of, pages_of, tables_of
+from steadyseg.studies.harness.tables import read_record, with_tables
+from steadyseg.studies.novelty.detection_tables import NO_ROADS
+from steadyseg.studies.novelty.tables import worst
+from steadyseg.studies.novelty.temperature_tables import over_types
+from steadyseg.studies.performance.tables import format_ratio
+from steadyseg.studies.results.matrix import COMPARED, CONTROL, MEMBERS, rule_job
+from steadyseg.studies.robustness.report import markdown
 from tests.prose import unheld_numbers
 
 PROJECT = Path(__file__).parent.parent
@@ -63,7 +63,7 @@ def test_links_lead_to_files(page: Path) -> None:
 @pytest.mark.parametrize("page", TABLES, ids=lambda page: f"{page.parent.name}-{page.stem}")
 def test_generated_tables(page: Path) -> None:
     text, tables = page.read_text(), TABLES[page]
-    assert with_tables(text, tables) == text, "python -m studies tables writes them again"
+    assert with_tables(text, tables) == text, "python -m steadyseg.studies tables writes them again"
 
 
 @pytest.mark.parametrize("name", STUDIES)
@@ -121,14 +121,14 @@ def test_analysis_reports(report: Path) -> None:
 def test_novelty_is_of_the_included_weights() -> None:
     for name, found in read_record("novelty")["networks"].items():
         weights = measured_networks()[name]["weights"] if name in measured_networks() else digest_of(name)
-        assert found["weights"] == weights, f"{name}: python -m studies.novelty.collect measures it again"
+        assert found["weights"] == weights, f"{name}: python -m steadyseg.studies.novelty.collect measures it again"
 
 
 def test_networks_carry_the_thresholds_of_the_guide() -> None:
     for name, part in read_record("guide").items():
         meta = read_meta(find_checkpoint(name))
         assert meta.thresholds == threshold_record(MethodOptions().resolve(meta), part["rows"]), (
-            f"{name}: python -m studies.guide.measure writes them"
+            f"{name}: python -m steadyseg.studies.guide.measure writes them"
         )
 
 

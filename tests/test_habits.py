@@ -30,7 +30,8 @@ def test_contributing_names_files_that_exist(place: str) -> None:
 
 @pytest.mark.parametrize(("place", "name"), re.findall(r"`([\w/]+)\.py: (\w+)`", CONTRIBUTING))
 def test_contributing_names_objects_that_exist(place: str, name: str) -> None:
-    assert hasattr(importlib.import_module(place.replace("/", ".")), name)
+    module = place if place.startswith("tests/") else f"steadyseg/{place}"
+    assert hasattr(importlib.import_module(module.replace("/", ".")), name)
 
 
 def test_hooks_and_ci_call_what_is_there() -> None:

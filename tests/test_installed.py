@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import sysconfig
+import tarfile
 import urllib.request
 import zipfile
 from collections.abc import Iterator
@@ -32,22 +33,17 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of the scripts of an environment that has the wheel, and the running environment's dependencies."""
-    folder = tmp_path_factory.mktemp("installed")
+    return install(tmp_path_factory.mktemp("installed"), "--no-index", "--ignore-installed", str(wheel))
+
+
+def install(folder: Path, *what: str) -> Path:
+    """Makes an environment in the folder and installs the project; returns the folder of its scripts."""
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
     (packages,) = folder.glob("lib/python*/site-packages")
     # Python reads no .pth file of a folder that a .pth file names: an editable installation there stays out.
     (packages / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
-    pip = [
-        sys.executable,
-        "-m",
-        "pip",
-        "--python",
-        str(folder / "bin" / "python"),
-        "install",
-        "--no-deps",
-        "--no-index",
-    ]
-    subprocess.run([*pip, "--ignore-installed", str(wheel)], check=True, capture_output=True)
+    pip = [sys.executable, "-m", "pip", "--python", str(folder / "bin" / "python"), "install", "--no-deps", *what]
+    subprocess.run(pip, check=True, capture_output=True)
     return folder / "bin"
 
 
@@ -75,16 +71,67 @@ def page(installed: Path, tmp_path: Path) -> Iterator[str]:
 
 
 def test_its_code_is_not_the_checkouts(installed: Path, tmp_path: Path) -> None:
-    code = "import app, studies, steadyseg; print(app.__file__, studies.__path__, steadyseg.__version__)"
+    code = "import steadyseg.app.cli, steadyseg.studies; print(steadyseg.app.__file__, steadyseg.studies.__path__)"
     done = subprocess.run(
         [str(installed / "python"), "-c", code], cwd=tmp_path, env=ENVIRONMENT, capture_output=True, text=True
     )
     assert str(PROJECT) not in done.stdout and done.stdout.count(str(installed.parent)) == 2, done
 
 
+def test_it_brings_one_package_alone(wheel: Path) -> None:
+    record = next(name for name in zipfile.ZipFile(wheel).namelist() if name.endswith("/RECORD"))
+    lines = zipfile.ZipFile(wheel).read(record).decode().splitlines()
+    assert {line.split("/")[0] for line in lines} == {"steadyseg", record.split("/")[0]}
+
+
+def test_it_is_the_same_from_the_source_distribution(wheel: Path, tmp_path: Path) -> None:
+    build = [sys.executable, "-m", "hatchling", "build", "--directory", str(tmp_path)]
+    subprocess.run([*build, "--target", "sdist"], cwd=PROJECT, check=True, capture_output=True)
+    (archive,) = tmp_path.glob("*.tar.gz")
+    with tarfile.open(archive) as file:
+        file.extractall(tmp_path, filter="data")
+    subprocess.run(
+        [*build, "--target", "wheel"], cwd=archive.with_suffix("").with_suffix(""), check=True, capture_output=True
+    )
+    (again,) = tmp_path.glob("*.whl")
+    assert again.read_bytes() == wheel.read_bytes()
+
+
 def test_it_has_the_code_of_the_studies_without_their_records(wheel: Path) -> None:
-    names = [name for name in zipfile.ZipFile(wheel).namelist() if name.startswith("studies/")]
-    assert "studies/performance/command.py" in names and all(name.endswith(".py") for name in names)
+    names = [name for name in zipfile.ZipFile(wheel).namelist() if name.startswith("steadyseg/studies/")]
+    assert "steadyseg/studies/performance/command.py" in names and all(name.endswith(".py") for name in names)
+
+
+@pytest.fixture(scope="module")
+def editable(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same for an editable installation of the checkout."""
+    folder = tmp_path_factory.mktemp("editable")
+    return install(folder, "--no-build-isolation", "--editable", str(PROJECT))
+
+
+SCRIPT = """import sys
+import app, core, export, seg, studies  # the user's own
+from steadyseg import InputError, MethodOptions, open_segmenter, open_source, segment
+
+segmenter = open_segmenter("street-tiny", MethodOptions(mode="vq-dnn"))
+frames = [maps.label.shape for _, maps in segment(open_source("street:7:3"), segmenter)]
+try:
+    open_segmenter("no such file.onnx", MethodOptions())
+except InputError:
+    own = {app.__file__, core.__file__, export.__file__, seg.__file__, studies.__file__}
+    print(len(frames), len(own), {name for name in sys.modules if name == "classification"})
+"""
+
+
+@pytest.mark.parametrize("kind", ["installed", "editable"])
+def test_a_script_has_own_files_of_the_same_names(kind: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    """Flask's and Gradio's file is app.py: a package of ours with that name would take its place."""
+    for name in ("app", "core", "seg", "export", "studies"):
+        (tmp_path / f"{name}.py").write_text("")
+    (tmp_path / "main.py").write_text(SCRIPT)
+    python = request.getfixturevalue(kind) / "python"
+    done = subprocess.run([str(python), "main.py"], cwd=tmp_path, env=ENVIRONMENT, capture_output=True, text=True)
+    assert done.stdout.split() == ["3", "5", "set()"], done.stderr
 
 
 def test_demo_answers(page: str) -> None:

@@ -16,13 +16,13 @@ import onnx
 import pytest
 import torch
 
-from app.report_file import write_json
-from app.sources.open_source import open_source
-from app.video.video_writer import VideoSink
-from core.model.checkpoint import load_checkpoint, read_meta, save_checkpoint
-from export.write.traced import write_model
-from seg.pretrained import find_checkpoint
-from studies.harness.study import Cache
+from steadyseg.app.report_file import write_json
+from steadyseg.app.sources.open_source import open_source
+from steadyseg.app.video.video_writer import VideoSink
+from steadyseg.core.model.checkpoint import load_checkpoint, read_meta, save_checkpoint
+from steadyseg.export.write.traced import write_model
+from steadyseg.seg.pretrained import find_checkpoint
+from steadyseg.studies.harness.study import Cache
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="the killed processes are forks of this one")
 OLD, NEW = 1, 2
@@ -40,7 +40,7 @@ def saved(path: Path) -> float:
 def export(path: Path, number: int) -> None:
     """A tensor instead of a graph: the way to the disk is the same."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("export.write.traced.check_onnx", lambda *_: None)
+        patch.setattr("steadyseg.export.write.traced.check_onnx", lambda *_: None)
         write_model(onnx.numpy_helper.from_array(np.full(10_000, number)), path, overwrite=True)
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import steadyseg
-from studies.harness.tree import DOCUMENT, with_tree
+from steadyseg.studies.harness.tree import DOCUMENT, with_tree
 
 PROJECT = Path(__file__).parent.parent
 PUBLIC = """
@@ -89,7 +89,7 @@ def test_the_front_page_is_short_and_its_links_lead_somewhere() -> None:
 
 def test_the_list_of_files_is_that_of_the_tree() -> None:
     text = DOCUMENT.read_text()
-    assert with_tree(text) == text, "python -m studies.harness.tree writes it again"
+    assert with_tree(text) == text, "python -m steadyseg.studies.harness.tree writes it again"
 
 
 @pytest.mark.slow

@@ -5,32 +5,32 @@ from typing import Any
 
 import torch
 
-from app.console import Console, figure_table, track
-from app.evaluation.data import HELD_OUT, EvaluationFrames, LabelledData, refuse_memory
-from app.evaluation.flags import CalibrateJob
-from app.evaluation.int8 import describe_int8, fit_int8
-from app.evaluation.record import describe_novelty, fit_rows
-from app.open_model import is_classifier, is_graph, open_checkpoint
-from core.errors import InputError, refuse_existing
-from core.evaluation.temperature import (
+from steadyseg.app.console import Console, figure_table, track
+from steadyseg.app.evaluation.data import HELD_OUT, EvaluationFrames, LabelledData, refuse_memory
+from steadyseg.app.evaluation.flags import CalibrateJob
+from steadyseg.app.evaluation.int8 import describe_int8, fit_int8
+from steadyseg.app.evaluation.record import describe_novelty, fit_rows
+from steadyseg.app.open_model import is_classifier, is_graph, open_checkpoint
+from steadyseg.core.errors import InputError, refuse_existing
+from steadyseg.core.evaluation.temperature import (
     WIDE_GRID,
     BeyondGrid,
     TemperatureFit,
     describe_extreme,
     temperature_record,
 )
-from core.method import Method, MethodOptions, draws_dropout, settings
-from core.model.checkpoint import without_novelty
-from core.model.model import Model
-from core.novelty.record import NoveltyFit
-from core.segmenter import Segmenter, segment
-from core.system.files import require_place
-from core.system.machine import choose_device
-from seg.calibrate import ConformalFit, adjust_head, fit_temperature
-from seg.data.camvid import open_split
-from seg.evaluate import FrameMetrics, seed_frames
-from seg.novelty.fit import default_stages, fit_statistics
-from seg.torch_executor import TorchExecutor, torch_executor
+from steadyseg.core.method import Method, MethodOptions, draws_dropout, settings
+from steadyseg.core.model.checkpoint import without_novelty
+from steadyseg.core.model.model import Model
+from steadyseg.core.novelty.record import NoveltyFit
+from steadyseg.core.segmenter import Segmenter, segment
+from steadyseg.core.system.files import require_place
+from steadyseg.core.system.machine import choose_device
+from steadyseg.seg.calibrate import ConformalFit, adjust_head, fit_temperature
+from steadyseg.seg.data.camvid import open_split
+from steadyseg.seg.evaluate import FrameMetrics, seed_frames
+from steadyseg.seg.novelty.fit import default_stages, fit_statistics
+from steadyseg.seg.torch_executor import TorchExecutor, torch_executor
 
 
 def run_calibrate(job: CalibrateJob) -> int:
@@ -38,7 +38,7 @@ def run_calibrate(job: CalibrateJob) -> int:
     check_flags(job)
     model = open_checkpoint(job.model)
     if is_classifier(model):
-        from app.evaluation.calibrate_classifier import calibrate_classifier
+        from steadyseg.app.evaluation.calibrate_classifier import calibrate_classifier
 
         return calibrate_classifier(job, model)
     if job.protocol == "auto":

@@ -6,24 +6,24 @@ from typing import Any
 from rich.table import Table
 from torch.nn import Module
 
-from app.console import Console, track
-from app.evaluation.flags import CalibrateJob
-from app.evaluation.record import describe_novelty, fit_rows
-from app.open_model import frame_flags, refuse_flags
-from classification.calibrate import fit_sets, fit_temperature
-from classification.data.labelled import ClassificationSet
-from classification.data.open import open_split_of, open_trained
-from classification.evaluate import Classifier, batch_size, batches, default_samples
-from classification.novelty import default_stages, fit_statistics
-from classification.pretrained import build_members, require_classes
-from core.dropout import set_dropout_active
-from core.errors import InputError
-from core.evaluation.temperature import temperature_record
-from core.method import Method, settings
-from core.model.checkpoint import CheckpointMeta, without_novelty
-from core.model.model import Model
-from core.novelty.record import NoveltyFit
-from core.system.machine import choose_device
+from steadyseg.app.console import Console, track
+from steadyseg.app.evaluation.flags import CalibrateJob
+from steadyseg.app.evaluation.record import describe_novelty, fit_rows
+from steadyseg.app.open_model import frame_flags, refuse_flags
+from steadyseg.classification.calibrate import fit_sets, fit_temperature
+from steadyseg.classification.data.labelled import ClassificationSet
+from steadyseg.classification.data.open import open_split_of, open_trained
+from steadyseg.classification.evaluate import Classifier, batch_size, batches, default_samples
+from steadyseg.classification.novelty import default_stages, fit_statistics
+from steadyseg.classification.pretrained import build_members, require_classes
+from steadyseg.core.dropout import set_dropout_active
+from steadyseg.core.errors import InputError
+from steadyseg.core.evaluation.temperature import temperature_record
+from steadyseg.core.method import Method, settings
+from steadyseg.core.model.checkpoint import CheckpointMeta, without_novelty
+from steadyseg.core.model.model import Model
+from steadyseg.core.novelty.record import NoveltyFit
+from steadyseg.core.system.machine import choose_device
 
 
 def calibrate_classifier(job: CalibrateJob, model: Model) -> int:

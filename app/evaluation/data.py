@@ -4,18 +4,18 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from core.classes import CAMVID, ClassList
-from core.errors import InputError
-from core.frame import Frame
-from core.method import is_temporal
-from core.model.model import Model
-from core.segmenter import Executor, Segmenter
-from export.file.onnx_file import OnnxFile
-from seg.data.camvid import ImageFolderSplit, has_split, open_split, read_names
-from seg.data.held_out import recorded_names, recording_of
-from seg.data.moving_stills import CLIP_FRAMES, moving_stills
-from seg.data.sequence import open_sequence
-from seg.evaluate import mark_stills
+from steadyseg.core.classes import CAMVID, ClassList
+from steadyseg.core.errors import InputError
+from steadyseg.core.frame import Frame
+from steadyseg.core.method import is_temporal
+from steadyseg.core.model.model import Model
+from steadyseg.core.segmenter import Executor, Segmenter
+from steadyseg.export.file.onnx_file import OnnxFile
+from steadyseg.seg.data.camvid import ImageFolderSplit, has_split, open_split, read_names
+from steadyseg.seg.data.held_out import recorded_names, recording_of
+from steadyseg.seg.data.moving_stills import CLIP_FRAMES, moving_stills
+from steadyseg.seg.data.sequence import open_sequence
+from steadyseg.seg.evaluate import mark_stills
 
 HELD_OUT = "held-out"
 """The images of train that a training held out."""
@@ -73,7 +73,7 @@ class LabelledData:
     def open(self, segmenter: Segmenter | Executor) -> EvaluationFrames:
         """Finds the files; InputError for what is missing or does not fit the network."""
         if str(self.data) == "street":
-            from seg.street.drive import Street
+            from steadyseg.seg.street.drive import Street
 
             if segmenter.classes != CAMVID:
                 raise InputError("the street is labelled with CamVid's 11 classes and this model has others")

@@ -6,19 +6,19 @@ from typing import Any
 
 import numpy as np
 
-from app.console import Console, figure_table, format_figure, track
-from app.evaluation.data import EvaluationFrames, LabelledData, default_split, refuse_memory
-from app.evaluation.flags import EvaluateJob
-from app.evaluation.record import FRAME_KEYS, check_files, describe_run, note_fit, novelty_record, write_files
-from app.evaluation.recordings import RecordingMetrics, print_recordings
-from app.executors import run_options
-from app.open_model import is_classifier, is_graph, make_segmenter, open_checkpoint, open_model
-from core.errors import InputError
-from core.frame import Frame, Maps
-from core.options import require_ranges
-from core.segmenter import Segmenter, segment
-from seg.calibrate import ConformalCheck
-from seg.evaluate import EDGE_KEYS, EdgeMetrics, FrameMetrics, seed_frames
+from steadyseg.app.console import Console, figure_table, format_figure, track
+from steadyseg.app.evaluation.data import EvaluationFrames, LabelledData, default_split, refuse_memory
+from steadyseg.app.evaluation.flags import EvaluateJob
+from steadyseg.app.evaluation.record import FRAME_KEYS, check_files, describe_run, note_fit, novelty_record, write_files
+from steadyseg.app.evaluation.recordings import RecordingMetrics, print_recordings
+from steadyseg.app.executors import run_options
+from steadyseg.app.open_model import is_classifier, is_graph, make_segmenter, open_checkpoint, open_model
+from steadyseg.core.errors import InputError
+from steadyseg.core.frame import Frame, Maps
+from steadyseg.core.options import require_ranges
+from steadyseg.core.segmenter import Segmenter, segment
+from steadyseg.seg.calibrate import ConformalCheck
+from steadyseg.seg.evaluate import EDGE_KEYS, EdgeMetrics, FrameMetrics, seed_frames
 
 FIGURES = (
     "nll accuracy miou ece ece_15 ece_signed brier acc_{0} iou_{0} unc_{0} freq_{0} aurc error_recall_10 "
@@ -38,7 +38,7 @@ def run_evaluate(job: EvaluateJob) -> int:
     model = open_model(job.model)
     split = job.split or default_split(job.data, model)
     if is_classifier(model):
-        from app.evaluation.evaluate_classifier import evaluate_classifier
+        from steadyseg.app.evaluation.evaluate_classifier import evaluate_classifier
 
         return evaluate_classifier(job, model, split)
     if job.sequence and job.protocol == "stills":

@@ -3,19 +3,19 @@
 import time
 from typing import Any
 
-from app.classifiers import OpenClassifier, make_classifier
-from app.console import Console, figure_table, format_figure, track
-from app.evaluation.flags import EvaluateJob
-from app.evaluation.record import FRAME_KEYS, describe_run, note_fit, novelty_record, write_files
-from app.open_model import frame_flags, open_checkpoint, refuse_flags
-from classification.data.labelled import ClassificationSet
-from classification.evaluate import SizeMetrics, batch_size, batches
-from classification.pretrained import require_classes
-from core.evaluation.conformal import Coverage
-from core.evaluation.metrics import CUTOFF
-from core.method import ModeName
-from core.model.model import Model
-from export.file.onnx_file import OnnxFile
+from steadyseg.app.classifiers import OpenClassifier, make_classifier
+from steadyseg.app.console import Console, figure_table, format_figure, track
+from steadyseg.app.evaluation.flags import EvaluateJob
+from steadyseg.app.evaluation.record import FRAME_KEYS, describe_run, note_fit, novelty_record, write_files
+from steadyseg.app.open_model import frame_flags, open_checkpoint, refuse_flags
+from steadyseg.classification.data.labelled import ClassificationSet
+from steadyseg.classification.evaluate import SizeMetrics, batch_size, batches
+from steadyseg.classification.pretrained import require_classes
+from steadyseg.core.evaluation.conformal import Coverage
+from steadyseg.core.evaluation.metrics import CUTOFF
+from steadyseg.core.method import ModeName
+from steadyseg.core.model.model import Model
+from steadyseg.export.file.onnx_file import OnnxFile
 
 HEAD_KEYS = tuple(
     (

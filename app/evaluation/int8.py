@@ -6,14 +6,14 @@ from typing import Any
 
 import torch
 
-from app.console import track
-from core.frame import Frame
-from core.model.int8 import measure_ranges
-from core.segmenter import Segmenter
-from seg.calibrate import fit_temperature
-from seg.data.camvid import open_split
-from seg.evaluate import FrameMetrics
-from seg.torch_executor import TorchExecutor
+from steadyseg.app.console import track
+from steadyseg.core.frame import Frame
+from steadyseg.core.model.int8 import measure_ranges
+from steadyseg.core.segmenter import Segmenter
+from steadyseg.seg.calibrate import fit_temperature
+from steadyseg.seg.data.camvid import open_split
+from steadyseg.seg.evaluate import FrameMetrics
+from steadyseg.seg.torch_executor import TorchExecutor
 
 MAX_FITTED = 64
 FIGURES = ("accuracy", "miou", "nll", "ece")

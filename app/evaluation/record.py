@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from app.console import Console
-from app.evaluation.flags import EvaluateJob
-from app.report_file import check_place, write_figure, write_json
-from core.errors import InputError
-from core.method import Method
-from core.reference import NOVEL
-from core.system.files import require_place
+from steadyseg.app.console import Console
+from steadyseg.app.evaluation.flags import EvaluateJob
+from steadyseg.app.report_file import check_place, write_figure, write_json
+from steadyseg.core.errors import InputError
+from steadyseg.core.method import Method
+from steadyseg.core.reference import NOVEL
+from steadyseg.core.system.files import require_place
 
 if TYPE_CHECKING:
-    from app.classifiers import OpenClassifier
-    from core.segmenter import Segmenter
+    from steadyseg.app.classifiers import OpenClassifier
+    from steadyseg.core.segmenter import Segmenter
 
 PLOT_SUFFIXES = (".png", ".svg", ".pdf")
 BLUE, ORANGE, GREY = "#2563eb", "#d97706", "#6b7280"

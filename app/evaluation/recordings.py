@@ -3,13 +3,13 @@
 from itertools import groupby
 from typing import Any
 
-from app.console import Console, figure_table
-from app.evaluation.data import EvaluationFrames
-from core.classes import ClassList
-from core.evaluation.stretches import Stretches, count_stretch, split_evenly
-from core.frame import Frame, Maps
-from seg.data.held_out import recording_of
-from seg.evaluate import FrameMetrics
+from steadyseg.app.console import Console, figure_table
+from steadyseg.app.evaluation.data import EvaluationFrames
+from steadyseg.core.classes import ClassList
+from steadyseg.core.evaluation.stretches import Stretches, count_stretch, split_evenly
+from steadyseg.core.frame import Frame, Maps
+from steadyseg.seg.data.held_out import recording_of
+from steadyseg.seg.evaluate import FrameMetrics
 
 STRETCH = 10
 """Images of a stretch: 10 s of CamVid's stills, 0.7 s of its stream."""

@@ -5,17 +5,17 @@ from typing import Any
 
 import torch
 
-from app.console import Console
-from app.export.segmenter import proof_frames
-from core.errors import CheckFailed
-from core.method import SETTINGS, Method
-from core.model.checkpoint import CheckpointMeta
-from core.model.model import Model
-from export.file.metadata import GraphMeta
-from export.run.graph import GraphStreams
-from export.run.verify import graph_step, verify
-from export.write.carried_proof import make_proof
-from export.write.traced import Traced
+from steadyseg.app.console import Console
+from steadyseg.app.export.segmenter import proof_frames
+from steadyseg.core.errors import CheckFailed
+from steadyseg.core.method import SETTINGS, Method
+from steadyseg.core.model.checkpoint import CheckpointMeta
+from steadyseg.core.model.model import Model
+from steadyseg.export.file.metadata import GraphMeta
+from steadyseg.export.run.graph import GraphStreams
+from steadyseg.export.run.verify import graph_step, verify
+from steadyseg.export.write.carried_proof import make_proof
+from steadyseg.export.write.traced import Traced
 
 KEYS = set(
     (

@@ -7,21 +7,21 @@ from typing import Any
 import numpy as np
 import torch
 
-from app.console import Console
-from app.export.flags import ExportJob
-from app.export.metadata import graph_meta
-from app.open_model import frame_flags, refuse_flags
-from classification.evaluate import default_samples
-from classification.exported import ExportedClassifier
-from classification.pretrained import build_members
-from core.dropout import draw_mask, is_stochastic, set_dropout_active
-from core.errors import CheckFailed, InputError
-from core.model.model import Model
-from export.file.metadata import GraphMeta
-from export.run.networks import openvino_available
-from export.run.sessions import Arrays, openvino_runner, session_runner
-from export.write.proof import RandomProof, compare_draws, prove_pictures
-from export.write.traced import Traced, trace
+from steadyseg.app.console import Console
+from steadyseg.app.export.flags import ExportJob
+from steadyseg.app.export.metadata import graph_meta
+from steadyseg.app.open_model import frame_flags, refuse_flags
+from steadyseg.classification.evaluate import default_samples
+from steadyseg.classification.exported import ExportedClassifier
+from steadyseg.classification.pretrained import build_members
+from steadyseg.core.dropout import draw_mask, is_stochastic, set_dropout_active
+from steadyseg.core.errors import CheckFailed, InputError
+from steadyseg.core.model.model import Model
+from steadyseg.export.file.metadata import GraphMeta
+from steadyseg.export.run.networks import openvino_available
+from steadyseg.export.run.sessions import Arrays, openvino_runner, session_runner
+from steadyseg.export.write.proof import RandomProof, compare_draws, prove_pictures
+from steadyseg.export.write.traced import Traced, trace
 
 PROVEN_BATCHES = (1, 2, 5)
 DRAWS = 64

@@ -5,24 +5,24 @@ from pathlib import Path
 
 import torch
 
-from app.console import Console
-from app.export.carried_proof import proof_entries
-from app.export.classifier import export_classifier
-from app.export.flags import ExportJob
-from app.export.segmenter import export_segmenter
-from app.in_browser.runtime import cache_path, cached_package, runtime_files
-from app.in_browser.site import check_site_place, write_site
-from app.open_model import is_classifier, open_checkpoint
-from core.dropout import is_stochastic, set_dropout_active
-from core.errors import InputError
-from core.method import ModeName, is_temporal
-from core.model.model import Model
-from core.preprocess import SIZE_MULTIPLE
-from core.system.files import require_place
-from export.file.metadata import MAX_STREAMS
-from export.file.onnx_file import check_onnx
-from export.write.traced import import_onnx, write_model
-from export.write.triton import check_place, write_repository
+from steadyseg.app.console import Console
+from steadyseg.app.export.carried_proof import proof_entries
+from steadyseg.app.export.classifier import export_classifier
+from steadyseg.app.export.flags import ExportJob
+from steadyseg.app.export.segmenter import export_segmenter
+from steadyseg.app.in_browser.runtime import cache_path, cached_package, runtime_files
+from steadyseg.app.in_browser.site import check_site_place, write_site
+from steadyseg.app.open_model import is_classifier, open_checkpoint
+from steadyseg.core.dropout import is_stochastic, set_dropout_active
+from steadyseg.core.errors import InputError
+from steadyseg.core.method import ModeName, is_temporal
+from steadyseg.core.model.model import Model
+from steadyseg.core.preprocess import SIZE_MULTIPLE
+from steadyseg.core.system.files import require_place
+from steadyseg.export.file.metadata import MAX_STREAMS
+from steadyseg.export.file.onnx_file import check_onnx
+from steadyseg.export.write.traced import import_onnx, write_model
+from steadyseg.export.write.triton import check_place, write_repository
 
 MODES: tuple[ModeName, ...] = ("vq-dnn", "dnn", "vq-bnn")
 """The modes of a page, the first by default: smoothed, single frames, and one random draw a frame, smoothed."""

@@ -7,10 +7,10 @@ from typing import Annotated, Literal
 
 from tyro.conf import Positional, arg
 
-from app.flags import Settings
-from core.errors import InputError
-from core.method import MethodOptions
-from core.options import Rare
+from steadyseg.app.flags import Settings
+from steadyseg.core.errors import InputError
+from steadyseg.core.method import MethodOptions
+from steadyseg.core.options import Rare
 
 
 @dataclass(frozen=True)

@@ -8,16 +8,16 @@ from typing import Any
 import numpy as np
 import torch
 
-from app.sources.open_source import open_source
-from core.classes import ClassList
-from core.errors import CheckFailed, InputError
-from core.frame import Frame, Maps
-from core.prediction import Prediction
-from export.file.subgraph import IMAGE, LOGITS, network_alone
-from export.run.sessions import session_runner
-from seg.data.camvid import ImageFolderSplit, open_split
-from seg.evaluate import FrameMetrics, mark_stills
-from seg.streaming import StreamingSegmenter
+from steadyseg.app.sources.open_source import open_source
+from steadyseg.core.classes import ClassList
+from steadyseg.core.errors import CheckFailed, InputError
+from steadyseg.core.frame import Frame, Maps
+from steadyseg.core.prediction import Prediction
+from steadyseg.export.file.subgraph import IMAGE, LOGITS, network_alone
+from steadyseg.export.run.sessions import session_runner
+from steadyseg.seg.data.camvid import ImageFolderSplit, open_split
+from steadyseg.seg.evaluate import FrameMetrics, mark_stills
+from steadyseg.seg.streaming import StreamingSegmenter
 
 MAX_FITTED = 64
 """Frames that the scales are fitted on; 33 or more of a longer source."""

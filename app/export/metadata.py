@@ -5,9 +5,9 @@ from typing import Any
 
 import torch
 
-from core.method import Method
-from core.model.model import Model
-from export.file.metadata import GraphMeta, KindName
+from steadyseg.core.method import Method
+from steadyseg.core.model.model import Model
+from steadyseg.export.file.metadata import GraphMeta, KindName
 
 
 def graph_meta(model: Model, kind: KindName, method: Method, size: tuple[int, int], **more: Any) -> GraphMeta:

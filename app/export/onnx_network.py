@@ -7,14 +7,14 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from core.model.model import Model
-from core.preprocess import Normalize
-from core.tracing import Signature, is_exporting
-from export.file.foreign import ForeignGraph
-from export.run.sessions import cpu_session
-from export.write.splice import OUTPUT, foreign_network
-from export.write.traced import to_onnx
-from seg.any_network import AnyNetwork
+from steadyseg.core.model.model import Model
+from steadyseg.core.preprocess import Normalize
+from steadyseg.core.tracing import Signature, is_exporting
+from steadyseg.export.file.foreign import ForeignGraph
+from steadyseg.export.run.sessions import cpu_session
+from steadyseg.export.write.splice import OUTPUT, foreign_network
+from steadyseg.export.write.traced import to_onnx
+from steadyseg.seg.any_network import AnyNetwork
 
 
 class OnnxNetwork(AnyNetwork):

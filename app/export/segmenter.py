@@ -7,25 +7,25 @@ from typing import Any
 import numpy as np
 import torch
 
-from app.console import Console
-from app.export.flags import ExportJob
-from app.export.int8_loss import check_data, fitting_images, input_maker, measure_loss
-from app.export.metadata import graph_meta
-from app.export.onnx_network import OnnxNetwork
-from app.sources.open_source import open_source
-from core.errors import CheckFailed, InputError
-from core.method import Method, MethodOptions, draws_dropout
-from core.model.model import Model
-from core.novelty.record import novelty_head
-from core.preprocess import network_size
-from core.reference import ReferenceScores
-from export.file.metadata import GraphMeta
-from export.file.subgraph import with_network
-from export.run.cpu import resize_frame
-from export.write.proof import BOUNDS
-from export.write.traced import Traced, start_of, trace
-from seg.exported import ExportedStep, network_signature
-from seg.streaming import StreamingSegmenter
+from steadyseg.app.console import Console
+from steadyseg.app.export.flags import ExportJob
+from steadyseg.app.export.int8_loss import check_data, fitting_images, input_maker, measure_loss
+from steadyseg.app.export.metadata import graph_meta
+from steadyseg.app.export.onnx_network import OnnxNetwork
+from steadyseg.app.sources.open_source import open_source
+from steadyseg.core.errors import CheckFailed, InputError
+from steadyseg.core.method import Method, MethodOptions, draws_dropout
+from steadyseg.core.model.model import Model
+from steadyseg.core.novelty.record import novelty_head
+from steadyseg.core.preprocess import network_size
+from steadyseg.core.reference import ReferenceScores
+from steadyseg.export.file.metadata import GraphMeta
+from steadyseg.export.file.subgraph import with_network
+from steadyseg.export.run.cpu import resize_frame
+from steadyseg.export.write.proof import BOUNDS
+from steadyseg.export.write.traced import Traced, start_of, trace
+from steadyseg.seg.exported import ExportedStep, network_signature
+from steadyseg.seg.streaming import StreamingSegmenter
 
 PROOF_FRAMES = 30
 RESIZED_LABELS = 0.99

@@ -5,25 +5,25 @@ from pathlib import Path
 
 import torch
 
-from app.console import Console, track
-from app.evaluation.data import LabelledData
-from app.export.command import export_model, prepared, web_modes
-from app.export.flags import ExportJob
-from app.export.onnx_network import OnnxNetwork, WrappedModel
-from app.export.segmenter import exported_options
-from app.export.wrap_flags import WrapJob
-from app.steady import class_list, input_size, normalisation
-from core.errors import InputError
-from core.evaluation.temperature import WIDE_GRID, describe_extreme
-from core.method import Method, MethodOptions, settings
-from core.model.checkpoint import CheckpointMeta
-from core.preprocess import Normalize
-from export.file.foreign import read_foreign
-from export.write.traced import OPSET, import_onnx
-from seg.calibrate import fit_temperature
-from seg.data.class_file import read_classes
-from seg.streaming import StreamingSegmenter
-from seg.torch_executor import TorchExecutor
+from steadyseg.app.console import Console, track
+from steadyseg.app.evaluation.data import LabelledData
+from steadyseg.app.export.command import export_model, prepared, web_modes
+from steadyseg.app.export.flags import ExportJob
+from steadyseg.app.export.onnx_network import OnnxNetwork, WrappedModel
+from steadyseg.app.export.segmenter import exported_options
+from steadyseg.app.export.wrap_flags import WrapJob
+from steadyseg.app.steady import class_list, input_size, normalisation
+from steadyseg.core.errors import InputError
+from steadyseg.core.evaluation.temperature import WIDE_GRID, describe_extreme
+from steadyseg.core.method import Method, MethodOptions, settings
+from steadyseg.core.model.checkpoint import CheckpointMeta
+from steadyseg.core.preprocess import Normalize
+from steadyseg.export.file.foreign import read_foreign
+from steadyseg.export.write.traced import OPSET, import_onnx
+from steadyseg.seg.calibrate import fit_temperature
+from steadyseg.seg.data.class_file import read_classes
+from steadyseg.seg.streaming import StreamingSegmenter
+from steadyseg.seg.torch_executor import TorchExecutor
 
 LICENCE = "that of the wrapped network, which its file does not say"
 

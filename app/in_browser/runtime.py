@@ -1,6 +1,6 @@
 """The package onnxruntime-web, which computes in the browser: one pinned version, fetched once, checked by its hash.
 
-python -m app.in_browser.runtime        # fetches it now
+python -m steadyseg.app.in_browser.runtime        # fetches it now
 """
 
 import contextlib
@@ -13,9 +13,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from urllib.request import Request, urlopen
 
-from core.errors import InputError
-from core.system.fetching import HEADERS, FetchError, fetch_errors, with_retries
-from core.system.files import cache_file, write_atomic
+from steadyseg.core.errors import InputError
+from steadyseg.core.system.fetching import HEADERS, FetchError, fetch_errors, with_retries
+from steadyseg.core.system.files import cache_file, write_atomic
 
 VERSION = "1.30.0"
 NAME = f"onnxruntime-web-{VERSION}.tgz"

@@ -10,17 +10,17 @@ from typing import Any
 
 import numpy as np
 
-from app.in_browser.runtime import LICENCE, PROVIDERS, VERSION
-from app.video.palette import display_classes
-from app.video.render import draw_uncertainty
-from app.video.verdict import UNUSUAL
-from app.video.video_writer import VideoSink
-from core.errors import InputError
-from core.reference import NOVEL
-from core.system.files import whole_folder
-from export.file.metadata import GraphMeta
-from export.file.onnx_file import OnnxFile
-from seg.street.drive import Street
+from steadyseg.app.in_browser.runtime import LICENCE, PROVIDERS, VERSION
+from steadyseg.app.video.palette import display_classes
+from steadyseg.app.video.render import draw_uncertainty
+from steadyseg.app.video.verdict import UNUSUAL
+from steadyseg.app.video.video_writer import VideoSink
+from steadyseg.core.errors import InputError
+from steadyseg.core.reference import NOVEL
+from steadyseg.core.system.files import whole_folder
+from steadyseg.export.file.metadata import GraphMeta
+from steadyseg.export.file.onnx_file import OnnxFile
+from steadyseg.seg.street.drive import Street
 
 WEB = Path(__file__).parent / "web"
 FORMAT = "steadyseg-web-1"

@@ -6,19 +6,19 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
-from app.executors import RunOptions, executor
-from app.open_model import resolve_method
-from core.dropout import has_dropout
-from core.errors import InputError
-from core.frame import Frame, Maps
-from core.method import MethodOptions
-from core.model.model import Model
-from core.seeds import mix_seed
-from core.segmenter import Segmenter
-from core.stages import StageFeatures
-from seg.novelty.fit import default_stages
-from seg.selection import Chosen, choose_frames, mean_ranks, standardise
-from seg.torch_executor import torch_executor
+from steadyseg.app.executors import RunOptions, executor
+from steadyseg.app.open_model import resolve_method
+from steadyseg.core.dropout import has_dropout
+from steadyseg.core.errors import InputError
+from steadyseg.core.frame import Frame, Maps
+from steadyseg.core.method import MethodOptions
+from steadyseg.core.model.model import Model
+from steadyseg.core.seeds import mix_seed
+from steadyseg.core.segmenter import Segmenter
+from steadyseg.core.stages import StageFeatures
+from steadyseg.seg.novelty.fit import default_stages
+from steadyseg.seg.selection import Chosen, choose_frames, mean_ranks, standardise
+from steadyseg.seg.torch_executor import torch_executor
 
 PASSES = 5
 """Dropout passes for the disagreement; the included networks are calibrated for as many."""

@@ -8,23 +8,23 @@ from typing import Any
 
 from PIL import Image
 
-from app.console import progress_bar
-from app.contact_sheet import SHEET_FILE, SHOWN, Cell, colored, strip, write_sheet
-from app.labelling.candidates import Candidate, FrameMeter, choose
-from app.labelling.flags import PickJob
-from app.labelling.shared import open_network, write_table
-from app.sources.image_folder import FolderSource, list_images
-from app.sources.open_source import open_source
-from app.sources.source import Source
-from app.video.render import draw_uncertainty
-from core.classes import ClassList
-from core.errors import InputError
-from core.frame import Frame
-from core.system.files import whole_folder
-from core.system.pictures import read_upright
-from seg.data.coco_writer import CocoLabels
-from seg.data.held_out import recording_of
-from seg.selection import Chosen
+from steadyseg.app.console import progress_bar
+from steadyseg.app.contact_sheet import SHEET_FILE, SHOWN, Cell, colored, strip, write_sheet
+from steadyseg.app.labelling.candidates import Candidate, FrameMeter, choose
+from steadyseg.app.labelling.flags import PickJob
+from steadyseg.app.labelling.shared import open_network, write_table
+from steadyseg.app.sources.image_folder import FolderSource, list_images
+from steadyseg.app.sources.open_source import open_source
+from steadyseg.app.sources.source import Source
+from steadyseg.app.video.render import draw_uncertainty
+from steadyseg.core.classes import ClassList
+from steadyseg.core.errors import InputError
+from steadyseg.core.frame import Frame
+from steadyseg.core.system.files import whole_folder
+from steadyseg.core.system.pictures import read_upright
+from steadyseg.seg.data.coco_writer import CocoLabels
+from steadyseg.seg.data.held_out import recording_of
+from steadyseg.seg.selection import Chosen
 
 LABELS_FILE, TABLE_FILE, IMAGES, UNCERTAINTY = "coco.json", "frames.csv", "images", "uncertainty"
 PER_CHOICE = 10

@@ -4,11 +4,11 @@ import csv
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from app.labelling.flags import PickJob, SuspectsJob
-from app.open_model import is_graph, open_checkpoint, refuse_classifier
-from core.errors import InputError
-from core.model.model import Model
-from core.system.files import require_new_folder
+from steadyseg.app.labelling.flags import PickJob, SuspectsJob
+from steadyseg.app.open_model import is_graph, open_checkpoint, refuse_classifier
+from steadyseg.core.errors import InputError
+from steadyseg.core.model.model import Model
+from steadyseg.core.system.files import require_new_folder
 
 
 def open_network(job: PickJob | SuspectsJob) -> Model:

@@ -5,23 +5,23 @@ from typing import Any
 import numpy as np
 import torch
 
-from app.console import Console, figure_table, track
-from app.contact_sheet import SHEET_FILE, SHOWN, WIDTH, Cell, colored, strip, write_sheet
-from app.evaluation.data import LabelledData
-from app.executors import RunOptions
-from app.labelling.flags import SuspectsJob
-from app.labelling.shared import open_network, write_table
-from app.open_model import make_segmenter
-from app.opencv import opencv
-from core.errors import InputError
-from core.frame import Frame
-from core.method import MethodOptions
-from core.model.model import Model
-from core.segmenter import Segmenter
-from core.system.files import whole_folder
-from seg.data.camvid import ImageFolderSplit
-from seg.evaluate import enlarge
-from seg.label_errors import ConfidentJoint, Suspect, find_suspects
+from steadyseg.app.console import Console, figure_table, track
+from steadyseg.app.contact_sheet import SHEET_FILE, SHOWN, WIDTH, Cell, colored, strip, write_sheet
+from steadyseg.app.evaluation.data import LabelledData
+from steadyseg.app.executors import RunOptions
+from steadyseg.app.labelling.flags import SuspectsJob
+from steadyseg.app.labelling.shared import open_network, write_table
+from steadyseg.app.open_model import make_segmenter
+from steadyseg.app.opencv import opencv
+from steadyseg.core.errors import InputError
+from steadyseg.core.frame import Frame
+from steadyseg.core.method import MethodOptions
+from steadyseg.core.model.model import Model
+from steadyseg.core.segmenter import Segmenter
+from steadyseg.core.system.files import whole_folder
+from steadyseg.seg.data.camvid import ImageFolderSplit
+from steadyseg.seg.evaluate import enlarge
+from steadyseg.seg.label_errors import ConfidentJoint, Suspect, find_suspects
 
 TABLE_FILE = "suspects.csv"
 PAIRS = 5

@@ -4,11 +4,11 @@ import re
 from pathlib import Path
 from typing import Any
 
-from app.open_model import is_graph
-from app.page.parts.settings import model_meta
-from core.method import method_of_fit
-from core.model.checkpoint import CheckpointMeta
-from seg.pretrained import find_checkpoint
+from steadyseg.app.open_model import is_graph
+from steadyseg.app.page.parts.settings import model_meta
+from steadyseg.core.method import method_of_fit
+from steadyseg.core.model.checkpoint import CheckpointMeta
+from steadyseg.seg.pretrained import find_checkpoint
 
 PROTOCOLS = {"stills": "single pictures", "stream": "a video", "moving-stills": "pictures with made motion"}
 PLAIN = (

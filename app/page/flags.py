@@ -7,9 +7,9 @@ from typing import Annotated
 
 from tyro.conf import Positional, arg
 
-from app.flags import DEFAULT_MODEL
-from core.errors import InputError
-from core.system.hosts import LOCAL_HOSTS
+from steadyseg.app.flags import DEFAULT_MODEL
+from steadyseg.core.errors import InputError
+from steadyseg.core.system.hosts import LOCAL_HOSTS
 
 
 @dataclass(frozen=True)

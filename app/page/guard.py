@@ -10,9 +10,9 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from app.page.visitors.sessions import require_upload
-from core.errors import InputError
-from core.system.hosts import AllowedHosts
+from steadyseg.app.page.visitors.sessions import require_upload
+from steadyseg.core.errors import InputError
+from steadyseg.core.system.hosts import AllowedHosts
 
 if TYPE_CHECKING:
     import gradio as gr

@@ -11,25 +11,39 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from app.in_browser.site import check_site
-from app.page.about_tab import about, add_about_tab
-from app.page.file.file_tab import add_file_tab
-from app.page.flags import PageOptions
-from app.page.guard import IN_BROWSER, Guard, guard_events
-from app.page.live.live_routes import live_routes
-from app.page.live.live_tab import add_compare_tab, add_live_tab, legend
-from app.page.live.live_worker import LiveWorkers
-from app.page.live.source_feed import SourceFeed, display_name
-from app.page.parts.controls import QUIET, SET_JS, Controls, add_controls, describe_controls, describe_threshold
-from app.page.parts.settings import list_limits, method_options, method_settings, model_meta, notices, offered_models
-from app.page.session_gate import SessionGate
-from app.page.visitors.disk import Disk
-from app.page.visitors.gradio_memory import GradioMemory
-from app.page.visitors.sessions import Sessions
-from app.page.visitors.upload_route import upload_route
-from core.errors import InputError
-from core.system.hosts import AllowedHosts
-from core.system.machine import share_arenas
+from steadyseg.app.in_browser.site import check_site
+from steadyseg.app.page.about_tab import about, add_about_tab
+from steadyseg.app.page.file.file_tab import add_file_tab
+from steadyseg.app.page.flags import PageOptions
+from steadyseg.app.page.guard import IN_BROWSER, Guard, guard_events
+from steadyseg.app.page.live.live_routes import live_routes
+from steadyseg.app.page.live.live_tab import add_compare_tab, add_live_tab, legend
+from steadyseg.app.page.live.live_worker import LiveWorkers
+from steadyseg.app.page.live.source_feed import SourceFeed, display_name
+from steadyseg.app.page.parts.controls import (
+    QUIET,
+    SET_JS,
+    Controls,
+    add_controls,
+    describe_controls,
+    describe_threshold,
+)
+from steadyseg.app.page.parts.settings import (
+    list_limits,
+    method_options,
+    method_settings,
+    model_meta,
+    notices,
+    offered_models,
+)
+from steadyseg.app.page.session_gate import SessionGate
+from steadyseg.app.page.visitors.disk import Disk
+from steadyseg.app.page.visitors.gradio_memory import GradioMemory
+from steadyseg.app.page.visitors.sessions import Sessions
+from steadyseg.app.page.visitors.upload_route import upload_route
+from steadyseg.core.errors import InputError
+from steadyseg.core.system.hosts import AllowedHosts
+from steadyseg.core.system.machine import share_arenas
 
 if TYPE_CHECKING:
     import gradio as gr

@@ -9,11 +9,11 @@ from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qs
 
-from app.page.guard import UPLOAD, refuse
-from app.page.visitors.disk import Disk
-from app.page.visitors.gradio_memory import GradioMemory, forget_upload
-from app.page.visitors.sessions import Sessions
-from core.errors import InputError
+from steadyseg.app.page.guard import UPLOAD, refuse
+from steadyseg.app.page.visitors.disk import Disk
+from steadyseg.app.page.visitors.gradio_memory import GradioMemory, forget_upload
+from steadyseg.app.page.visitors.sessions import Sessions
+from steadyseg.core.errors import InputError
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send

@@ -8,8 +8,8 @@ from typing import Annotated
 
 from tyro.conf import Positional, arg
 
-from app.parsing import parse
-from app.video.flags import VideoJob, VideoOptions
+from steadyseg.app.parsing import parse
+from steadyseg.app.video.flags import VideoJob, VideoOptions
 
 
 @dataclass(frozen=True)

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from app.opencv import opencv
-from app.sources.source import MAX_PIXELS, check_size
-from core.errors import InputError
-from core.system.pictures import require_few_scans
+from steadyseg.app.opencv import opencv
+from steadyseg.app.sources.source import MAX_PIXELS, check_size
+from steadyseg.core.errors import InputError
+from steadyseg.core.system.pictures import require_few_scans
 
 if TYPE_CHECKING:
     from av.container import InputContainer

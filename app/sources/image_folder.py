@@ -5,10 +5,10 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from app.sources.source import MAX_PIXELS, LabelFolder, Source, SourceInfo, check_size, frame_name
-from core.errors import InputError
-from core.frame import Frame
-from core.system.pictures import look_at, read_upright, upright_size
+from steadyseg.app.sources.source import MAX_PIXELS, LabelFolder, Source, SourceInfo, check_size, frame_name
+from steadyseg.core.errors import InputError
+from steadyseg.core.frame import Frame
+from steadyseg.core.system.pictures import look_at, read_upright, upright_size
 
 IMAGE_SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".webp", ".ppm", ".pgm")
 FOLDER_FPS = 25.0

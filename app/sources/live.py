@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 
-from app.opencv import opencv
-from app.sources.ffmpeg import FrameClock
-from app.sources.source import Source, SourceInfo, check_size
-from core.errors import InputError
-from core.frame import Frame
-from core.system.machine import trim_memory
+from steadyseg.app.opencv import opencv
+from steadyseg.app.sources.ffmpeg import FrameClock
+from steadyseg.app.sources.source import Source, SourceInfo, check_size
+from steadyseg.core.errors import InputError
+from steadyseg.core.frame import Frame
+from steadyseg.core.system.machine import trim_memory
 
 if TYPE_CHECKING:
     import cv2

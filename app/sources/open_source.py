@@ -6,14 +6,14 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from app.sources.image_folder import IMAGE_SUFFIXES, FolderSource, list_images
-from app.sources.live import CameraConnection, LiveSource
-from app.sources.source import MAX_PIXELS, LabelFolder, Source, SourceInfo
-from app.sources.url import open_url, redact
-from app.sources.video_file import open_file
-from core.classes import CAMVID, ClassList
-from core.errors import InputError
-from core.frame import Frame
+from steadyseg.app.sources.image_folder import IMAGE_SUFFIXES, FolderSource, list_images
+from steadyseg.app.sources.live import CameraConnection, LiveSource
+from steadyseg.app.sources.source import MAX_PIXELS, LabelFolder, Source, SourceInfo
+from steadyseg.app.sources.url import open_url, redact
+from steadyseg.app.sources.video_file import open_file
+from steadyseg.core.classes import CAMVID, ClassList
+from steadyseg.core.errors import InputError
+from steadyseg.core.frame import Frame
 
 STREET_FRAMES = 250
 EXPECTED = "a video file, an image folder, a camera number, an rtsp:// or http(s):// address, or street[:SEED[:FRAMES]]"
@@ -79,7 +79,7 @@ class StreetSource(Source):
     """A finite drive down the street of one seed; labelled if the reader's classes are those of the street."""
 
     def __init__(self, seed: int = 0, frames: int = STREET_FRAMES, classes: ClassList = CAMVID) -> None:
-        from seg.street.drive import Street
+        from steadyseg.seg.street.drive import Street
 
         self.losses: Counter[str] = Counter()
         self._street = Street(seed=seed)

@@ -9,8 +9,8 @@ from dataclasses import replace
 from types import TracebackType
 from typing import Generic, TypeVar
 
-from app.sources.source import Source
-from core.frame import Frame
+from steadyseg.app.sources.source import Source
+from steadyseg.core.frame import Frame
 
 T = TypeVar("T")
 WAKE_UP_S = 0.5

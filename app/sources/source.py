@@ -9,9 +9,9 @@ from typing import Protocol, Self
 
 import numpy as np
 
-from core.classes import ClassList
-from core.errors import InputError
-from core.frame import Frame
+from steadyseg.core.classes import ClassList
+from steadyseg.core.errors import InputError
+from steadyseg.core.frame import Frame
 
 MAX_SIDE, MAX_PIXELS = 8192, 8192 * 4352
 """Limits of a frame in pixels per side and in all: 8K video has 7680 x 4320, in cinemas 8192 x 4320. A decoder holds
@@ -123,7 +123,7 @@ class LabelFolder:
         if path is None:
             losses["missing_label"] += 1
             return None
-        from seg.data.camvid import read_label
+        from steadyseg.seg.data.camvid import read_label
 
         label = read_label(path, self._classes)
         if label.shape != shape:

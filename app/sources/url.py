@@ -9,7 +9,7 @@ from itertools import chain
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from app.sources.ffmpeg import (
+from steadyseg.app.sources.ffmpeg import (
     URL_OPTIONS,
     decode,
     nominal_fps,
@@ -19,10 +19,10 @@ from app.sources.ffmpeg import (
     to_rgb,
     video_stream,
 )
-from app.sources.live import ATTEMPTS, FIRST_DELAY_S, LiveSource, Picture
-from app.sources.source import SourceInfo
-from app.sources.video_file import RecordedSource
-from core.errors import InputError
+from steadyseg.app.sources.live import ATTEMPTS, FIRST_DELAY_S, LiveSource, Picture
+from steadyseg.app.sources.source import SourceInfo
+from steadyseg.app.sources.video_file import RecordedSource
+from steadyseg.core.errors import InputError
 
 if TYPE_CHECKING:
     from av.container import InputContainer

@@ -7,7 +7,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from app.sources.ffmpeg import (
+from steadyseg.app.sources.ffmpeg import (
     FILE_OPTIONS,
     FrameClock,
     count_announced,
@@ -19,9 +19,9 @@ from app.sources.ffmpeg import (
     to_rgb,
     video_stream,
 )
-from app.sources.source import MAX_PIXELS, LabelFolder, Source, SourceInfo, frame_name
-from core.errors import InputError
-from core.frame import Frame
+from steadyseg.app.sources.source import MAX_PIXELS, LabelFolder, Source, SourceInfo, frame_name
+from steadyseg.core.errors import InputError
+from steadyseg.core.frame import Frame
 
 if TYPE_CHECKING:
     from av.container import InputContainer

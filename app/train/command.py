@@ -11,18 +11,18 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, TextIO
 
-from app.console import Console, progress_bar
-from app.train.flags import ClassTrainJob, SegTrainJob
-from classification.options import CLASS_PRESETS
-from core.errors import CheckFailed
-from core.system.machine import choose_device, keep_freed_memory
-from core.training.config import TrainConfig
-from core.training.distributed import join_processes
-from core.training.layout import miscomputed
-from core.training.loop import EpochDone, StepDone
-from core.training.parts import Run, TrainingParts
-from core.training.run import Config, choose_precision, train
-from core.training.run_folder import MODEL_NAME
+from steadyseg.app.console import Console, progress_bar
+from steadyseg.app.train.flags import ClassTrainJob, SegTrainJob
+from steadyseg.classification.options import CLASS_PRESETS
+from steadyseg.core.errors import CheckFailed
+from steadyseg.core.system.machine import choose_device, keep_freed_memory
+from steadyseg.core.training.config import TrainConfig
+from steadyseg.core.training.distributed import join_processes
+from steadyseg.core.training.layout import miscomputed
+from steadyseg.core.training.loop import EpochDone, StepDone
+from steadyseg.core.training.parts import Run, TrainingParts
+from steadyseg.core.training.run import Config, choose_precision, train
+from steadyseg.core.training.run_folder import MODEL_NAME
 
 Events = Iterator[StepDone | EpochDone]
 LOG_NAME = "log.jsonl"
@@ -30,15 +30,15 @@ LOG_NAME = "log.jsonl"
 
 def train_segmenter(job: SegTrainJob) -> int:
     """`steadyseg train seg`."""
-    from seg.train import prepare_segmentation
+    from steadyseg.seg.train import prepare_segmentation
 
     return run_training(prepare_segmentation, job.config, job)
 
 
 def train_classifier(job: ClassTrainJob) -> int:
     """`steadyseg train classification`."""
-    from classification.networks.layout import drop_unsuited
-    from classification.train import prepare_classification
+    from steadyseg.classification.networks.layout import drop_unsuited
+    from steadyseg.classification.train import prepare_classification
 
     return run_training(prepare_classification, drop_unsuited(job.config, CLASS_PRESETS[job.preset]), job)
 

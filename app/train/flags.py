@@ -6,10 +6,10 @@ from typing import Literal
 
 from tyro.conf import FlagCreatePairsOff
 
-from app.flags import Settings
-from classification.options import CLASS_PRESETS, ClassTrainConfig
-from seg.options import SegTrainConfig
-from seg.presets import PRESETS
+from steadyseg.app.flags import Settings
+from steadyseg.classification.options import CLASS_PRESETS, ClassTrainConfig
+from steadyseg.seg.options import SegTrainConfig
+from steadyseg.seg.presets import PRESETS
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,8 @@ from collections.abc import Callable, Hashable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Generic, TypeVar
 
-from core.system.machine import trim_memory
-from export.run.networks import FrameNetwork
+from steadyseg.core.system.machine import trim_memory
+from steadyseg.export.run.networks import FrameNetwork
 
 MAX_KEPT = 4
 """Values kept: folders of photographs and cameras switch between two or three sizes."""

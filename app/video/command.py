@@ -5,25 +5,25 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 
-from app.console import Console, progress_bar
-from app.report_file import check_place, write_json
-from app.sources.source import Source
-from app.video.caches import Recent
-from app.video.flags import VideoJob
-from app.video.job import check_job, open_for, segment_to_files
-from app.video.report import print_report
-from app.video.window import Player, Window, check_display
-from core.errors import InputError
-from core.frame import Frame
-from core.method import MethodOptions
-from export.run.networks import FrameNetwork
+from steadyseg.app.console import Console, progress_bar
+from steadyseg.app.report_file import check_place, write_json
+from steadyseg.app.sources.source import Source
+from steadyseg.app.video.caches import Recent
+from steadyseg.app.video.flags import VideoJob
+from steadyseg.app.video.job import check_job, open_for, segment_to_files
+from steadyseg.app.video.report import print_report
+from steadyseg.app.video.window import Player, Window, check_display
+from steadyseg.core.errors import InputError
+from steadyseg.core.frame import Frame
+from steadyseg.core.method import MethodOptions
+from steadyseg.export.run.networks import FrameNetwork
 
 
 def run_video(job: VideoJob) -> int:
     """Segments one source. Everything is opened and checked before the first frame. Ctrl-C, a camera that is gone for
     good and a full disk leave playable files and a report; exit codes 130, 2 and 1."""
     if job.grid is not None:
-        from app.video.grid import run_grid
+        from steadyseg.app.video.grid import run_grid
 
         return run_grid(job)
     if job.plot:

@@ -6,10 +6,10 @@ from typing import Annotated, Literal, get_args
 
 from tyro.conf import Positional, arg
 
-from app.flags import DEFAULT_MODEL, ComputeOptions, Settings
-from core.alarm import LOW_ACCURACY
-from core.method import MethodOptions
-from core.options import Rare
+from steadyseg.app.flags import DEFAULT_MODEL, ComputeOptions, Settings
+from steadyseg.core.alarm import LOW_ACCURACY
+from steadyseg.core.method import MethodOptions
+from steadyseg.core.options import Rare
 
 ViewName = Literal["overlay", "side-by-side", "uncertainty", "confidence", "disagreement", "energy", "set-size"]
 VIEW_NAMES: tuple[ViewName, ...] = get_args(ViewName)

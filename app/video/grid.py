@@ -9,25 +9,25 @@ from typing import Any
 import numpy as np
 import torch
 
-from app.console import Console, figure_table, track
-from app.executors import run_options
-from app.open_model import is_graph, make_segmenter, open_model
-from app.opencv import opencv
-from app.report_file import check_place, write_json
-from app.sources.open_source import open_source
-from app.sources.read_ahead import read_ahead
-from app.sources.source import Source, describe_losses
-from app.video.flags import VideoJob
-from app.video.job import check_job, needs_probs
-from app.video.pixel_plot import Traces, check_plot, write_traces
-from app.video.render import draw_overlay, draw_uncertainty
-from app.video.report import StreamReport
-from app.video.video_writer import VideoSink
-from core.errors import InputError
-from core.frame import Frame, Maps
-from core.method import MODE_NAMES, ModeName
-from core.segmenter import Segmenter, StageClock
-from core.system.interrupts import uninterrupted
+from steadyseg.app.console import Console, figure_table, track
+from steadyseg.app.executors import run_options
+from steadyseg.app.open_model import is_graph, make_segmenter, open_model
+from steadyseg.app.opencv import opencv
+from steadyseg.app.report_file import check_place, write_json
+from steadyseg.app.sources.open_source import open_source
+from steadyseg.app.sources.read_ahead import read_ahead
+from steadyseg.app.sources.source import Source, describe_losses
+from steadyseg.app.video.flags import VideoJob
+from steadyseg.app.video.job import check_job, needs_probs
+from steadyseg.app.video.pixel_plot import Traces, check_plot, write_traces
+from steadyseg.app.video.render import draw_overlay, draw_uncertainty
+from steadyseg.app.video.report import StreamReport
+from steadyseg.app.video.video_writer import VideoSink
+from steadyseg.core.errors import InputError
+from steadyseg.core.frame import Frame, Maps
+from steadyseg.core.method import MODE_NAMES, ModeName
+from steadyseg.core.segmenter import Segmenter, StageClock
+from steadyseg.core.system.interrupts import uninterrupted
 
 MIN_CELL = 320
 """Width in pixels below which a picture is not halved for its cell."""

@@ -12,28 +12,28 @@ from typing import Any
 import numpy as np
 import torch
 
-from app.executors import TakeNetwork, run_options
-from app.open_model import is_graph, make_segmenter, open_model
-from app.sources.image_folder import IMAGE_SUFFIXES
-from app.sources.open_source import is_street, open_source
-from app.sources.read_ahead import read_ahead
-from app.sources.source import Source, SourceInfo, describe_losses
-from app.video.caches import Recent
-from app.video.flags import VideoJob, VideoOptions
-from app.video.palette import display_classes
-from app.video.render import conformal_threshold
-from app.video.report import EachFrame, StreamReport, nothing
-from app.video.sinks import MaskSink, Sink, WriteMasks
-from app.video.verdict import percent
-from app.video.video_writer import VideoSink
-from app.video.views import SCALES, Painter
-from core.classes import ClassList
-from core.errors import InputError
-from core.frame import Frame, Maps
-from core.options import require_ranges
-from core.segmenter import MAX_SAMPLES, Segmenter, segment
-from core.system.interrupts import uninterrupted
-from export.run.networks import FrameNetwork
+from steadyseg.app.executors import TakeNetwork, run_options
+from steadyseg.app.open_model import is_graph, make_segmenter, open_model
+from steadyseg.app.sources.image_folder import IMAGE_SUFFIXES
+from steadyseg.app.sources.open_source import is_street, open_source
+from steadyseg.app.sources.read_ahead import read_ahead
+from steadyseg.app.sources.source import Source, SourceInfo, describe_losses
+from steadyseg.app.video.caches import Recent
+from steadyseg.app.video.flags import VideoJob, VideoOptions
+from steadyseg.app.video.palette import display_classes
+from steadyseg.app.video.render import conformal_threshold
+from steadyseg.app.video.report import EachFrame, StreamReport, nothing
+from steadyseg.app.video.sinks import MaskSink, Sink, WriteMasks
+from steadyseg.app.video.verdict import percent
+from steadyseg.app.video.video_writer import VideoSink
+from steadyseg.app.video.views import SCALES, Painter
+from steadyseg.core.classes import ClassList
+from steadyseg.core.errors import InputError
+from steadyseg.core.frame import Frame, Maps
+from steadyseg.core.options import require_ranges
+from steadyseg.core.segmenter import MAX_SAMPLES, Segmenter, segment
+from steadyseg.core.system.interrupts import uninterrupted
+from steadyseg.export.run.networks import FrameNetwork
 
 Paint = Callable[[Frame, Maps], np.ndarray]
 """Draws the picture of one frame, (H, W, 3) uint8 RGB of the size that the sink expects."""

@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from app.video.render import draw_uncertainty
-from core.classes import ClassList
-from core.frame import Maps
+from steadyseg.app.video.render import draw_uncertainty
+from steadyseg.core.classes import ClassList
+from steadyseg.core.frame import Maps
 
 BACKGROUND, INK = (22, 24, 29), (226, 229, 235)
 TEXT_SHARE, MIN_TEXT = 1 / 34, 10

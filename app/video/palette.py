@@ -5,8 +5,8 @@ from functools import lru_cache
 
 import numpy as np
 
-from app.opencv import opencv
-from core.classes import ClassList
+from steadyseg.app.opencv import opencv
+from steadyseg.core.classes import ClassList
 
 APART = 40.0
 """Smallest distance of two colours in CIELAB; an overlay of 50 % halves it. Of CamVid's own colours Road and Fence are

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import numpy as np
 
-from app.report_file import write_figure
-from core.classes import ClassList
-from core.errors import InputError
-from core.frame import Maps
-from core.system.files import require_place
+from steadyseg.app.report_file import write_figure
+from steadyseg.core.classes import ClassList
+from steadyseg.core.errors import InputError
+from steadyseg.core.frame import Maps
+from steadyseg.core.system.files import require_place
 
 SUFFIXES = (".png", ".svg", ".pdf")
 GRID = (12, 16)

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 import torch
 
-from app.opencv import opencv
-from app.video.verdict import describe_frame, frame_level
-from core.errors import InputError
-from core.evaluation.conformal import prediction_sets
-from core.frame import Maps
-from core.method import Method
+from steadyseg.app.opencv import opencv
+from steadyseg.app.video.verdict import describe_frame, frame_level
+from steadyseg.core.errors import InputError
+from steadyseg.core.evaluation.conformal import prediction_sets
+from steadyseg.core.frame import Maps
+from steadyseg.core.method import Method
 
 
 def draw_overlay(image: np.ndarray, label: np.ndarray, palette: np.ndarray, opacity: float = 0.5) -> np.ndarray:

@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 from rich.table import Table
 
-from app.console import Console
-from app.sources.source import Source
-from app.video.verdict import CAVEAT, describe_stream, frame_level, low_accuracy
-from core.classes import ClassList
-from core.frame import Frame, Maps
-from core.reference import NOVEL
-from core.segmenter import Segmenter
-from seg.evaluate import FrameMetrics
+from steadyseg.app.console import Console
+from steadyseg.app.sources.source import Source
+from steadyseg.app.video.verdict import CAVEAT, describe_stream, frame_level, low_accuracy
+from steadyseg.core.classes import ClassList
+from steadyseg.core.frame import Frame, Maps
+from steadyseg.core.reference import NOVEL
+from steadyseg.core.segmenter import Segmenter
+from steadyseg.seg.evaluate import FrameMetrics
 
 METRIC_KEYS = tuple("nll accuracy miou iou ece ece_15 brier consistency label_consistency change_agreement".split())
 

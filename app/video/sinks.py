@@ -9,10 +9,10 @@ from typing import Protocol, Self
 
 import numpy as np
 
-from core.classes import ClassList
-from core.errors import InputError
-from core.frame import Maps
-from core.system.files import write_atomic
+from steadyseg.core.classes import ClassList
+from steadyseg.core.errors import InputError
+from steadyseg.core.frame import Maps
+from steadyseg.core.system.files import write_atomic
 
 
 class Sink(Protocol):

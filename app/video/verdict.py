@@ -5,8 +5,8 @@ page, `video`, `batch` and their reports say the same.
 from collections.abc import Mapping
 from typing import Any
 
-from core.frame import Maps
-from core.reference import NOVEL
+from steadyseg.core.frame import Maps
+from steadyseg.core.reference import NOVEL
 
 UNUSUAL = 0.2
 """Novelty at or below which a frame is called unusual."""

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, BinaryIO, Self
 
 import numpy as np
 
-from app.opencv import opencv
-from core.errors import InputError
-from core.system.files import DISK_ERRORS, lock, partial_path, require_place
-from core.system.interrupts import uninterrupted
+from steadyseg.app.opencv import opencv
+from steadyseg.core.errors import InputError
+from steadyseg.core.system.files import DISK_ERRORS, lock, partial_path, require_place
+from steadyseg.core.system.interrupts import uninterrupted
 
 if TYPE_CHECKING:
     from av.container import OutputContainer

@@ -6,9 +6,9 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from app.opencv import opencv
-from app.video.legend import Legend, Scale
-from app.video.render import (
+from steadyseg.app.opencv import opencv
+from steadyseg.app.video.legend import Legend, Scale
+from steadyseg.app.video.render import (
     LARGEST_SET,
     draw_banner,
     draw_contours,
@@ -18,8 +18,8 @@ from app.video.render import (
     draw_uncertainty,
     side_by_side,
 )
-from core.classes import ClassList
-from core.frame import Frame, Maps
+from steadyseg.core.classes import ClassList
+from steadyseg.core.frame import Frame, Maps
 
 MapName = Literal["uncertainty", "confidence", "disagreement", "set-size", "energy"]
 MAP_NAMES: tuple[MapName, ...] = get_args(MapName)

@@ -9,14 +9,14 @@ from typing import Self, TypeVar
 
 import numpy as np
 
-from app.opencv import opencv
-from app.sources.source import SourceInfo
-from app.video.flags import VIEW_NAMES, VideoJob, ViewName
-from app.video.job import open_painter, shown_classes
-from core.errors import InputError
-from core.frame import Frame, Maps
-from core.method import MODE_NAMES, MethodOptions, ModeName
-from core.segmenter import Segmenter
+from steadyseg.app.opencv import opencv
+from steadyseg.app.sources.source import SourceInfo
+from steadyseg.app.video.flags import VIEW_NAMES, VideoJob, ViewName
+from steadyseg.app.video.job import open_painter, shown_classes
+from steadyseg.core.errors import InputError
+from steadyseg.core.frame import Frame, Maps
+from steadyseg.core.method import MODE_NAMES, MethodOptions, ModeName
+from steadyseg.core.segmenter import Segmenter
 
 NAME = "SteadySeg"
 KEYS = "m: method, v: view, space: pause, q: quit"

@@ -11,10 +11,10 @@ from PIL import Image
 from torch import Tensor
 from torchvision.transforms import v2
 
-from classification.data.labelled import ClassificationSet
-from classification.options import PictureOptions
-from core.errors import InputError
-from core.seeds import keep_generators, mix_seed
+from steadyseg.classification.data.labelled import ClassificationSet
+from steadyseg.classification.options import PictureOptions
+from steadyseg.core.errors import InputError
+from steadyseg.core.seeds import keep_generators, mix_seed
 
 RAND_AUGMENT = re.compile(r"rand(-(t(weights|3aw?)|(m|n|mmax|inc)\d+|(p|mstd)\d+(\.\d+)?))*")
 """Parts of a configuration string that timm reads; it would skip others silently."""

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from classification.data.labelled import ClassificationSet, class_list, whole_view
-from classification.data.safe_pickle import byte_array, read_pickle
-from core.classes import ClassList
-from core.errors import InputError
+from steadyseg.classification.data.labelled import ClassificationSet, class_list, whole_view
+from steadyseg.classification.data.safe_pickle import byte_array, read_pickle
+from steadyseg.core.classes import ClassList
+from steadyseg.core.errors import InputError
 
 SIDE = 32
 """Pixels."""

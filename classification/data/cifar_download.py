@@ -17,9 +17,9 @@ from typing import Literal, cast
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
-from core.errors import InputError
-from core.system.fetching import HEADERS, FetchError, fetch_errors, in_line, with_retries
-from core.system.files import locked_folder
+from steadyseg.core.errors import InputError
+from steadyseg.core.system.fetching import HEADERS, FetchError, fetch_errors, in_line, with_retries
+from steadyseg.core.system.files import locked_folder
 
 SOURCE_NOTE = (
     "CIFAR-10 and CIFAR-100 are published without a licence text (https://www.cs.toronto.edu/~kriz/cifar.html). "

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
-from classification.data.labelled import ClassificationSet, centre_view, class_list
-from core.errors import InputError
+from steadyseg.classification.data.labelled import ClassificationSet, centre_view, class_list
+from steadyseg.core.errors import InputError
 
 SPLITS = ("train", "val", "test")
 SUFFIXES = (".jpg", ".jpeg", ".png", ".ppm", ".bmp", ".pgm", ".tif", ".tiff", ".webp")

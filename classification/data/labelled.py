@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from core.classes import ClassList
-from core.errors import InputError
-from core.system.pictures import look_at, to_rgb
+from steadyseg.core.classes import ClassList
+from steadyseg.core.errors import InputError
+from steadyseg.core.system.pictures import look_at, to_rgb
 
 RESIZED, CROPPED = 256, 224
 """ImageNet's published evaluation: the shorter side is resized to 256 pixels, then the middle 224x224 are cropped."""

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import numpy as np
 
-from classification.data.cifar import find_cifar, open_cifar
-from classification.data.image_folder import SPLITS, open_image_folder
-from classification.data.labelled import ClassificationSet
-from classification.data.zip_folder import open_zip_folder
-from core.errors import InputError
-from core.model.checkpoint import CheckpointMeta
+from steadyseg.classification.data.cifar import find_cifar, open_cifar
+from steadyseg.classification.data.image_folder import SPLITS, open_image_folder
+from steadyseg.classification.data.labelled import ClassificationSet
+from steadyseg.classification.data.zip_folder import open_zip_folder
+from steadyseg.core.errors import InputError
+from steadyseg.core.model.checkpoint import CheckpointMeta
 
 HELD_OUT = "held-out"
 """Split: the part of `train` that a classifier's training held out, to calibrate on where there is no val."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from core.errors import InputError
+from steadyseg.core.errors import InputError
 
 NAMES = {
     ("numpy.core.multiarray", "_reconstruct"): "array",

@@ -13,10 +13,10 @@ from typing import TypeVar
 import numpy as np
 from PIL import Image
 
-from classification.data.image_folder import SPLITS, SUFFIXES, require_same_classes
-from classification.data.labelled import ClassificationSet, class_list, square_view
-from core.errors import InputError, first_line
-from core.system.pictures import look_at, to_rgb
+from steadyseg.classification.data.image_folder import SPLITS, SUFFIXES, require_same_classes
+from steadyseg.classification.data.labelled import ClassificationSet, class_list, square_view
+from steadyseg.core.errors import InputError, first_line
+from steadyseg.core.system.pictures import look_at, to_rgb
 
 MAX_ENTRIES = 2**21
 """Files in an archive; ImageNet has 1.3 million."""

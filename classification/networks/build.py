@@ -4,16 +4,16 @@ from typing import Any
 
 from torch import nn
 
-from classification.networks.layout import MODELS
-from classification.networks.option_checks import check_classifier, options_of
-from classification.networks.plain import alexnet, vgg
-from classification.networks.preresnet import preresnet
-from classification.networks.resnet import resnet
-from classification.networks.swin import swin
-from classification.networks.timm_network import TimmNetwork
-from classification.networks.vit import pit, vit
-from classification.options import ClassifierOptions
-from core.errors import InputError
+from steadyseg.classification.networks.layout import MODELS
+from steadyseg.classification.networks.option_checks import check_classifier, options_of
+from steadyseg.classification.networks.plain import alexnet, vgg
+from steadyseg.classification.networks.preresnet import preresnet
+from steadyseg.classification.networks.resnet import resnet
+from steadyseg.classification.networks.swin import swin
+from steadyseg.classification.networks.timm_network import TimmNetwork
+from steadyseg.classification.networks.vit import pit, vit
+from steadyseg.classification.options import ClassifierOptions
+from steadyseg.core.errors import InputError
 
 BUILDERS = {
     "alexnet": alexnet,

@@ -6,12 +6,12 @@ from typing import Any
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from classification.networks.layout import smoothed_stages
-from classification.options import ClassifierOptions
-from core.dropout import Dropout, is_stochastic
-from core.errors import InputError
-from core.smoothing import SpatialSmoothing
-from core.stages import Stage, itself
+from steadyseg.classification.networks.layout import smoothed_stages
+from steadyseg.classification.options import ClassifierOptions
+from steadyseg.core.dropout import Dropout, is_stochastic
+from steadyseg.core.errors import InputError
+from steadyseg.core.smoothing import SpatialSmoothing
+from steadyseg.core.stages import Stage, itself
 
 
 class Block(nn.Module):

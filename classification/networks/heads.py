@@ -3,9 +3,9 @@
 import torch
 from torch import Tensor, nn
 
-from classification.networks.chain import MaxPool
-from classification.options import HeadName
-from core.errors import InputError
+from steadyseg.classification.networks.chain import MaxPool
+from steadyseg.classification.options import HeadName
+from steadyseg.core.errors import InputError
 
 MLP_DROPOUT = 0.5
 """Rate of the MLP head's ordinary dropout, which is off at test time, unlike MC dropout (arXiv 1409.1556, Sec. 3.1)."""

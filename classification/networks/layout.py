@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, fields, replace
 
-from classification.options import ClassifierOptions, ClassTrainConfig, HeadName
+from steadyseg.classification.options import ClassifierOptions, ClassTrainConfig, HeadName
 
 TIMM = "timm:"
 """Prefix of every network of the timm library."""

@@ -4,7 +4,7 @@ import math
 from dataclasses import fields, replace
 from typing import Any
 
-from classification.networks.layout import (
+from steadyseg.classification.networks.layout import (
     ALTERNET_BLOCKS,
     FAMILIES,
     HEAD_WIDTHS,
@@ -17,9 +17,9 @@ from classification.networks.layout import (
     VIT_SIDE,
     Family,
 )
-from classification.options import ClassifierOptions
-from core.errors import InputError, suggest
-from core.options import MAX_PIXELS, read_options, require_ranges, require_types
+from steadyseg.classification.options import ClassifierOptions
+from steadyseg.core.errors import InputError, suggest
+from steadyseg.core.options import MAX_PIXELS, read_options, require_ranges, require_types
 
 MAX_GRID = 64
 """Patches, or points of a window, on a side: attention compares each of 4,096 with all (ViT-B/16 at 1024 x 1024)."""

@@ -2,10 +2,10 @@
 
 from torch import Tensor, nn
 
-from classification.networks.chain import Block, Chain, MaxPool, conv, dropout, norm_relu, require_side, stage
-from classification.networks.heads import HEAD_SIDE, head
-from classification.networks.layout import FAMILIES, MODELS, VGG_CONVS
-from classification.options import ClassifierOptions
+from steadyseg.classification.networks.chain import Block, Chain, MaxPool, conv, dropout, norm_relu, require_side, stage
+from steadyseg.classification.networks.heads import HEAD_SIDE, head
+from steadyseg.classification.networks.layout import FAMILIES, MODELS, VGG_CONVS
+from steadyseg.classification.options import ClassifierOptions
 
 MULTIPLES = (1, 2, 4, 8, 8)
 """Channels of VGG's stages as multiples of `channels`: 64, 128, 256, 512, 512."""

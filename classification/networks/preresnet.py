@@ -5,11 +5,11 @@ from collections import OrderedDict
 from torch import Tensor, nn
 from torchvision.ops import StochasticDepth
 
-from classification.networks.attention import WindowAttention
-from classification.networks.chain import Block, Chain, conv, dropout, norm_relu, skip_rates, stage, stem
-from classification.networks.heads import pooled_head
-from classification.networks.layout import ALTERNET_BLOCKS, MODELS, RESIDUAL_BLOCKS, attention_layout
-from classification.options import ClassifierOptions
+from steadyseg.classification.networks.attention import WindowAttention
+from steadyseg.classification.networks.chain import Block, Chain, conv, dropout, norm_relu, skip_rates, stage, stem
+from steadyseg.classification.networks.heads import pooled_head
+from steadyseg.classification.networks.layout import ALTERNET_BLOCKS, MODELS, RESIDUAL_BLOCKS, attention_layout
+from steadyseg.classification.options import ClassifierOptions
 
 HEADS = (3, 6, 12, 24)
 """Attention heads of each stage of an AlterNet; each has `channels` channels (published: 64)."""

@@ -6,10 +6,10 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torchvision.ops import StochasticDepth
 
-from classification.networks.chain import Block, Chain, conv, dropout, norm_relu, skip_rates, stage, stem
-from classification.networks.heads import HEAD_SIDE, head
-from classification.networks.layout import MODELS, RESIDUAL_BLOCKS
-from classification.options import ClassifierOptions
+from steadyseg.classification.networks.chain import Block, Chain, conv, dropout, norm_relu, skip_rates, stage, stem
+from steadyseg.classification.networks.heads import HEAD_SIDE, head
+from steadyseg.classification.networks.layout import MODELS, RESIDUAL_BLOCKS
+from steadyseg.classification.options import ClassifierOptions
 
 
 class ResidualBlock(Block):

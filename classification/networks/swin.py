@@ -4,12 +4,12 @@ from collections import OrderedDict
 
 from torch import Tensor, nn
 
-from classification.networks.attention import WindowAttention
-from classification.networks.chain import Chain, skip_rates
-from classification.networks.heads import pooled_head
-from classification.networks.layout import MODELS, SWIN_BLOCKS, heads_of
-from classification.networks.vit import STD, ResidualUnit, initialise_linear, mlp
-from classification.options import ClassifierOptions
+from steadyseg.classification.networks.attention import WindowAttention
+from steadyseg.classification.networks.chain import Chain, skip_rates
+from steadyseg.classification.networks.heads import pooled_head
+from steadyseg.classification.networks.layout import MODELS, SWIN_BLOCKS, heads_of
+from steadyseg.classification.networks.vit import STD, ResidualUnit, initialise_linear, mlp
+from steadyseg.classification.options import ClassifierOptions
 
 PATCH, WINDOW = 1, 4
 """Pixels and points, as published for CIFAR."""

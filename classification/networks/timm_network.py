@@ -6,13 +6,13 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from classification.networks.layout import TIMM
-from classification.options import ClassifierOptions
-from core.dropout import Dropout, is_stochastic
-from core.errors import InputError, first_line
-from core.insertion import insert_dropout, insert_smoothing, require_timm_name, subsampling_points
-from core.options import ProbName
-from core.stages import Stage
+from steadyseg.classification.networks.layout import TIMM
+from steadyseg.classification.options import ClassifierOptions
+from steadyseg.core.dropout import Dropout, is_stochastic
+from steadyseg.core.errors import InputError, first_line
+from steadyseg.core.insertion import insert_dropout, insert_smoothing, require_timm_name, subsampling_points
+from steadyseg.core.options import ProbName
+from steadyseg.core.stages import Stage
 
 DENSE_DROPOUTS = ("pos_drop", "proj_drop", "mlp_drop", "drop1", "drop2")
 """timm's names of the dropout modules after the position embedding and every dense layer but those of q, k and v.

@@ -12,12 +12,12 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torchvision.ops import StochasticDepth
 
-from classification.networks.attention import attend
-from classification.networks.chain import Block, Chain, dropout, skip_rates
-from classification.networks.layout import MODELS, PIT_BLOCKS, VIT_PATCH, VIT_SIDE, heads_of
-from classification.options import ClassifierOptions
-from core.errors import InputError
-from core.stages import Stage
+from steadyseg.classification.networks.attention import attend
+from steadyseg.classification.networks.chain import Block, Chain, dropout, skip_rates
+from steadyseg.classification.networks.layout import MODELS, PIT_BLOCKS, VIT_PATCH, VIT_SIDE, heads_of
+from steadyseg.classification.options import ClassifierOptions
+from steadyseg.core.errors import InputError
+from steadyseg.core.stages import Stage
 
 MLP_RATIO = 4
 STD = 0.02

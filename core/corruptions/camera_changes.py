@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from core.corruptions.corruptions import require_picture
+from steadyseg.core.corruptions.corruptions import require_picture
 
 
 def gamma(image: np.ndarray, exponent: float) -> np.ndarray:

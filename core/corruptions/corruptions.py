@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from core.errors import InputError
+from steadyseg.core.errors import InputError
 
 BENCHMARK_CORRUPTIONS = tuple(
     (
@@ -36,7 +36,7 @@ def corrupt(image: np.ndarray, name: str, severity: int, seed: int = 0, index: i
     Not for several threads at once: NumPy's global generator is seeded and put back.
     Raises InputError for another shape or dtype, an unknown type, a severity outside 1..5.
     """
-    from core.seeds import keep_generators  # torch, which the help of `analyze robustness` does without
+    from steadyseg.core.seeds import keep_generators  # torch, which the help of `analyze robustness` does without
 
     require_known(name, (*BENCHMARK_CORRUPTIONS, *TUNING_CORRUPTIONS), "corruption")
     if severity not in SEVERITIES:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from core.corruptions.camera_changes import gains, gamma, h264
+from steadyseg.core.corruptions.camera_changes import gains, gamma, h264
 
 Fault = Callable[[np.ndarray, int, np.random.Generator], np.ndarray]
 """(H, W, 3) uint8, strength 0, 1 or 2, generator -> (H, W, 3) uint8."""

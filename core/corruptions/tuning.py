@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from core.corruptions.corruptions import TUNING_CORRUPTIONS, corrupt
-from core.corruptions.faults import FAULTS
+from steadyseg.core.corruptions.corruptions import TUNING_CORRUPTIONS, corrupt
+from steadyseg.core.corruptions.faults import FAULTS
 
 SEVERITIES = (1, 3, 5)
 KINDS = ("cells", "stripes", "checks", "dots")

@@ -13,8 +13,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from core.errors import InputError
-from core.evaluation.metrics import kept_positions
+from steadyseg.core.errors import InputError
+from steadyseg.core.evaluation.metrics import kept_positions
 
 SCORE_BINS = 65536
 """Number of bins over 0..1: confident networks put APS scores within 1e-4 of 1."""

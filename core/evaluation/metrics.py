@@ -6,9 +6,16 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from core.errors import InputError
-from core.evaluation.figures import FINE_BINS, accuracy_of, at_cutoff, calibration_of, class_iou, mean_of_known
-from core.evaluation.risk_coverage import RiskCoverage
+from steadyseg.core.errors import InputError
+from steadyseg.core.evaluation.figures import (
+    FINE_BINS,
+    accuracy_of,
+    at_cutoff,
+    calibration_of,
+    class_iou,
+    mean_of_known,
+)
+from steadyseg.core.evaluation.risk_coverage import RiskCoverage
 
 SMALLEST_PROBABILITY = 1e-12
 """The NLL takes -log(max(p, 1e-12)): a class ruled out entirely costs 27.6 nats and not infinity."""

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from core.evaluation.metrics import StreamingMetrics
+from steadyseg.core.evaluation.metrics import StreamingMetrics
 
 DRAWS = 2000
 INTERVAL = (2.5, 97.5)

@@ -12,8 +12,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from core.errors import InputError
-from core.evaluation.metrics import SMALLEST_PROBABILITY, StreamingMetrics, kept_positions
+from steadyseg.core.errors import InputError
+from steadyseg.core.evaluation.metrics import SMALLEST_PROBABILITY, StreamingMetrics, kept_positions
 
 RATIO = 1.2
 GRID = tuple(RATIO**exponent for exponent in range(-4, 8))

@@ -11,15 +11,22 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from core.classes import ClassList
-from core.errors import InputError, shorten
-from core.method import Method, draws_dropout, fit_of, method_of_fit
-from core.model.int8 import is_int8_record, is_proven
-from core.model.tensor_file import header_text, opened, parse_tensors, read_whole, require_finite, write_tensors
-from core.model.thresholds import is_threshold_record
-from core.options import MAX_PIXELS, is_number, require_types
-from core.system.files import write_atomic
-from core.system.json_text import parse_json
+from steadyseg.core.classes import ClassList
+from steadyseg.core.errors import InputError, shorten
+from steadyseg.core.method import Method, draws_dropout, fit_of, method_of_fit
+from steadyseg.core.model.int8 import is_int8_record, is_proven
+from steadyseg.core.model.tensor_file import (
+    header_text,
+    opened,
+    parse_tensors,
+    read_whole,
+    require_finite,
+    write_tensors,
+)
+from steadyseg.core.model.thresholds import is_threshold_record
+from steadyseg.core.options import MAX_PIXELS, is_number, require_types
+from steadyseg.core.system.files import write_atomic
+from steadyseg.core.system.json_text import parse_json
 
 FORMAT_VERSION = 1
 NOVELTY_PREFIX = "novelty."

@@ -13,8 +13,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from core.errors import InputError
-from core.options import is_number
+from steadyseg.core.errors import InputError
+from steadyseg.core.options import is_number
 
 LEVELS = 255
 WEIGHT_LEVELS = 63

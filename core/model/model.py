@@ -17,9 +17,9 @@ from torch.nn.modules.module import (
     register_module_parameter_registration_hook,
 )
 
-from core.errors import InputError, first_line
-from core.model.checkpoint import CheckpointMeta, load_weights, parse_checkpoint, save_checkpoint
-from core.model.tensor_file import read_whole
+from steadyseg.core.errors import InputError, first_line
+from steadyseg.core.model.checkpoint import CheckpointMeta, load_weights, parse_checkpoint, save_checkpoint
+from steadyseg.core.model.tensor_file import read_whole
 
 SUFFIX = ".safetensors"
 MIN_WEIGHT_LIMIT = 2**28

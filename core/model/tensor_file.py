@@ -11,9 +11,9 @@ from typing import BinaryIO
 import torch
 from torch import Tensor
 
-from core.errors import InputError
-from core.system.files import write_atomic
-from core.system.json_text import parse_json
+from steadyseg.core.errors import InputError
+from steadyseg.core.system.files import write_atomic
+from steadyseg.core.system.json_text import parse_json
 
 HEADER_KEY = "steadyseg"
 MAX_HEADER_BYTES = 16 * 2**20

@@ -6,9 +6,9 @@ from bisect import bisect_right
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from core.errors import InputError
-from core.method import method_of_fit
-from core.options import is_number
+from steadyseg.core.errors import InputError
+from steadyseg.core.method import method_of_fit
+from steadyseg.core.options import is_number
 
 NAME = re.compile(r"[\w ]{1,40}")
 """The name of a set of frames: the page shows it, and a record from elsewhere could hold HTML."""

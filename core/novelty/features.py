@@ -4,10 +4,10 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from core.model.checkpoint import CheckpointMeta
-from core.novelty.head import NoveltyHead
-from core.preprocess import Normalize, resize
-from core.stages import StageFeatures
+from steadyseg.core.model.checkpoint import CheckpointMeta
+from steadyseg.core.novelty.head import NoveltyHead
+from steadyseg.core.preprocess import Normalize, resize
+from steadyseg.core.stages import StageFeatures
 
 
 class FeatureExtractor:

@@ -14,7 +14,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from core.errors import InputError
+from steadyseg.core.errors import InputError
 
 CLEAN_SHARE = 0.5
 """Share of the total weight that unchanged frames have together."""

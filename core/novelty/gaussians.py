@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from core.errors import InputError
+from steadyseg.core.errors import InputError
 
 
 @dataclass(frozen=True)

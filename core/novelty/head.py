@@ -7,8 +7,8 @@ from typing import Any, Self
 import torch
 from torch import Tensor, nn
 
-from core.novelty.frame_temperature import warmth
-from core.novelty.statistics import (
+from steadyseg.core.novelty.frame_temperature import warmth
+from steadyseg.core.novelty.statistics import (
     ClassDistance,
     FrameDistance,
     energy,
@@ -16,10 +16,10 @@ from core.novelty.statistics import (
     statistic_names,
     subsample,
 )
-from core.prediction import FrameNovelty, Prediction
-from core.predictors import SplitNetwork, forward_passes, running_mean
-from core.reference import ReferenceScores
-from core.stages import StageFeatures
+from steadyseg.core.prediction import FrameNovelty, Prediction
+from steadyseg.core.predictors import SplitNetwork, forward_passes, running_mean
+from steadyseg.core.reference import ReferenceScores
+from steadyseg.core.stages import StageFeatures
 
 MAX_DEVIATION = 1e4
 """Standardised statistics end here, so that a picture of one colour gives numbers."""

@@ -8,14 +8,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from core.errors import InputError, first_line
-from core.method import Method, draws_dropout
-from core.model.checkpoint import NOVELTY_PREFIX as PREFIX
-from core.model.model import Model
-from core.novelty.head import NoveltyHead, NoveltyParameters
-from core.novelty.statistics import ClassDistance, FrameDistance, statistic_names
-from core.options import is_number
-from core.reference import MIN_FRAMES, ReferenceScores, binomial_interval
+from steadyseg.core.errors import InputError, first_line
+from steadyseg.core.method import Method, draws_dropout
+from steadyseg.core.model.checkpoint import NOVELTY_PREFIX as PREFIX
+from steadyseg.core.model.model import Model
+from steadyseg.core.novelty.head import NoveltyHead, NoveltyParameters
+from steadyseg.core.novelty.statistics import ClassDistance, FrameDistance, statistic_names
+from steadyseg.core.options import is_number
+from steadyseg.core.reference import MIN_FRAMES, ReferenceScores, binomial_interval
 
 MAX_STAGES, MAX_STEP, MAX_SCORES = 8, 64, 10_000
 Distance = TypeVar("Distance", FrameDistance, ClassDistance)

@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from core.novelty.gaussians import Gaussians
+from steadyseg.core.novelty.gaussians import Gaussians
 
 STRIDE = 4
 """Pixels of the picture between two places that are looked at, where a stage is not coarser already."""

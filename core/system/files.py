@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import IO, Any, BinaryIO
 
-from core.errors import InputError, refuse_existing
+from steadyseg.core.errors import InputError, refuse_existing
 
 if sys.platform != "win32":
     import fcntl

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from core.errors import InputError
+from steadyseg.core.errors import InputError
 
 if TYPE_CHECKING:
     import torch

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import numpy as np
 from PIL import Image
 
-from core.errors import InputError
+from steadyseg.core.errors import InputError
 
 MAX_PIXELS = 2**26
 """8192 x 8192: 201 MB as RGB."""

@@ -7,7 +7,7 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
-from core.options import Rare
+from steadyseg.core.options import Rare
 
 ScheduleName = Literal["one-cycle", "step", "constant"]
 OptimizerName = Literal["adam", "adamw", "sgd"]

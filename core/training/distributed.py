@@ -12,8 +12,8 @@ import torch
 import torch.distributed as dist
 from torch import nn
 
-from core.errors import CheckFailed, InputError
-from core.system.machine import choose_device
+from steadyseg.core.errors import CheckFailed, InputError
+from steadyseg.core.system.machine import choose_device
 
 PATIENCE = timedelta(minutes=5)
 """Time-out for another process that does the same work: after it, that one is frozen or its machine is lost."""

@@ -4,9 +4,9 @@ from collections.abc import Iterable
 
 from torch import nn
 
-from core.classes import ClassList
-from core.model.checkpoint import CheckpointMeta, load_weights
-from core.model.model import Model
+from steadyseg.core.classes import ClassList
+from steadyseg.core.model.checkpoint import CheckpointMeta, load_weights
+from steadyseg.core.model.model import Model
 
 
 def load_initial_weights(network: nn.Module, model: Model, classes: ClassList, layer: type[nn.Module]) -> None:

@@ -10,8 +10,8 @@ from typing import Any
 
 from torch.utils.data import DataLoader, Dataset
 
-from core.errors import InputError
-from core.system.interrupts import uninterrupted
+from steadyseg.core.errors import InputError
+from steadyseg.core.system.interrupts import uninterrupted
 
 LONGEST_TMPDIR = 75
 """Longest TMPDIR, in characters, that loader processes can use.

@@ -12,16 +12,16 @@ from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 from torch.optim.swa_utils import AveragedModel
 
-from core.errors import CheckFailed, InputError
-from core.model.checkpoint import save_checkpoint
-from core.seeds import mix_seed
-from core.system.machine import autocast
-from core.training.config import TrainConfig
-from core.training.distributed import Processes, synchronise
-from core.training.layout import use_channels_last
-from core.training.optimizer import learning_rate, make_optimizer, warmed_up_average
-from core.training.parts import Batch, Loss, Outputs, Run, TrainingParts
-from core.training.run_folder import TrainingState, load_state, save_state, snapshot_epochs, snapshot_file
+from steadyseg.core.errors import CheckFailed, InputError
+from steadyseg.core.model.checkpoint import save_checkpoint
+from steadyseg.core.seeds import mix_seed
+from steadyseg.core.system.machine import autocast
+from steadyseg.core.training.config import TrainConfig
+from steadyseg.core.training.distributed import Processes, synchronise
+from steadyseg.core.training.layout import use_channels_last
+from steadyseg.core.training.optimizer import learning_rate, make_optimizer, warmed_up_average
+from steadyseg.core.training.parts import Batch, Loss, Outputs, Run, TrainingParts
+from steadyseg.core.training.run_folder import TrainingState, load_state, save_state, snapshot_epochs, snapshot_file
 
 
 @dataclass(frozen=True)

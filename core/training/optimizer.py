@@ -6,7 +6,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
-from core.training.config import TrainConfig
+from steadyseg.core.training.config import TrainConfig
 
 Tensors = tuple[Tensor, ...] | list[Tensor]
 

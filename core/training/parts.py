@@ -8,10 +8,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from core.errors import InputError
-from core.model.checkpoint import CheckpointMeta
-from core.training.config import TrainConfig
-from core.training.distributed import SINGLE_PROCESS, Processes
+from steadyseg.core.errors import InputError
+from steadyseg.core.model.checkpoint import CheckpointMeta
+from steadyseg.core.training.config import TrainConfig
+from steadyseg.core.training.distributed import SINGLE_PROCESS, Processes
 
 Batch = tuple[Tensor, Any]
 """Normalised inputs (B, 3, h, w) and targets (B, ...): class ids, or what else the loss takes, with `len` and `to`."""

@@ -6,11 +6,11 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from core.model.checkpoint import save_checkpoint
-from core.system.machine import training_precision
-from core.training.loop import EpochDone, StepDone, fit
-from core.training.parts import Run, TrainingParts
-from core.training.run_folder import MODEL_NAME, TrainingConfig, open_run
+from steadyseg.core.model.checkpoint import save_checkpoint
+from steadyseg.core.system.machine import training_precision
+from steadyseg.core.training.loop import EpochDone, StepDone, fit
+from steadyseg.core.training.parts import Run, TrainingParts
+from steadyseg.core.training.run_folder import MODEL_NAME, TrainingConfig, open_run
 
 Config = TypeVar("Config", bound=TrainingConfig)
 

@@ -12,12 +12,12 @@ from typing import Any, ClassVar, Protocol, TextIO
 import torch
 from torch import Tensor, nn
 
-from core.errors import InputError, first_line
-from core.model.tensor_file import read_tensors, write_tensors
-from core.system.files import DISK_ERRORS, lock, write_atomic
-from core.system.interrupts import TORCHRUN
-from core.system.json_text import parse_json
-from core.training.config import TrainConfig
+from steadyseg.core.errors import InputError, first_line
+from steadyseg.core.model.tensor_file import read_tensors, write_tensors
+from steadyseg.core.system.files import DISK_ERRORS, lock, write_atomic
+from steadyseg.core.system.interrupts import TORCHRUN
+from steadyseg.core.system.json_text import parse_json
+from steadyseg.core.training.config import TrainConfig
 
 CONFIG_NAME = "config.json"
 LOCK_NAME = ".lock"

@@ -15,12 +15,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from core.errors import InputError, shorten
-from core.frame import NOVELTY_OUTPUTS
-from core.options import is_number, is_whole
-from core.system.json_text import parse_json
-from export.file.metadata import MAX_CHARACTERS, REMEDY, GraphMeta
-from export.file.signature import MAPS
+from steadyseg.core.errors import InputError, shorten
+from steadyseg.core.frame import NOVELTY_OUTPUTS
+from steadyseg.core.options import is_number, is_whole
+from steadyseg.core.system.json_text import parse_json
+from steadyseg.export.file.metadata import MAX_CHARACTERS, REMEDY, GraphMeta
+from steadyseg.export.file.signature import MAPS
 
 PROOF_KEY, RECORD_KEY = "proof", "record"
 VERSION = 1

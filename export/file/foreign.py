@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from core.errors import InputError
-from export.file.metadata import MAX_SIDE
-from export.file.onnx_file import parse_foreign, read_bytes
-from export.file.signature import Shape, type_and_shape
-from export.file.sizes import check_sizes
+from steadyseg.core.errors import InputError
+from steadyseg.export.file.metadata import MAX_SIDE
+from steadyseg.export.file.onnx_file import parse_foreign, read_bytes
+from steadyseg.export.file.signature import Shape, type_and_shape
+from steadyseg.export.file.sizes import check_sizes
 
 if TYPE_CHECKING:
     from onnx import ModelProto, ValueInfoProto

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal, get_args
 
-from core.classes import ClassList
-from core.errors import InputError, shorten
-from core.method import Method, is_temporal
-from core.options import is_number, is_whole
-from core.system.json_text import parse_json
+from steadyseg.core.classes import ClassList
+from steadyseg.core.errors import InputError, shorten
+from steadyseg.core.method import Method, is_temporal
+from steadyseg.core.options import is_number, is_whole
+from steadyseg.core.system.json_text import parse_json
 
 FORMAT = "1"
 FORMAT_KEY = "steadyseg_format"

@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from core.errors import InputError
-from export.file.metadata import FORMAT_KEY, GraphMeta, from_props, require_format
-from export.file.protobuf_limits import count_parts
-from export.file.signature import check_signature
-from export.file.sizes import check_sizes
+from steadyseg.core.errors import InputError
+from steadyseg.export.file.metadata import FORMAT_KEY, GraphMeta, from_props, require_format
+from steadyseg.export.file.protobuf_limits import count_parts
+from steadyseg.export.file.signature import check_signature
+from steadyseg.export.file.sizes import check_sizes
 
 if TYPE_CHECKING:
     from onnx import ModelProto, NodeProto, TensorProto

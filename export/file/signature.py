@@ -6,10 +6,10 @@ A foreign graph with our metadata, or one with its states in another order, woul
 import math
 from typing import TYPE_CHECKING
 
-from core.errors import InputError
-from core.frame import MOTION_INPUTS, NOVELTY_OUTPUTS, STREAMS
-from core.method import is_temporal
-from export.file.metadata import GraphMeta
+from steadyseg.core.errors import InputError
+from steadyseg.core.frame import MOTION_INPUTS, NOVELTY_OUTPUTS, STREAMS
+from steadyseg.core.method import is_temporal
+from steadyseg.export.file.metadata import GraphMeta
 
 if TYPE_CHECKING:
     import onnx

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from core.errors import InputError
-from export.file.metadata import GraphMeta
+from steadyseg.core.errors import InputError
+from steadyseg.export.file.metadata import GraphMeta
 
 if TYPE_CHECKING:
     from onnx import ModelProto, NodeProto, TensorProto, TypeProto, ValueInfoProto

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 from numba import types
 
-from export.kernels.update import compile_kernel, loop
+from steadyseg.export.kernels.update import compile_kernel, loop
 
 PLANE = types.Array(types.uint8, 2, "C", readonly=True)
 

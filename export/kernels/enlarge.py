@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numba import types
 
-from export.kernels.update import COUNTER, compile_kernel, loop, take
+from steadyseg.export.kernels.update import COUNTER, compile_kernel, loop, take
 
 F, I32 = np.float32, np.int32
 

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from core.motion import Motion
-from export.kernels.postprocess import FusedPostprocess, PostprocessMaps
+from steadyseg.core.motion import Motion
+from steadyseg.export.kernels.postprocess import FusedPostprocess, PostprocessMaps
 
 
 class LaggedPostprocess(FusedPostprocess):

@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from core.errors import InputError
-from core.motion import Motion, warp_plane
-from core.system.machine import available_cpus
-from core.temporal import GATE_FLOOR
+from steadyseg.core.errors import InputError
+from steadyseg.core.motion import Motion, warp_plane
+from steadyseg.core.system.machine import available_cpus
+from steadyseg.core.temporal import GATE_FLOOR
 
 BLOCK_BYTES = 2**17
 """Probabilities of one block, which fit the L2 cache over all loops over classes (16 kB: a third slower)."""
@@ -39,7 +39,7 @@ class PostprocessMaps(NamedTuple):
 def postprocess_available() -> bool:
     """Tells if `FusedPostprocess` works here: numba is installed and fits this Python and NumPy."""
     try:
-        import export.kernels.update  # noqa: F401
+        import steadyseg.export.kernels.update  # noqa: F401
     except ImportError:
         return False
     return True
@@ -225,8 +225,8 @@ def _helpers() -> ThreadPoolExecutor:
 
 def _kernels(state_type: str, stride: int) -> tuple[Callable[..., None], Callable[..., None]]:
     try:
-        from export.kernels.enlarge import enlarge_kernel
-        from export.kernels.update import update_kernel
+        from steadyseg.export.kernels.enlarge import enlarge_kernel
+        from steadyseg.export.kernels.update import update_kernel
     except ImportError as error:
         raise ImportError(
             f"the fused maps need numba ({error}); pip install numba, or use the torch executor"

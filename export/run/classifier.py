@@ -5,11 +5,11 @@ import math
 import numpy as np
 import torch
 
-from core.errors import InputError
-from core.prediction import Prediction
-from export.file.onnx_file import OnnxFile
-from export.run.networks import onnxruntime_name, openvino_name
-from export.run.sessions import PROVIDERS, open_session, openvino_runner
+from steadyseg.core.errors import InputError
+from steadyseg.core.prediction import Prediction
+from steadyseg.export.file.onnx_file import OnnxFile
+from steadyseg.export.run.networks import onnxruntime_name, openvino_name
+from steadyseg.export.run.sessions import PROVIDERS, open_session, openvino_runner
 
 
 class GraphClassifier:

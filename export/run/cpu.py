@@ -7,16 +7,16 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import torch
 
-from core.classes import ClassList
-from core.frame import Maps
-from core.method import Method
-from core.motion import Motion
-from core.preprocess import nearest, resize
-from core.reference import ReferenceScores
-from core.segmenter import NoveltyArrays, StageClock
-from export.kernels.lagged import LaggedPostprocess
-from export.kernels.postprocess import FusedPostprocess
-from export.run.networks import FrameNetwork
+from steadyseg.core.classes import ClassList
+from steadyseg.core.frame import Maps
+from steadyseg.core.method import Method
+from steadyseg.core.motion import Motion
+from steadyseg.core.preprocess import nearest, resize
+from steadyseg.core.reference import ReferenceScores
+from steadyseg.core.segmenter import NoveltyArrays, StageClock
+from steadyseg.export.kernels.lagged import LaggedPostprocess
+from steadyseg.export.kernels.postprocess import FusedPostprocess
+from steadyseg.export.run.networks import FrameNetwork
 
 OpenNetwork = Callable[[int, int], FrameNetwork]
 """(h, w) -> the network compiled for that size."""

@@ -6,18 +6,18 @@ from typing import Any
 
 import numpy as np
 
-from core.errors import InputError
-from core.frame import MOTION_INPUTS, Maps
-from core.method import draws_dropout
-from core.motion import Motion, no_motion
-from core.reference import ReferenceScores
-from core.segmenter import StageClock
-from export.file.metadata import GraphMeta
-from export.file.signature import MAPS, state_names
-from export.run.cpu import resize_frame, resize_map
-from export.run.networks import onnxruntime_name
-from export.run.provider_options import refuse_on_cpu
-from export.run.sessions import Arrays, import_onnxruntime, open_session, runtime_errors
+from steadyseg.core.errors import InputError
+from steadyseg.core.frame import MOTION_INPUTS, Maps
+from steadyseg.core.method import draws_dropout
+from steadyseg.core.motion import Motion, no_motion
+from steadyseg.core.reference import ReferenceScores
+from steadyseg.core.segmenter import StageClock
+from steadyseg.export.file.metadata import GraphMeta
+from steadyseg.export.file.signature import MAPS, state_names
+from steadyseg.export.run.cpu import resize_frame, resize_map
+from steadyseg.export.run.networks import onnxruntime_name
+from steadyseg.export.run.provider_options import refuse_on_cpu
+from steadyseg.export.run.sessions import Arrays, import_onnxruntime, open_session, runtime_errors
 
 _GRAPH_IDS = itertools.count(1)
 PROBS = state_names(1, "in")[0]

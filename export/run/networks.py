@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from torch import Tensor, nn
 
-from core.segmenter import NoveltyArrays
-from core.system.machine import available_cpus, onednn_may_use_bf16
-from core.tracing import tracing
-from export.run.sessions import cpu_session, import_onnxruntime, openvino_core, runtime_errors
+from steadyseg.core.segmenter import NoveltyArrays
+from steadyseg.core.system.machine import available_cpus, onednn_may_use_bf16
+from steadyseg.core.tracing import tracing
+from steadyseg.export.run.sessions import cpu_session, import_onnxruntime, openvino_core, runtime_errors
 
 if TYPE_CHECKING:
-    from export.kernels.dropout_masks import DropoutMasks
+    from steadyseg.export.kernels.dropout_masks import DropoutMasks
 
 
 class FrameNetwork:

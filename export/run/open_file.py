@@ -3,15 +3,15 @@
 import importlib.util
 from collections.abc import Sequence
 
-from core.errors import InputError
-from core.reference import ReferenceScores
-from core.segmenter import Executor
-from export.file.metadata import GraphMeta
-from export.file.onnx_file import OnnxFile
-from export.file.subgraph import network_of
-from export.run.cpu import CpuExecutor
-from export.run.graph import GraphExecutor
-from export.run.networks import (
+from steadyseg.core.errors import InputError
+from steadyseg.core.reference import ReferenceScores
+from steadyseg.core.segmenter import Executor
+from steadyseg.export.file.metadata import GraphMeta
+from steadyseg.export.file.onnx_file import OnnxFile
+from steadyseg.export.file.subgraph import network_of
+from steadyseg.export.run.cpu import CpuExecutor
+from steadyseg.export.run.graph import GraphExecutor
+from steadyseg.export.run.networks import (
     FrameNetwork,
     OnnxRuntimeNetwork,
     OpenVinoNetwork,
@@ -20,8 +20,8 @@ from export.run.networks import (
     openvino_available,
     openvino_name,
 )
-from export.run.provider_options import read_provider_options, refuse_on_cpu
-from export.run.sessions import PROVIDERS, open_session, read_openvino
+from steadyseg.export.run.provider_options import read_provider_options, refuse_on_cpu
+from steadyseg.export.run.sessions import PROVIDERS, open_session, read_openvino
 
 
 def graph_executor(
@@ -125,7 +125,7 @@ def resolve_precision(precision: str, int8_is_proven: bool = False) -> str:
 
 
 def kernel_available() -> bool:
-    from export.kernels.postprocess import postprocess_available
+    from steadyseg.export.kernels.postprocess import postprocess_available
 
     return postprocess_available()
 

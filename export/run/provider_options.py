@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from core.errors import InputError, shorten, suggest
+from steadyseg.core.errors import InputError, shorten, suggest
 
 SWITCH = ("0", "1")
 CHOICES: dict[str, tuple[str, ...]] = {

@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from core.errors import InputError, first_line
-from core.system.machine import available_cpus
-from export.run.provider_options import DEFAULTS
+from steadyseg.core.errors import InputError, first_line
+from steadyseg.core.system.machine import available_cpus
+from steadyseg.export.run.provider_options import DEFAULTS
 
 Arrays = dict[str, np.ndarray]
 Runner = Callable[[Arrays], Arrays]

@@ -7,13 +7,13 @@ from statistics import median
 
 import numpy as np
 
-from core.frame import NOVELTY_OUTPUTS
-from core.motion import Motion
-from export.file.carried_proof import DIFFERENCES, CarriedProof, sample
-from export.file.metadata import GraphMeta
-from export.file.signature import MAPS, state_names
-from export.run.graph import GraphStreams
-from export.run.sessions import Arrays, Runner
+from steadyseg.core.frame import NOVELTY_OUTPUTS
+from steadyseg.core.motion import Motion
+from steadyseg.export.file.carried_proof import DIFFERENCES, CarriedProof, sample
+from steadyseg.export.file.metadata import GraphMeta
+from steadyseg.export.file.signature import MAPS, state_names
+from steadyseg.export.run.graph import GraphStreams
+from steadyseg.export.run.sessions import Arrays, Runner
 
 Step = Callable[[Arrays], Arrays]
 """Computes the next frame of every stream; the states go from call to call inside."""

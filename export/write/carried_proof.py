@@ -11,18 +11,18 @@ from typing import Any
 import numpy as np
 import torch
 
-from core.frame import NOVELTY_OUTPUTS
-from core.method import draws_dropout
-from core.motion import MotionEstimator, no_motion
-from export.file.carried_proof import DIFFERENCES, STEPS, CarriedProof, ProofPlan, ProofTurn, enlarge, sample
-from export.file.metadata import GraphMeta, PrecisionName
-from export.file.signature import MAPS
-from export.run.cpu import resize_frame
-from export.run.sessions import Arrays
-from export.run.verify import CarriedState, Step, named
-from export.write.proof import BOUNDS, LABELS, TOLERANCE, moments
-from export.write.stream_run import alone
-from export.write.traced import Traced
+from steadyseg.core.frame import NOVELTY_OUTPUTS
+from steadyseg.core.method import draws_dropout
+from steadyseg.core.motion import MotionEstimator, no_motion
+from steadyseg.export.file.carried_proof import DIFFERENCES, STEPS, CarriedProof, ProofPlan, ProofTurn, enlarge, sample
+from steadyseg.export.file.metadata import GraphMeta, PrecisionName
+from steadyseg.export.file.signature import MAPS
+from steadyseg.export.run.cpu import resize_frame
+from steadyseg.export.run.sessions import Arrays
+from steadyseg.export.run.verify import CarriedState, Step, named
+from steadyseg.export.write.proof import BOUNDS, LABELS, TOLERANCE, moments
+from steadyseg.export.write.stream_run import alone
+from steadyseg.export.write.traced import Traced
 
 TURNS = (ProofTurn(0, 1, 1), ProofTurn(1, 1, 0), ProofTurn(2, 3, 0), ProofTurn(0, 1, 1), ProofTurn(3, 1, 0))
 """The last picture is the third one's negative, whose structure is the opposite: a scene cut. The reset comes before

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from export.file.subgraph import IMAGE, network_alone, with_network
-from export.run.sessions import import_onnxruntime
+from steadyseg.export.file.subgraph import IMAGE, network_alone, with_network
+from steadyseg.export.run.sessions import import_onnxruntime
 
 CONVOLUTIONS = ("Conv", "ConvTranspose")
 """Operators that become int8; they are over 95 % of the work of the networks here."""

@@ -11,8 +11,8 @@ import numpy as np
 import torch
 from torch import nn
 
-from core.errors import CheckFailed
-from export.run.sessions import Arrays, Runner
+from steadyseg.core.errors import CheckFailed
+from steadyseg.export.run.sessions import Arrays, Runner
 
 Pairs = Iterator[tuple[Arrays, Arrays]]
 TOLERANCE = 1e-4

@@ -4,10 +4,10 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from export.file.foreign import ForeignGraph
-from export.file.subgraph import IMAGE, LOGITS
-from export.run.sessions import import_onnxruntime, runtime_errors
-from export.write.traced import OPSET
+from steadyseg.export.file.foreign import ForeignGraph
+from steadyseg.export.file.subgraph import IMAGE, LOGITS
+from steadyseg.export.run.sessions import import_onnxruntime, runtime_errors
+from steadyseg.export.write.traced import OPSET
 
 PREFIX = "wrapped."
 """Before the names of all tensors and nodes of the foreign graph, which may be those of the stream's."""

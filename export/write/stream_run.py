@@ -11,11 +11,11 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from core.dropout import draw_mask
-from core.motion import MotionEstimator, no_motion
-from core.tracing import Signature
-from export.run.sessions import Arrays, Runner
-from export.write.proof import Pairs
+from steadyseg.core.dropout import draw_mask
+from steadyseg.core.motion import MotionEstimator, no_motion
+from steadyseg.core.tracing import Signature
+from steadyseg.export.run.sessions import Arrays, Runner
+from steadyseg.export.write.proof import Pairs
 
 GAP_AT, GAP, GAPS = 10, 3, 4
 """The call at which streams have gaps of 3, 4, 5 or 6 source frames, of which the last is too long for a scene cut."""

@@ -12,14 +12,14 @@ import numpy as np
 import torch
 from torch import nn
 
-from core.errors import InputError, first_line, refuse_existing
-from core.system.files import write_atomic
-from core.tracing import Signature, tracing
-from export.file.metadata import GraphMeta, PrecisionName, add_metadata
-from export.file.onnx_file import check_onnx
-from export.run.sessions import Runner, session_runner
-from export.write.precision import rounding, to_fp16, to_int8
-from export.write.proof import (
+from steadyseg.core.errors import InputError, first_line, refuse_existing
+from steadyseg.core.system.files import write_atomic
+from steadyseg.core.tracing import Signature, tracing
+from steadyseg.export.file.metadata import GraphMeta, PrecisionName, add_metadata
+from steadyseg.export.file.onnx_file import check_onnx
+from steadyseg.export.run.sessions import Runner, session_runner
+from steadyseg.export.write.precision import rounding, to_fp16, to_int8
+from steadyseg.export.write.proof import (
     BOUNDS,
     DRAWS,
     Parity,
@@ -33,7 +33,7 @@ from export.write.proof import (
     prove_stream,
     require_parity,
 )
-from export.write.stream_run import stream_pairs
+from steadyseg.export.write.stream_run import stream_pairs
 
 OPSET = 20
 """Resize with antialias needs 18; ONNX Runtime 1.17 and OpenVINO 2024 read 20 already."""

@@ -10,9 +10,9 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from core.errors import InputError, refuse_existing
-from core.system.files import write_atomic
-from export.file.signature import type_and_shape
+from steadyseg.core.errors import InputError, refuse_existing
+from steadyseg.core.system.files import write_atomic
+from steadyseg.export.file.signature import type_and_shape
 
 if TYPE_CHECKING:
     import onnx

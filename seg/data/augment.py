@@ -10,11 +10,11 @@ from torch import Tensor
 from torchvision import tv_tensors
 from torchvision.transforms import v2
 
-from core.corruptions.corruptions import SEVERITIES, SMALLEST_SIDE, corrupt
-from core.preprocess import network_size, resize
-from seg.data.rare import paste, place_of
-from seg.data.textures import draws, mix_textures
-from seg.options import AugmentOptions
+from steadyseg.core.corruptions.corruptions import SEVERITIES, SMALLEST_SIDE, corrupt
+from steadyseg.core.preprocess import network_size, resize
+from steadyseg.seg.data.rare import paste, place_of
+from steadyseg.seg.data.textures import draws, mix_textures
+from steadyseg.seg.options import AugmentOptions
 
 
 class Example(NamedTuple):

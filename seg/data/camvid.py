@@ -7,19 +7,19 @@ from pathlib import Path
 
 import numpy as np
 
-from core.classes import CAMVID, CAMVID_31, ClassList
-from core.errors import InputError
-from core.frame import Frame
-from core.system.pictures import read_upright
-from seg.data.camvid_original import (
+from steadyseg.core.classes import CAMVID, CAMVID_31, ClassList
+from steadyseg.core.errors import InputError
+from steadyseg.core.frame import Frame
+from steadyseg.core.system.pictures import read_upright
+from steadyseg.seg.data.camvid_original import (
     LABEL_ENDING,
     OriginalSplit,
     find_original,
     read_color_label,
     read_label_file,
 )
-from seg.data.cityscapes import IMAGE_ENDING, IMAGES, is_cityscapes, pair_cityscapes, read_train_ids
-from seg.data.class_file import require_same_classes
+from steadyseg.seg.data.cityscapes import IMAGE_ENDING, IMAGES, is_cityscapes, pair_cityscapes, read_train_ids
+from steadyseg.seg.data.class_file import require_same_classes
 
 IMAGE_SUFFIXES = (".png", ".jpg", ".jpeg")
 LabelReader = Callable[[Path, ClassList], np.ndarray]

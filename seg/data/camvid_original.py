@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from core.classes import CAMVID, CAMVID_31, ClassList
-from core.errors import InputError
-from core.system.pictures import look_at
+from steadyseg.core.classes import CAMVID, CAMVID_31, ClassList
+from steadyseg.core.errors import InputError
+from steadyseg.core.system.pictures import look_at
 
 LABEL_ENDING = "_L"
 STILLS, LABELS = "701_StillsRaw_full", "LabeledApproved_full"

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import numpy as np
 
-from core.classes import ClassList
-from core.errors import InputError
-from seg.data.formats.cityscapes import ENDING, read_label_ids
+from steadyseg.core.classes import ClassList
+from steadyseg.core.errors import InputError
+from steadyseg.seg.data.formats.cityscapes import ENDING, read_label_ids
 
 IMAGES, LABELS, IMAGE_ENDING = "leftImg8bit", "gtFine", "_leftImg8bit"
 

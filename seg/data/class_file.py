@@ -2,12 +2,12 @@
 
 from pathlib import Path
 
-from core.classes import CAMVID, CLASS_LISTS, ClassList, distinct_colors
-from core.errors import InputError
-from core.system.json_text import parse_json
-from seg.data.camvid_original import find_original, find_published_split
-from seg.data.cityscapes import LABELS, is_cityscapes
-from seg.data.formats.cityscapes import CITYSCAPES
+from steadyseg.core.classes import CAMVID, CLASS_LISTS, ClassList, distinct_colors
+from steadyseg.core.errors import InputError
+from steadyseg.core.system.json_text import parse_json
+from steadyseg.seg.data.camvid_original import find_original, find_published_split
+from steadyseg.seg.data.cityscapes import LABELS, is_cityscapes
+from steadyseg.seg.data.formats.cityscapes import CITYSCAPES
 
 CLASSES_FILE = "classes.json"
 """Class list in a data folder, which says what its labels mean."""

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from seg.data.regions import connected_regions
+from steadyseg.seg.data.regions import connected_regions
 
 
 class CocoLabels:

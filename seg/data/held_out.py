@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from core.errors import InputError
+from steadyseg.core.errors import InputError
 
 GUARD = 2
 """Stills on either side of a stretch that are neither trained on nor measured on; CamVid's are a second apart."""

@@ -10,14 +10,14 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from core.classes import ClassList, distinct_colors
-from core.errors import InputError
-from core.system.files import whole_folder
-from core.system.pictures import read_upright
-from seg.data.camvid import IMAGE_SUFFIXES
-from seg.data.class_file import CLASSES_FILE
-from seg.data.formats.source import UNLABELLED, LabelledPicture, LabelSource, PictureFinder, one_line
-from seg.data.held_out import divide
+from steadyseg.core.classes import ClassList, distinct_colors
+from steadyseg.core.errors import InputError
+from steadyseg.core.system.files import whole_folder
+from steadyseg.core.system.pictures import read_upright
+from steadyseg.seg.data.camvid import IMAGE_SUFFIXES
+from steadyseg.seg.data.class_file import CLASSES_FILE
+from steadyseg.seg.data.formats.source import UNLABELLED, LabelledPicture, LabelSource, PictureFinder, one_line
+from steadyseg.seg.data.held_out import divide
 
 NOTES_FILE = "notes.txt"
 """File in the data folder that lists all remarks of its import."""

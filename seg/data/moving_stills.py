@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from core.frame import Frame
-from seg.data.camvid import VAL_FPS, ImageFolderSplit
+from steadyseg.core.frame import Frame
+from steadyseg.seg.data.camvid import VAL_FPS, ImageFolderSplit
 
 CLIP_FRAMES = 7
 """Five frames fill the published window; the last two of the clip are measured, as consistency needs a pair."""

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from seg.data.statistics import DataStatistics
+from steadyseg.seg.data.statistics import DataStatistics
 
 RARE_WEIGHT = 2.0
 """Median-frequency weight above which a class is rare: it has less than half the pixels of the median class."""

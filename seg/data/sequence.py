@@ -7,13 +7,13 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from core.cuts import MAX_GAP
-from core.errors import InputError
-from core.frame import Frame
-from core.preprocess import nearest
-from core.system.pictures import read_upright
-from seg.data.camvid import IMAGE_SUFFIXES, ImageFolderSplit, LabelledImage, name_of
-from seg.data.held_out import number_of, recording_of
+from steadyseg.core.cuts import MAX_GAP
+from steadyseg.core.errors import InputError
+from steadyseg.core.frame import Frame
+from steadyseg.core.preprocess import nearest
+from steadyseg.core.system.pictures import read_upright
+from steadyseg.seg.data.camvid import IMAGE_SUFFIXES, ImageFolderSplit, LabelledImage, name_of
+from steadyseg.seg.data.held_out import number_of, recording_of
 
 SEQUENCE_FPS = 30.0
 """CamVid's recordings; the time of a frame is for display alone."""

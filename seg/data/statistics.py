@@ -7,9 +7,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from core.classes import CLASS_LISTS, ClassList
-from core.errors import InputError
-from seg.options import SegTrainConfig
+from steadyseg.core.classes import CLASS_LISTS, ClassList
+from steadyseg.core.errors import InputError
+from steadyseg.seg.options import SegTrainConfig
 
 RARE_SHARE, RARE_IMAGES = 0.001, 5
 """Share of the pixels, and number of images, below which a class is called rare."""

@@ -6,8 +6,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from core.errors import InputError
-from seg.networks.staged import StagedNetwork
+from steadyseg.core.errors import InputError
+from steadyseg.seg.networks.staged import StagedNetwork
 
 
 class DeepSupervision(nn.Module):

@@ -4,12 +4,12 @@ from typing import Any
 
 from torch import nn
 
-from core.errors import InputError
-from core.options import read_options
-from seg.networks.segnet import SegNet
-from seg.networks.smp import SmpNetwork
-from seg.networks.unet import UNet
-from seg.options import SegNetOptions, SmpOptions, UNetOptions
+from steadyseg.core.errors import InputError
+from steadyseg.core.options import read_options
+from steadyseg.seg.networks.segnet import SegNet
+from steadyseg.seg.networks.smp import SmpNetwork
+from steadyseg.seg.networks.unet import UNet
+from steadyseg.seg.options import SegNetOptions, SmpOptions, UNetOptions
 
 Options = UNetOptions | SegNetOptions | SmpOptions
 

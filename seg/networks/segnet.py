@@ -9,8 +9,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from seg.networks.staged import Flow, StagedNetwork, require_layout
-from seg.options import SegNetOptions
+from steadyseg.seg.networks.staged import Flow, StagedNetwork, require_layout
+from steadyseg.seg.options import SegNetOptions
 
 ENCODER = ((1, 1), (2, 2), (4, 4, 4), (8, 8, 8), (8, 8, 8))
 """Output channels of each stage's convolutions, in units of the first stage's; all stages but the last pool."""

@@ -6,11 +6,11 @@ from typing import Any
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from core.dropout import Dropout, is_stochastic
-from core.errors import InputError
-from core.insertion import insert_dropout, insert_smoothing, require_timm_name
-from core.stages import Stage, itself
-from seg.options import SmpOptions
+from steadyseg.core.dropout import Dropout, is_stochastic
+from steadyseg.core.errors import InputError
+from steadyseg.core.insertion import insert_dropout, insert_smoothing, require_timm_name
+from steadyseg.core.stages import Stage, itself
+from steadyseg.seg.options import SmpOptions
 
 TIMM = "tu-"
 """The library's prefix of encoders that are networks of timm."""

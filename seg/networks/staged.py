@@ -5,9 +5,9 @@ from typing import NamedTuple
 
 from torch import Tensor, nn
 
-from core.dropout import Dropout
-from core.errors import InputError
-from core.stages import Stage
+from steadyseg.core.dropout import Dropout
+from steadyseg.core.errors import InputError
+from steadyseg.core.stages import Stage
 
 MAX_CHANNELS = 512
 """Channels of the first stage, at most: eight times the published ones."""

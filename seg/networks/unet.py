@@ -3,10 +3,10 @@
 import torch.nn.functional as F
 from torch import nn
 
-from core.errors import InputError
-from core.smoothing import SpatialSmoothing
-from seg.networks.staged import Flow, StagedNetwork, require_layout
-from seg.options import UNetOptions
+from steadyseg.core.errors import InputError
+from steadyseg.core.smoothing import SpatialSmoothing
+from steadyseg.seg.networks.staged import Flow, StagedNetwork, require_layout
+from steadyseg.seg.options import UNetOptions
 
 
 class ConvBlock(nn.Sequential):

@@ -14,19 +14,19 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from core.dropout import has_dropout, set_dropout_active
-from core.errors import InputError
-from core.model.checkpoint import CheckpointMeta
-from core.novelty.features import FeatureExtractor, read_statistics
-from core.novelty.frame_temperature import fit_warmth
-from core.novelty.gaussians import GaussianSums
-from core.novelty.head import NoveltyHead
-from core.novelty.record import NoveltyFit, NoveltyRecord, Scale, novelty_tensors
-from core.novelty.statistics import FrameDistance, pooled, score_weights, subsample, subsampling_step
-from core.preprocess import enlarge, nearest, network_size
-from core.stages import named_stages
-from seg.data.camvid import ImageFolderSplit
-from seg.novelty.frames import Frames, Watch, tuning_pictures, with_cameras
+from steadyseg.core.dropout import has_dropout, set_dropout_active
+from steadyseg.core.errors import InputError
+from steadyseg.core.model.checkpoint import CheckpointMeta
+from steadyseg.core.novelty.features import FeatureExtractor, read_statistics
+from steadyseg.core.novelty.frame_temperature import fit_warmth
+from steadyseg.core.novelty.gaussians import GaussianSums
+from steadyseg.core.novelty.head import NoveltyHead
+from steadyseg.core.novelty.record import NoveltyFit, NoveltyRecord, Scale, novelty_tensors
+from steadyseg.core.novelty.statistics import FrameDistance, pooled, score_weights, subsample, subsampling_step
+from steadyseg.core.preprocess import enlarge, nearest, network_size
+from steadyseg.core.stages import named_stages
+from steadyseg.seg.data.camvid import ImageFolderSplit
+from steadyseg.seg.novelty.frames import Frames, Watch, tuning_pictures, with_cameras
 
 CAMERAS = 2
 """Other cameras of each held-out frame."""

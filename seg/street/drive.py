@@ -8,17 +8,17 @@ from functools import lru_cache
 import cv2
 import numpy as np
 
-from core.errors import InputError
-from core.frame import Frame
-from seg.street.layout import BLOCK_M, Block, block, town
-from seg.street.paint.camera import FAR_M, NEAR_M, Camera, camera_at, generator
-from seg.street.paint.canvas import OVERSAMPLING, PAVEMENT, ROAD, Canvas
-from seg.street.paint.depth import DepthCanvas
-from seg.street.paint.ground import KERB_M, Shadows, draw_ground
-from seg.street.paint.light import light_of
-from seg.street.paint.sky import draw_sky, draw_skyline
-from seg.street.things import Fixture, Panel, Thing, Vehicle, Walker
-from seg.street.traffic import moving
+from steadyseg.core.errors import InputError
+from steadyseg.core.frame import Frame
+from steadyseg.seg.street.layout import BLOCK_M, Block, block, town
+from steadyseg.seg.street.paint.camera import FAR_M, NEAR_M, Camera, camera_at, generator
+from steadyseg.seg.street.paint.canvas import OVERSAMPLING, PAVEMENT, ROAD, Canvas
+from steadyseg.seg.street.paint.depth import DepthCanvas
+from steadyseg.seg.street.paint.ground import KERB_M, Shadows, draw_ground
+from steadyseg.seg.street.paint.light import light_of
+from steadyseg.seg.street.paint.sky import draw_sky, draw_skyline
+from steadyseg.seg.street.things import Fixture, Panel, Thing, Vehicle, Walker
+from steadyseg.seg.street.traffic import moving
 
 SMALLEST, LARGEST = 32, 4096
 SMALL_M = 110.0

@@ -6,14 +6,14 @@ from itertools import pairwise
 
 import numpy as np
 
-from seg.street.paint.camera import generator
-from seg.street.paint.cars import MODELS, car_mesh
-from seg.street.paint.facades import STYLES, VARIANTS, facade
-from seg.street.paint.furniture import SIGNS, beacon, bollard, lamp_post, sign, telegraph_pole, traffic_light
-from seg.street.paint.ground import FRONT_M, KERB_M
-from seg.street.paint.light import light_of
-from seg.street.paint.plants import SPECIES
-from seg.street.things import ROOFS, Building, Fixture, Panel, ShadedTree, Thing, Vehicle, panels
+from steadyseg.seg.street.paint.camera import generator
+from steadyseg.seg.street.paint.cars import MODELS, car_mesh
+from steadyseg.seg.street.paint.facades import STYLES, VARIANTS, facade
+from steadyseg.seg.street.paint.furniture import SIGNS, beacon, bollard, lamp_post, sign, telegraph_pole, traffic_light
+from steadyseg.seg.street.paint.ground import FRONT_M, KERB_M
+from steadyseg.seg.street.paint.light import light_of
+from steadyseg.seg.street.paint.plants import SPECIES
+from steadyseg.seg.street.things import ROOFS, Building, Fixture, Panel, ShadedTree, Thing, Vehicle, panels
 
 BLOCK_M = 48.0
 VERGE_M = KERB_M + 0.45

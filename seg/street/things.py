@@ -8,15 +8,15 @@ from typing import Protocol
 import cv2
 import numpy as np
 
-from seg.street.paint.canvas import BUILDING, Canvas
-from seg.street.paint.cars import car_size
-from seg.street.paint.facades import Facade, facade
-from seg.street.paint.fences import HEIGHTS_M, LENGTH_M, fence_texture
-from seg.street.paint.ground import Shadows
-from seg.street.paint.light import Color
-from seg.street.paint.mesh import Mesh, Points, box, draw_mesh, mesh
-from seg.street.paint.people import Person, Stance, draw_bicyclist, draw_pedestrian
-from seg.street.paint.plants import Tree, hedge_texture
+from steadyseg.seg.street.paint.canvas import BUILDING, Canvas
+from steadyseg.seg.street.paint.cars import car_size
+from steadyseg.seg.street.paint.facades import Facade, facade
+from steadyseg.seg.street.paint.fences import HEIGHTS_M, LENGTH_M, fence_texture
+from steadyseg.seg.street.paint.ground import Shadows
+from steadyseg.seg.street.paint.light import Color
+from steadyseg.seg.street.paint.mesh import Mesh, Points, box, draw_mesh, mesh
+from steadyseg.seg.street.paint.people import Person, Stance, draw_bicyclist, draw_pedestrian
+from steadyseg.seg.street.paint.plants import Tree, hedge_texture
 
 ROOFS: tuple[Color, ...] = ((92, 92, 100), (124, 76, 62), (108, 98, 92), (140, 92, 72))
 HOUSE_DEPTH_M = 9.0

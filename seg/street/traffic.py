@@ -5,14 +5,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
-from seg.street.layout import BLOCK_M, has_crossing
-from seg.street.paint.camera import FAR_M, LANE_M, ego_speed, ego_station, generator
-from seg.street.paint.cars import MODELS, car_mesh
-from seg.street.paint.ground import KERB_M
-from seg.street.paint.light import Color, light_of
-from seg.street.paint.mesh import Mesh
-from seg.street.paint.people import COATS, Person, somebody
-from seg.street.things import Rider, Thing, Vehicle, Walker
+from steadyseg.seg.street.layout import BLOCK_M, has_crossing
+from steadyseg.seg.street.paint.camera import FAR_M, LANE_M, ego_speed, ego_station, generator
+from steadyseg.seg.street.paint.cars import MODELS, car_mesh
+from steadyseg.seg.street.paint.ground import KERB_M
+from steadyseg.seg.street.paint.light import Color, light_of
+from steadyseg.seg.street.paint.mesh import Mesh
+from steadyseg.seg.street.paint.people import COATS, Person, somebody
+from steadyseg.seg.street.things import Rider, Thing, Vehicle, Walker
 
 DRIVEN = ("hatchback", "saloon", "estate", "van", "bus")
 

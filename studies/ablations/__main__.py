@@ -1,6 +1,6 @@
 """Trains the ablations' networks as far as time allows, measures them and writes docs/studies/ablations.
 
-    python -m studies.ablations --data ../shared/data/cifar10 [--hours 6]
+    python -m steadyseg.studies.ablations --data ../shared/data/cifar10 [--hours 6]
 
 A training that was stopped resumes after its last whole epoch, and the list where it ended, so the command can be run
 as often as there is time. A measured row is kept while checkpoint and data stay the same. --hours 0 trains nothing.
@@ -16,21 +16,21 @@ from typing import Any
 import torch
 from rich.console import Console
 
-from classification.data.labelled import ClassificationSet
-from classification.data.open import open_classification
-from classification.evaluate import Classifier, batches
-from classification.pretrained import read_classifier
-from classification.train import prepare_classification
-from core.evaluation.metrics import StreamingMetrics
-from core.system.machine import keep_freed_memory
-from core.training.loop import EpochDone
-from core.training.parts import Run
-from core.training.run import choose_precision, train
-from core.training.run_folder import CONFIG_NAME, MODEL_NAME
-from studies.ablations.matrix import Variant, to_train
-from studies.harness.pages import write_page
-from studies.harness.per_picture import PerPicture
-from studies.harness.study import PAGES, Cache, digest_of_weights, exit_code, origin
+from steadyseg.classification.data.labelled import ClassificationSet
+from steadyseg.classification.data.open import open_classification
+from steadyseg.classification.evaluate import Classifier, batches
+from steadyseg.classification.pretrained import read_classifier
+from steadyseg.classification.train import prepare_classification
+from steadyseg.core.evaluation.metrics import StreamingMetrics
+from steadyseg.core.system.machine import keep_freed_memory
+from steadyseg.core.training.loop import EpochDone
+from steadyseg.core.training.parts import Run
+from steadyseg.core.training.run import choose_precision, train
+from steadyseg.core.training.run_folder import CONFIG_NAME, MODEL_NAME
+from steadyseg.studies.ablations.matrix import Variant, to_train
+from steadyseg.studies.harness.pages import write_page
+from steadyseg.studies.harness.per_picture import PerPicture
+from steadyseg.studies.harness.study import PAGES, Cache, digest_of_weights, exit_code, origin
 
 SAMPLES = 50
 """Dropout passes, as published."""

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from classification.options import CLASS_PRESETS, ClassTrainConfig
+from steadyseg.classification.options import CLASS_PRESETS, ClassTrainConfig
 
 RUNS = Path("runs/ablations")
 SEEDS = (0, 1)

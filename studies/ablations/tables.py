@@ -11,10 +11,10 @@ from typing import Any
 
 from torch import Tensor
 
-from studies.ablations.bootstrap import paired_bootstrap
-from studies.ablations.matrix import ABLATIONS, SEEDS, Ablation, Variant
-from studies.harness.per_picture import read_per_picture
-from studies.harness.tables import Tables, read_record, table
+from steadyseg.studies.ablations.bootstrap import paired_bootstrap
+from steadyseg.studies.ablations.matrix import ABLATIONS, SEEDS, Ablation, Variant
+from steadyseg.studies.harness.per_picture import read_per_picture
+from steadyseg.studies.harness.tables import Tables, read_record, table
 
 
 def tables() -> Tables:

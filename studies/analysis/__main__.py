@@ -1,6 +1,6 @@
 """Runs the studies of networks' insides and writes docs/studies/analysis.
 
-    python -m studies.analysis --data ../shared/data [--only PAIR/STUDY ...] [--fresh] [--document]
+    python -m steadyseg.studies.analysis --data ../shared/data [--only PAIR/STUDY ...] [--fresh] [--document]
 
 The data folder holds camvid/ and cifar10/. A study is kept while its networks, its data and its flags stay what they
 are. The contact sheets of the worst errors show pictures of the data sets, so they are left out.
@@ -11,17 +11,17 @@ import json
 import sys
 from pathlib import Path
 
-from app.commands import load
-from core.errors import InputError
-from studies.analysis.command import write_report
-from studies.analysis.runs import Run, all_runs
-from studies.analysis.study import Study, run
-from studies.harness.bundle import round_figures
-from studies.harness.command_line import command_line
-from studies.harness.networks import file_of
-from studies.harness.pages import write_page
-from studies.harness.reports import run_missing
-from studies.harness.study import PAGES, exit_code
+from steadyseg.app.commands import load
+from steadyseg.core.errors import InputError
+from steadyseg.studies.analysis.command import write_report
+from steadyseg.studies.analysis.runs import Run, all_runs
+from steadyseg.studies.analysis.study import Study, run
+from steadyseg.studies.harness.bundle import round_figures
+from steadyseg.studies.harness.command_line import command_line
+from steadyseg.studies.harness.networks import file_of
+from steadyseg.studies.harness.pages import write_page
+from steadyseg.studies.harness.reports import run_missing
+from steadyseg.studies.harness.study import PAGES, exit_code
 
 PAGE = PAGES / "analysis"
 

@@ -8,19 +8,19 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from app.commands import load
-from app.report_file import write_figure, write_json
-from core.system.files import write_atomic
-from studies.analysis.flags import StudyJob
-from studies.harness.command_line import command_line
-from studies.harness.requirements import PLOTS, check_folder, require_extra
+from steadyseg.app.commands import load
+from steadyseg.app.report_file import write_figure, write_json
+from steadyseg.core.system.files import write_atomic
+from steadyseg.studies.analysis.flags import StudyJob
+from steadyseg.studies.harness.command_line import command_line
+from steadyseg.studies.harness.requirements import PLOTS, check_folder, require_extra
 
 
 def run_study(job: StudyJob) -> int:
     """Runs the study that the job names, prints its tables and writes its report."""
-    from studies.analysis.study import Results, Study, run
-    from studies.analysis.subjects import require_checkpoints
-    from studies.harness.target import short_names
+    from steadyseg.studies.analysis.study import Results, Study, run
+    from steadyseg.studies.analysis.subjects import require_checkpoints
+    from steadyseg.studies.harness.target import short_names
 
     require_checkpoints(job.options.models)
     if job.options.plots:

@@ -4,8 +4,8 @@ import statistics
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from studies.analysis.plots import smoothing_pairs
-from studies.harness.findings import Finding
+from steadyseg.studies.analysis.plots import smoothing_pairs
+from steadyseg.studies.harness.findings import Finding
 
 Report = dict[str, Any]
 HIGH = 0.3

@@ -7,9 +7,9 @@ from typing import Annotated, ClassVar, Literal
 
 from tyro.conf import Positional, arg
 
-from app.flags import Settings
-from core.errors import InputError
-from core.options import Rare, spelled
+from steadyseg.app.flags import Settings
+from steadyseg.core.errors import InputError
+from steadyseg.core.options import Rare, spelled
 
 
 @dataclass(frozen=True)

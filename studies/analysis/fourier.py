@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from studies.analysis.measures.features import watch_maps
-from studies.analysis.measures.fourier import frequencies, log_amplitude
-from studies.analysis.measures.units import Unit
-from studies.analysis.plots import depth_colours, draw_by_depth, legend_below, new_figure
-from studies.analysis.study import Results, Study, StudyContext, Table, depths
-from studies.analysis.subjects import StudyTarget
+from steadyseg.studies.analysis.measures.features import watch_maps
+from steadyseg.studies.analysis.measures.fourier import frequencies, log_amplitude
+from steadyseg.studies.analysis.measures.units import Unit
+from steadyseg.studies.analysis.plots import depth_colours, draw_by_depth, legend_below, new_figure
+from steadyseg.studies.analysis.study import Results, Study, StudyContext, Table, depths
+from steadyseg.studies.analysis.subjects import StudyTarget
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

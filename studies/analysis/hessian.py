@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from core.errors import InputError
-from core.seeds import mix_seed
-from studies.analysis.measures.curvature import Hessian, require_memory
-from studies.analysis.measures.eigenvalues import top_eigenpairs
-from studies.analysis.measures.nll import score
-from studies.analysis.measures.spectrum import Quadrature, lanczos, mean_quadrature, random_signs
-from studies.analysis.plots import STYLES, legend_below, new_figure
-from studies.analysis.study import Results, Study, StudyContext, Table
-from studies.analysis.subjects import StudyTarget
-from studies.analysis.training_pictures import TrainingPictures
+from steadyseg.core.errors import InputError
+from steadyseg.core.seeds import mix_seed
+from steadyseg.studies.analysis.measures.curvature import Hessian, require_memory
+from steadyseg.studies.analysis.measures.eigenvalues import top_eigenpairs
+from steadyseg.studies.analysis.measures.nll import score
+from steadyseg.studies.analysis.measures.spectrum import Quadrature, lanczos, mean_quadrature, random_signs
+from steadyseg.studies.analysis.plots import STYLES, legend_below, new_figure
+from steadyseg.studies.analysis.study import Results, Study, StudyContext, Table
+from steadyseg.studies.analysis.subjects import StudyTarget
+from steadyseg.studies.analysis.training_pictures import TrainingPictures
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from core.errors import InputError
-from core.model.checkpoint import load_checkpoint
-from core.seeds import mix_seed
-from core.training.run_folder import SNAPSHOTS_NAME
-from studies.analysis.measures.landscape import (
+from steadyseg.core.errors import InputError
+from steadyseg.core.model.checkpoint import load_checkpoint
+from steadyseg.core.seeds import mix_seed
+from steadyseg.core.training.run_folder import SNAPSHOTS_NAME
+from steadyseg.studies.analysis.measures.landscape import (
     Weights,
     grid,
     moved,
@@ -20,12 +20,12 @@ from studies.analysis.measures.landscape import (
     squared_norm,
     sum_of_norms,
 )
-from studies.analysis.measures.nll import score
-from studies.analysis.measures.trajectory import Trajectory, project
-from studies.analysis.plots import new_figure
-from studies.analysis.study import Results, Study, StudyContext, Table
-from studies.analysis.subjects import StudyTarget
-from studies.analysis.training_pictures import TrainingPictures
+from steadyseg.studies.analysis.measures.nll import score
+from steadyseg.studies.analysis.measures.trajectory import Trajectory, project
+from steadyseg.studies.analysis.plots import new_figure
+from steadyseg.studies.analysis.study import Results, Study, StudyContext, Table
+from steadyseg.studies.analysis.subjects import StudyTarget
+from steadyseg.studies.analysis.training_pictures import TrainingPictures
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from core.errors import InputError
-from studies.analysis.measures.features import Seen, trace
-from studies.analysis.measures.lesion import can_be_removed, removed, weighted
-from studies.analysis.measures.nll import score
-from studies.analysis.measures.units import KINDS, find_units, list_units
-from studies.analysis.plots import MARKS, legend_below, new_figure
-from studies.analysis.study import Results, Study, StudyContext, Table
-from studies.analysis.subjects import StudyTarget
+from steadyseg.core.errors import InputError
+from steadyseg.studies.analysis.measures.features import Seen, trace
+from steadyseg.studies.analysis.measures.lesion import can_be_removed, removed, weighted
+from steadyseg.studies.analysis.measures.nll import score
+from steadyseg.studies.analysis.measures.units import KINDS, find_units, list_units
+from steadyseg.studies.analysis.plots import MARKS, legend_below, new_figure
+from steadyseg.studies.analysis.study import Results, Study, StudyContext, Table
+from steadyseg.studies.analysis.subjects import StudyTarget
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

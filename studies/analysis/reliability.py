@@ -9,15 +9,15 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from core.method import Method
-from core.prediction import entropy
-from core.seeds import mix_seed
-from studies.analysis.measures.regions import DISTANCES, SIZES, distance_groups, interval_names, size_groups
-from studies.analysis.measures.reliability import CONFIDENT, GroupTally, scores
-from studies.analysis.plots import new_figure
-from studies.analysis.study import Results, Study, StudyContext, Table
-from studies.analysis.subjects import StudyTarget
-from studies.harness.target import DNN, at_size_of
+from steadyseg.core.method import Method
+from steadyseg.core.prediction import entropy
+from steadyseg.core.seeds import mix_seed
+from steadyseg.studies.analysis.measures.regions import DISTANCES, SIZES, distance_groups, interval_names, size_groups
+from steadyseg.studies.analysis.measures.reliability import CONFIDENT, GroupTally, scores
+from steadyseg.studies.analysis.plots import new_figure
+from steadyseg.studies.analysis.study import Results, Study, StudyContext, Table
+from steadyseg.studies.analysis.subjects import StudyTarget
+from steadyseg.studies.harness.target import DNN, at_size_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from app.cli import read_flags
-from app.commands import ANALYSES
-from studies.harness.networks import digest_of, trained_network
+from steadyseg.app.cli import read_flags
+from steadyseg.app.commands import ANALYSES
+from steadyseg.studies.harness.networks import digest_of, trained_network
 
 
 @dataclass(frozen=True)

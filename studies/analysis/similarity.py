@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from core.errors import InputError
-from studies.analysis.fourier import sides
-from studies.analysis.measures.correlation import SpatialCovariance
-from studies.analysis.measures.features import watch_maps
-from studies.analysis.measures.lesion import removed
-from studies.analysis.measures.similarity import MIN_BATCH, MinibatchCka, gram, mean_beside_diagonal
-from studies.analysis.measures.units import Unit, list_units
-from studies.analysis.plots import draw_by_depth, legend_below, new_figure
-from studies.analysis.study import Results, Study, StudyContext, Table, depths
-from studies.analysis.subjects import StudyTarget
+from steadyseg.core.errors import InputError
+from steadyseg.studies.analysis.fourier import sides
+from steadyseg.studies.analysis.measures.correlation import SpatialCovariance
+from steadyseg.studies.analysis.measures.features import watch_maps
+from steadyseg.studies.analysis.measures.lesion import removed
+from steadyseg.studies.analysis.measures.similarity import MIN_BATCH, MinibatchCka, gram, mean_beside_diagonal
+from steadyseg.studies.analysis.measures.units import Unit, list_units
+from steadyseg.studies.analysis.plots import draw_by_depth, legend_below, new_figure
+from steadyseg.studies.analysis.study import Results, Study, StudyContext, Table, depths
+from steadyseg.studies.analysis.subjects import StudyTarget
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

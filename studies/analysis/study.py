@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 import torch
 from torch import Tensor
 
-from app.console import Console, progress_bar
-from core.seeds import mix_seed
-from studies.analysis.flags import StudyJob, StudyOptions
-from studies.analysis.subjects import StudyTarget, open_study_targets
-from studies.harness.machine import about_torch
-from studies.harness.pictures import batches_of
+from steadyseg.app.console import Console, progress_bar
+from steadyseg.core.seeds import mix_seed
+from steadyseg.studies.analysis.flags import StudyJob, StudyOptions
+from steadyseg.studies.analysis.subjects import StudyTarget, open_study_targets
+from steadyseg.studies.harness.machine import about_torch
+from steadyseg.studies.harness.pictures import batches_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -8,22 +8,22 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from app.open_model import is_graph
-from classification.data.open import HELD_OUT, TRAINED, open_classification
-from classification.networks.build import build_classifier
-from classification.networks.layout import TIMM
-from classification.options import ClassifierOptions
-from classification.pretrained import ARCHITECTURE, require_classes
-from core.classes import ClassList
-from core.errors import InputError
-from core.model.checkpoint import CheckpointMeta
-from core.seeds import mix_seed
-from core.system.machine import choose_device
-from studies.analysis.flags import StudyOptions
-from studies.analysis.measures.features import Layout, layout_of, trace
-from studies.analysis.measures.units import Unit, find_units, list_units
-from studies.harness.pictures import Pictures, open_pictures
-from studies.harness.target import TargetNetwork, open_target, short_names
+from steadyseg.app.open_model import is_graph
+from steadyseg.classification.data.open import HELD_OUT, TRAINED, open_classification
+from steadyseg.classification.networks.build import build_classifier
+from steadyseg.classification.networks.layout import TIMM
+from steadyseg.classification.options import ClassifierOptions
+from steadyseg.classification.pretrained import ARCHITECTURE, require_classes
+from steadyseg.core.classes import ClassList
+from steadyseg.core.errors import InputError
+from steadyseg.core.model.checkpoint import CheckpointMeta
+from steadyseg.core.seeds import mix_seed
+from steadyseg.core.system.machine import choose_device
+from steadyseg.studies.analysis.flags import StudyOptions
+from steadyseg.studies.analysis.measures.features import Layout, layout_of, trace
+from steadyseg.studies.analysis.measures.units import Unit, find_units, list_units
+from steadyseg.studies.harness.pictures import Pictures, open_pictures
+from steadyseg.studies.harness.target import TargetNetwork, open_target, short_names
 
 IMAGENET_CLASSES = 1000
 """Outputs of timm's pretrained networks, as this product opens them."""

@@ -3,10 +3,10 @@
 import json
 from typing import Any
 
-from studies.analysis.expectations import EXPECTED
-from studies.analysis.runs import FLAGS, PAIRS
-from studies.harness.study import PAGES
-from studies.harness.tables import Tables, bind, table
+from steadyseg.studies.analysis.expectations import EXPECTED
+from steadyseg.studies.analysis.runs import FLAGS, PAIRS
+from steadyseg.studies.harness.study import PAGES
+from steadyseg.studies.harness.tables import Tables, bind, table
 
 PAGE = PAGES / "analysis"
 Reports = dict[str, dict[str, Any]]

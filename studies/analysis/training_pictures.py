@@ -12,11 +12,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from classification.data.augment import PADDING, shift
-from core.seeds import mix_seed
-from seg.data.augment import Augment, Example
-from seg.options import AugmentOptions
-from studies.analysis.subjects import StudyTarget
+from steadyseg.classification.data.augment import PADDING, shift
+from steadyseg.core.seeds import mix_seed
+from steadyseg.seg.data.augment import Augment, Example
+from steadyseg.seg.options import AugmentOptions
+from steadyseg.studies.analysis.subjects import StudyTarget
 
 
 @dataclass(frozen=True)

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from core.seeds import mix_seed
-from studies.analysis.fourier import sides
-from studies.analysis.measures.features import watch_maps
-from studies.analysis.measures.units import Unit
-from studies.analysis.measures.variance import DrawVariance
-from studies.analysis.plots import draw_by_depth, legend_below, new_figure, smoothing_pairs
-from studies.analysis.study import Results, Study, StudyContext, Table, depths
-from studies.analysis.subjects import StudyTarget
+from steadyseg.core.seeds import mix_seed
+from steadyseg.studies.analysis.fourier import sides
+from steadyseg.studies.analysis.measures.features import watch_maps
+from steadyseg.studies.analysis.measures.units import Unit
+from steadyseg.studies.analysis.measures.variance import DrawVariance
+from steadyseg.studies.analysis.plots import draw_by_depth, legend_below, new_figure, smoothing_pairs
+from steadyseg.studies.analysis.study import Results, Study, StudyContext, Table, depths
+from steadyseg.studies.analysis.subjects import StudyTarget
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

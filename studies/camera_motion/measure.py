@@ -15,7 +15,7 @@ from pathlib import Path
 import cv2
 import numpy as np
 
-from seg.data.camvid import open_split
+from steadyseg.seg.data.camvid import open_split
 
 FLAT = 8.0
 """Largest Sobel slope (grey levels per pixel, times 8) of a pixel whose difference between frames is taken for

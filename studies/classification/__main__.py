@@ -1,6 +1,6 @@
 """Measures the trained classifiers and writes the record, the page and its figures in docs/studies/classification.
 
-    python -m studies.classification --data ../shared/data/cifar10 [--fresh]
+    python -m steadyseg.studies.classification --data ../shared/data/cifar10 [--fresh]
 
 The checkpoints are those of runs/classification (`--commands` prints what trains them); what was measured is kept while
 they and the data stay the same.
@@ -14,21 +14,21 @@ from typing import Any
 import torch
 from rich.console import Console
 
-from app.console import track
-from classification.data.labelled import ClassificationSet
-from classification.data.open import open_classification
-from classification.evaluate import Classifier as Ensemble
-from classification.evaluate import SizeMetrics, batches
-from classification.pretrained import build_members, read_classifier
-from core.model.checkpoint import read_meta
-from core.system.machine import keep_freed_memory
-from studies.classification.effects import FEW, MANY, OFF
-from studies.classification.matrix import EVERY, Classifier, subjects
-from studies.classification.plots import write_plots
-from studies.classification.tables import measured_of
-from studies.harness.pages import write_page
-from studies.harness.per_picture import PerPicture
-from studies.harness.study import PAGES, Cache, digest_of_file, exit_code, origin
+from steadyseg.app.console import track
+from steadyseg.classification.data.labelled import ClassificationSet
+from steadyseg.classification.data.open import open_classification
+from steadyseg.classification.evaluate import Classifier as Ensemble
+from steadyseg.classification.evaluate import SizeMetrics, batches
+from steadyseg.classification.pretrained import build_members, read_classifier
+from steadyseg.core.model.checkpoint import read_meta
+from steadyseg.core.system.machine import keep_freed_memory
+from steadyseg.studies.classification.effects import FEW, MANY, OFF
+from steadyseg.studies.classification.matrix import EVERY, Classifier, subjects
+from steadyseg.studies.classification.plots import write_plots
+from steadyseg.studies.classification.tables import measured_of
+from steadyseg.studies.harness.pages import write_page
+from steadyseg.studies.harness.per_picture import PerPicture
+from steadyseg.studies.harness.study import PAGES, Cache, digest_of_file, exit_code, origin
 
 PAGE = PAGES / "classification"
 SAMPLES = 50

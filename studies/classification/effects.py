@@ -7,9 +7,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from studies.classification.matrix import Classifier
-from studies.harness.findings import half_width
-from studies.harness.per_picture import read_per_picture
+from steadyseg.studies.classification.matrix import Classifier
+from steadyseg.studies.harness.findings import half_width
+from steadyseg.studies.harness.per_picture import read_per_picture
 
 OFF, FEW, MANY = 0, 2, 50
 """Passes whose pictures are kept: dropout off, and those that the papers compare."""

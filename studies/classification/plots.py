@@ -5,7 +5,7 @@ from typing import Any
 
 from matplotlib import pyplot as plt
 
-from studies.harness.plots import save_figure
+from steadyseg.studies.harness.plots import save_figure
 
 COLORS = {"plain": "#0072b2", "smooth": "#009e73", "mc": "#e69f00", "mc-smooth": "#d55e00"}
 """Okabe and Ito's, told apart by colour-blind readers."""

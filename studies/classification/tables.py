@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from studies.classification.effects import EFFECTS, Change, changes
-from studies.classification.matrix import EVERY, FACTORS, Classifier, subjects
-from studies.harness.tables import Tables, bind, read_record, spread, table
+from steadyseg.studies.classification.effects import EFFECTS, Change, changes
+from steadyseg.studies.classification.matrix import EVERY, FACTORS, Classifier, subjects
+from steadyseg.studies.harness.tables import Tables, bind, read_record, spread, table
 
 SIZES = (1, 2, 5, 50)
 PUBLISHED = {

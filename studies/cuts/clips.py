@@ -6,10 +6,10 @@ from pathlib import Path
 import cv2
 import numpy as np
 
-from app.sources.open_source import open_source
-from core.frame import Frame
-from seg.data.camvid import open_split
-from seg.street.drive import Street
+from steadyseg.app.sources.open_source import open_source
+from steadyseg.core.frame import Frame
+from steadyseg.seg.data.camvid import open_split
+from steadyseg.seg.street.drive import Street
 
 STREETS = range(2000, 2060)
 """Seeds of the streets; the detector was chosen on 0 to 29."""

@@ -1,6 +1,6 @@
 """Measures how scene cuts are found, and what finding them changes in the frames after a cut.
 
-    python -m studies.cuts.measure ../shared/data
+    python -m steadyseg.studies.cuts.measure ../shared/data
 
 Writes docs/studies/cuts/record.json; parts that are there already are kept. 25 minutes on one core.
 """
@@ -16,14 +16,14 @@ from typing import Any
 import numpy as np
 import torch
 
-from app.executors import RunOptions, executor
-from app.open_model import open_model, resolve_method
-from core.cuts import CutDetector
-from core.frame import Frame
-from core.method import MethodOptions
-from core.segmenter import Segmenter
-from seg.evaluate import enlarge
-from studies.cuts.clips import (
+from steadyseg.app.executors import RunOptions, executor
+from steadyseg.app.open_model import open_model, resolve_method
+from steadyseg.core.cuts import CutDetector
+from steadyseg.core.frame import Frame
+from steadyseg.core.method import MethodOptions
+from steadyseg.core.segmenter import Segmenter
+from steadyseg.seg.evaluate import enlarge
+from steadyseg.studies.cuts.clips import (
     MOTORWAYS,
     PART_FRAMES,
     PLACES,
@@ -36,8 +36,8 @@ from studies.cuts.clips import (
     street_scene,
     val_stream,
 )
-from studies.harness.networks import rests_on
-from studies.harness.study import PAGES, Cache, data_digest, origin
+from steadyseg.studies.harness.networks import rests_on
+from steadyseg.studies.harness.study import PAGES, Cache, data_digest, origin
 
 DRIVES = range(3000, 3010)
 DRIVE_SECONDS = 60
@@ -63,7 +63,7 @@ def main() -> None:
     for name, measure in parts.items():
         digest = cuts_digest(name, frames) if name in NETWORKS else "1"
         if cache.get(name, digest) is None:
-            cache.put(name, digest, measure(), {"command": "python -m studies.cuts.measure DATA", **origin()})
+            cache.put(name, digest, measure(), {"command": "python -m steadyseg.studies.cuts.measure DATA", **origin()})
             print(name, cache.record[name]["rows"], flush=True)
 
 

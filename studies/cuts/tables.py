@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from studies.cuts.measure import AFTER
-from studies.harness.study import PAGES, Cache
-from studies.harness.tables import Tables
+from steadyseg.studies.cuts.measure import AFTER
+from steadyseg.studies.harness.study import PAGES, Cache
+from steadyseg.studies.harness.tables import Tables
 
 
 def tables() -> Tables:

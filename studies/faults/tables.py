@@ -4,7 +4,7 @@ from collections import Counter
 from functools import partial
 from typing import Any
 
-from studies.harness.tables import Tables, read_record, table
+from steadyseg.studies.harness.tables import Tables, read_record, table
 
 Record = dict[str, Any]
 WARM_S = 60

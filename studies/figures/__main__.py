@@ -1,6 +1,6 @@
 """Makes every figure of the included networks again that is not of the weights, fits and data as they are.
 
-    python -m studies.figures [NETWORK ...] [--data ../shared/data] [--list] [--only STEP ...] [--minutes M]
+    python -m steadyseg.studies.figures [NETWORK ...] [--data ../shared/data] [--list] [--only STEP ...] [--minutes M]
 
 Fits come first, then the tables of the cards, then the studies. What is done is kept, so a command that was stopped, or
 killed, goes on where it was; --minutes starts no step after so long. Two commands with other networks may run side by
@@ -18,16 +18,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from app.console import Console
-from core.errors import CheckFailed, InputError
-from core.system.files import write_atomic
-from core.system.machine import cpu_name
-from studies.figures.by_hand import ALSO, BY_HAND
-from studies.figures.step import Digests, Step, link_stills
-from studies.figures.steps import all_steps
-from studies.harness.networks import PROJECT
-from studies.harness.reports import data_digests
-from studies.harness.study import PAGES, exit_code
+from steadyseg.app.console import Console
+from steadyseg.core.errors import CheckFailed, InputError
+from steadyseg.core.system.files import write_atomic
+from steadyseg.core.system.machine import cpu_name
+from steadyseg.studies.figures.by_hand import ALSO, BY_HAND
+from steadyseg.studies.figures.step import Digests, Step, link_stills
+from steadyseg.studies.figures.steps import all_steps
+from steadyseg.studies.harness.networks import PROJECT
+from steadyseg.studies.harness.reports import data_digests
+from steadyseg.studies.harness.study import PAGES, exit_code
 
 DATA = PROJECT.parent / "shared" / "data"
 MINUTES = PAGES / "minutes.json"

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from core.errors import InputError
-from core.model.checkpoint import read_meta
-from seg.data.camvid import read_names
-from seg.data.held_out import CAMVID_STRETCHES, recorded_names
-from seg.pretrained import FOLDER
-from studies.harness.networks import PROJECT, digest_of, file_of
+from steadyseg.core.errors import InputError
+from steadyseg.core.model.checkpoint import read_meta
+from steadyseg.seg.data.camvid import read_names
+from steadyseg.seg.data.held_out import CAMVID_STRETCHES, recorded_names
+from steadyseg.seg.pretrained import FOLDER
+from steadyseg.studies.harness.networks import PROJECT, digest_of, file_of
 
 Digests = Mapping[str, str]
 """Digest of each data set, by the name of its folder."""

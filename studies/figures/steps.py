@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from app.commands import load
-from core.method import MethodOptions
-from core.model.checkpoint import read_meta
-from studies.figures.step import OUT, Digests, Step, fit_split
-from studies.harness.networks import file_of
-from studies.harness.reports import ReportRun
+from steadyseg.app.commands import load
+from steadyseg.core.method import MethodOptions
+from steadyseg.core.model.checkpoint import read_meta
+from steadyseg.studies.figures.step import OUT, Digests, Step, fit_split
+from steadyseg.studies.harness.networks import file_of
+from steadyseg.studies.harness.reports import ReportRun
 
 CHECKPOINT = "seg/checkpoints/{}"
 CAMVID = UNET, REALTIME, MOBILE = "camvid-unet-s", "camvid-realtime", "camvid-mobile"
@@ -121,9 +121,9 @@ def on_camvid() -> list[Step]:
 
 def reports(data: Path) -> list[Step]:
     """Robustness and insides of included networks; the runs of other networks are in `by_hand.py`."""
-    videos = load("studies.robustness.__main__:ood_videos")(data)
-    runs = {"robustness": load("studies.robustness.runs:all_runs")(videos)}
-    runs["analysis"] = load("studies.analysis.runs:all_runs")()
+    videos = load("steadyseg.studies.robustness.__main__:ood_videos")(data)
+    runs = {"robustness": load("steadyseg.studies.robustness.runs:all_runs")(videos)}
+    runs["analysis"] = load("steadyseg.studies.analysis.runs:all_runs")()
     pairs = [(kind, run) for kind, each in runs.items() for run in each]
     return [report(kind, run) for kind, run in pairs if not any(one.startswith("runs/") for one in run.models)]
 
@@ -135,7 +135,7 @@ def report(kind: str, run: ReportRun) -> Step:
 
 
 def novelty() -> list[Step]:
-    """Scores of pictures are kept in runs/novelty, from which `python -m studies.novelty` makes the record."""
+    """Scores of pictures stay in runs/novelty; `python -m steadyseg.studies.novelty` makes the record from them."""
     parts = ("streams", "motorway_labels", "passes")
     each = "; ".join(f"novelty.{part} --data DATA NAMES" for part in parts)
     collect, own = f"novelty.collect --data DATA --every 2 NAMES; {each}; novelty", "novelty.collect:novelty_digest"

@@ -1,6 +1,6 @@
 """Chooses a gate for the mean along the motion on streets, and measures it once on CamVid's val.
 
-    python -m studies.gating --data ../shared/data/camvid [--street MODEL ...] [--fresh]
+    python -m steadyseg.studies.gating --data ../shared/data/camvid [--street MODEL ...] [--fresh]
 
 The street's labels are exact and its things move by themselves. Ten minutes on one core, and ten for each of --street;
 the record is docs/studies/gating/record.json.
@@ -15,19 +15,19 @@ from typing import Any
 
 import torch
 
-from app.executors import RunOptions, executor
-from app.open_model import open_checkpoint, resolve_method
-from core.classes import CAMVID
-from core.evaluation.stretches import count_stretch, split_evenly
-from core.frame import Frame, Maps
-from core.method import MethodOptions
-from core.segmenter import Segmenter, segment
-from seg.data.camvid import open_split
-from seg.evaluate import FrameMetrics
-from seg.street.drive import Street
-from studies.gating.rules import REPORTED, RULES, run_rules
-from studies.harness.networks import file_of, name_of, rests_on
-from studies.harness.study import PAGES, Cache, data_digest, exit_code, origin
+from steadyseg.app.executors import RunOptions, executor
+from steadyseg.app.open_model import open_checkpoint, resolve_method
+from steadyseg.core.classes import CAMVID
+from steadyseg.core.evaluation.stretches import count_stretch, split_evenly
+from steadyseg.core.frame import Frame, Maps
+from steadyseg.core.method import MethodOptions
+from steadyseg.core.segmenter import Segmenter, segment
+from steadyseg.seg.data.camvid import open_split
+from steadyseg.seg.evaluate import FrameMetrics
+from steadyseg.seg.street.drive import Street
+from steadyseg.studies.gating.rules import REPORTED, RULES, run_rules
+from steadyseg.studies.harness.networks import file_of, name_of, rests_on
+from steadyseg.studies.harness.study import PAGES, Cache, data_digest, exit_code, origin
 
 SEEDS, FRAMES = range(1, 7), 60
 """Streets of the choice, and the frames of each."""

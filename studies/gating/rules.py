@@ -10,10 +10,10 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from core.frame import Frame, Maps
-from core.motion import Motion, MotionEstimator
-from core.prediction import Prediction
-from core.temporal import State, smooth_recursive, warp_state
+from steadyseg.core.frame import Frame, Maps
+from steadyseg.core.motion import Motion, MotionEstimator
+from steadyseg.core.prediction import Prediction
+from steadyseg.core.temporal import State, smooth_recursive, warp_state
 
 Gate = Callable[[Tensor, Tensor], Tensor]
 """Probabilities (1, K, h, w) of the new frame and of the warped mean -> the share (1, h, w) of the mass that stays."""

@@ -4,10 +4,10 @@ from typing import Any
 
 from torch import Tensor
 
-from core.classes import CAMVID
-from core.evaluation.stretches import Stretches, intervals
-from studies.gating.rules import REPORTED, RULES
-from studies.harness.tables import Tables, bind, read_record, table
+from steadyseg.core.classes import CAMVID
+from steadyseg.core.evaluation.stretches import Stretches, intervals
+from steadyseg.studies.gating.rules import REPORTED, RULES
+from steadyseg.studies.harness.tables import Tables, bind, read_record, table
 
 Rows = dict[str, Any]
 BASE = REPORTED[0]

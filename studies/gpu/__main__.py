@@ -1,10 +1,10 @@
 """Measurements and trainings that need a GPU, in commands of a few minutes each, for a machine without a network.
 
-    python -m studies.gpu list                             # the rows that a GPU will measure
-    python -m studies.gpu executors --data ../camvid --runs ../runs --out OUT --minutes 8  # again until it says done
-    python -m studies.gpu formats --data ../camvid --runs ../runs --out OUT --minutes 8
-    python -m studies.gpu paper --data ../camvid --runs ../runs --out OUT --minutes 8
-    python -m studies.gpu recipes --data ../camvid --runs ../runs --out OUT --minutes 8
+    python -m steadyseg.studies.gpu list                             # the rows that a GPU will measure
+    python -m steadyseg.studies.gpu executors --data ../camvid --runs ../runs --out OUT --minutes 8  # till done
+    python -m steadyseg.studies.gpu formats --data ../camvid --runs ../runs --out OUT --minutes 8
+    python -m steadyseg.studies.gpu paper --data ../camvid --runs ../runs --out OUT --minutes 8
+    python -m steadyseg.studies.gpu recipes --data ../camvid --runs ../runs --out OUT --minutes 8
 
 executors: parity and throughput of torch, CUDA graphs and ONNX Runtime on CUDA in every number format and with each
 option of its provider, the proofs of exported files, and many streams in one call. formats: a short training in fp32,
@@ -19,11 +19,11 @@ import argparse
 import sys
 from pathlib import Path
 
-from core.system.machine import choose_device
-from studies.gpu.executors import measure_executors, row_names
-from studies.gpu.jobs import format_jobs, paper_jobs, recipe_jobs
-from studies.gpu.trainings import Block, run_block
-from studies.harness.study import Cache, exit_code
+from steadyseg.core.system.machine import choose_device
+from steadyseg.studies.gpu.executors import measure_executors, row_names
+from steadyseg.studies.gpu.jobs import format_jobs, paper_jobs, recipe_jobs
+from steadyseg.studies.gpu.trainings import Block, run_block
+from steadyseg.studies.harness.study import Cache, exit_code
 
 MODELS = ("camvid-unet-s", "camvid-realtime", "camvid-mobile")
 

@@ -9,18 +9,18 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from app.open_model import open_segmenter
-from core.classes import CAMVID
-from core.errors import InputError
-from core.frame import Frame
-from core.method import MethodOptions
-from core.segmenter import Segmenter
-from seg.data.camvid import open_split
-from seg.pretrained import read_segmenter
-from seg.torch_executor import torch_executor
-from studies.gpu.files import CUDA_PROOFS, PROOFS, STREAM_ROWS, exported, proven, together
-from studies.gpu.timing import WARM_UP, Row, timed
-from studies.harness.study import Cache, origin
+from steadyseg.app.open_model import open_segmenter
+from steadyseg.core.classes import CAMVID
+from steadyseg.core.errors import InputError
+from steadyseg.core.frame import Frame
+from steadyseg.core.method import MethodOptions
+from steadyseg.core.segmenter import Segmenter
+from steadyseg.seg.data.camvid import open_split
+from steadyseg.seg.pretrained import read_segmenter
+from steadyseg.seg.torch_executor import torch_executor
+from steadyseg.studies.gpu.files import CUDA_PROOFS, PROOFS, STREAM_ROWS, exported, proven, together
+from steadyseg.studies.gpu.timing import WARM_UP, Row, timed
+from steadyseg.studies.harness.study import Cache, origin
 
 MODE = MethodOptions(mode="vq-dnn", motion=False)
 BATCHES = (1, 16)

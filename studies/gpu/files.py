@@ -7,15 +7,15 @@ from pathlib import Path
 
 import numpy as np
 
-from app.cli import main as steadyseg
-from core.errors import InputError
-from core.frame import Frame
-from export.file.carried_proof import read_proof
-from export.file.onnx_file import read_onnx
-from export.run.cpu import resize_frame
-from export.run.graph import GraphStreams
-from export.run.verify import graph_step, verify
-from studies.gpu.timing import Row, timed
+from steadyseg.app.cli import main as steadyseg
+from steadyseg.core.errors import InputError
+from steadyseg.core.frame import Frame
+from steadyseg.export.file.carried_proof import read_proof
+from steadyseg.export.file.onnx_file import read_onnx
+from steadyseg.export.run.cpu import resize_frame
+from steadyseg.export.run.graph import GraphStreams
+from steadyseg.export.run.verify import graph_step, verify
+from steadyseg.studies.gpu.timing import Row, timed
 
 KINDS = {
     "fp32": ("--precision", "fp32"),

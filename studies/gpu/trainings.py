@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from core.system.files import write_atomic
-from core.training.run_folder import CONFIG_NAME, MODEL_NAME
+from steadyseg.core.system.files import write_atomic
+from steadyseg.core.training.run_folder import CONFIG_NAME, MODEL_NAME
 
 MODEL = re.compile(r"{(.+?)}")
 """The model of another job in a flag: {name}."""
@@ -112,7 +112,7 @@ def start(job: Job, block: Block) -> "subprocess.Popen[bytes]":
         ]
     block.runs.mkdir(parents=True, exist_ok=True)
     with log_of(job, block).open("ab") as log:
-        return subprocess.Popen([sys.executable, "-m", "app.cli", *map(str, words)], stdout=log, stderr=log)
+        return subprocess.Popen([sys.executable, "-m", "steadyseg.app.cli", *map(str, words)], stdout=log, stderr=log)
 
 
 def can_start(job: Job, block: Block) -> bool:

@@ -1,6 +1,6 @@
 """Thresholds of confidence by the accuracy that is wanted, and what remains above them.
 
-    python -m studies.guide.measure --data ../shared/data camvid-realtime camvid-unet-s camvid-mobile
+    python -m steadyseg.studies.guide.measure --data ../shared/data camvid-realtime camvid-unet-s camvid-mobile
 
 The default method over CamVid's val stream; the thresholds found there are tried on 33 moving stills of test, of other
 drives. Neither fitted a temperature. Writes docs/studies/guide/record.json and the plot, and the shares at the
@@ -16,18 +16,18 @@ from typing import Any
 import numpy as np
 import torch
 
-from app.open_model import open_segmenter
-from core.classes import CAMVID
-from core.method import Method, MethodOptions, settings
-from core.segmenter import segment
-from seg.data.camvid import open_split, read_names
-from seg.data.moving_stills import moving_stills
-from seg.pretrained import find_checkpoint, list_segmenters, read_segmenter
-from studies.guide.plot import draw
-from studies.harness.bundle import round_figures
-from studies.harness.networks import rests_on
-from studies.harness.pages import write_page
-from studies.harness.study import PAGES, Cache, data_digest, origin
+from steadyseg.app.open_model import open_segmenter
+from steadyseg.core.classes import CAMVID
+from steadyseg.core.method import Method, MethodOptions, settings
+from steadyseg.core.segmenter import segment
+from steadyseg.seg.data.camvid import open_split, read_names
+from steadyseg.seg.data.moving_stills import moving_stills
+from steadyseg.seg.pretrained import find_checkpoint, list_segmenters, read_segmenter
+from steadyseg.studies.guide.plot import draw
+from steadyseg.studies.harness.bundle import round_figures
+from steadyseg.studies.harness.networks import rests_on
+from steadyseg.studies.harness.pages import write_page
+from steadyseg.studies.harness.study import PAGES, Cache, data_digest, origin
 
 PAGE = PAGES / "guide"
 LEVELS = 256

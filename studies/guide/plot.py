@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from matplotlib import pyplot as plt
 
-from studies.harness.plots import save_figure
+from steadyseg.studies.harness.plots import save_figure
 
 SETS = {
     "val": ("tab:blue", "val stream, the thresholds' own"),

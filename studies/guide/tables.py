@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from studies.guide.measure import CLASSES, LEVELS, PAGE, WANTED, level_of
-from studies.harness.study import Cache
-from studies.harness.tables import Tables, bind, table
+from steadyseg.studies.guide.measure import CLASSES, LEVELS, PAGE, WANTED, level_of
+from steadyseg.studies.harness.study import Cache
+from steadyseg.studies.harness.tables import Tables, bind, table
 
 THRESHOLDS = (0.0, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95)
 """Those of the page's slider that differ visibly."""

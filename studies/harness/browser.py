@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from core.errors import InputError
-from seg.street.drive import Street
+from steadyseg.core.errors import InputError
+from steadyseg.seg.street.drive import Street
 
 CAMERA_FRAMES, CAMERA_HZ = 250, 25
 BROWSER_FLAGS = ("--no-sandbox", "--disable-background-networking", "--disable-component-update", "--disable-sync")

@@ -1,7 +1,7 @@
 """Makes a run's result a bundled checkpoint: half-precision weights, measured figures and the licence note in its
 record.
 
-python -m studies.harness.bundle runs/camvid/model.safetensors camvid-unet-s --licence "..." --results stills.json
+python -m steadyseg.studies.harness.bundle runs/1/model.safetensors camvid-unet-s --licence "..." --results stills.json
 """
 
 import argparse
@@ -12,11 +12,11 @@ from typing import Any
 
 import torch
 
-from classification.pretrained import ARCHITECTURE
-from classification.pretrained import FOLDER as CLASSIFIERS
-from core.errors import InputError
-from core.model.checkpoint import NOVELTY_PREFIX, load_checkpoint, read_meta, save_checkpoint
-from seg.pretrained import FOLDER as SEGMENTERS
+from steadyseg.classification.pretrained import ARCHITECTURE
+from steadyseg.classification.pretrained import FOLDER as CLASSIFIERS
+from steadyseg.core.errors import InputError
+from steadyseg.core.model.checkpoint import NOVELTY_PREFIX, load_checkpoint, read_meta, save_checkpoint
+from steadyseg.seg.pretrained import FOLDER as SEGMENTERS
 
 CARD_KEYS = tuple(
     (

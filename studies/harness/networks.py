@@ -1,4 +1,4 @@
-"""Network files that studies read: the included ones by name, and those that `python -m studies.results train` makes.
+"""Network files that studies read: the included ones by name, and those of `python -m steadyseg.studies.results train`.
 
 The trained files are not part of the repository; `docs/studies/results/networks.json` has the seed, the command and the
 digests of each network that was measured. A training on another machine gives other weights and so another digest.
@@ -10,14 +10,14 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from app.open_model import find_model
-from core.method import MethodOptions
-from core.model.checkpoint import read_meta
-from core.model.model import SUFFIX
-from core.training.run_folder import MODEL_NAME
-from studies.harness.study import PAGES, digest_of_weights
+from steadyseg.app.open_model import find_model
+from steadyseg.core.method import MethodOptions
+from steadyseg.core.model.checkpoint import read_meta
+from steadyseg.core.model.model import SUFFIX
+from steadyseg.core.training.run_folder import MODEL_NAME
+from steadyseg.studies.harness.study import PAGES, digest_of_weights
 
-PROJECT = Path(__file__).parents[2]
+PROJECT = Path(__file__).resolve().parents[2]
 RECORD = PAGES / "results" / "networks.json"
 
 

@@ -3,8 +3,8 @@
 import torch
 from torch import Tensor
 
-from core.errors import InputError
-from core.prediction import Prediction
+from steadyseg.core.errors import InputError
+from steadyseg.core.prediction import Prediction
 
 
 def auroc(inside: Tensor, outside: Tensor) -> float:

@@ -6,9 +6,9 @@ The tables of a study's page are made by `tables()` of its module, those of the 
 
 from pathlib import Path
 
-from app.commands import load
-from studies.harness.study import PAGES
-from studies.harness.tables import Tables, write_tables
+from steadyseg.app.commands import load
+from steadyseg.studies.harness.study import PAGES
+from steadyseg.studies.harness.tables import Tables, write_tables
 
 STUDIES = {
     "ablations": "ablations",
@@ -34,8 +34,8 @@ STUDIES = {
 
 def all_pages() -> dict[Path, Tables]:
     """The tables of each page."""
-    cards = load("studies.results.cards:cards")()
-    card_tables = load("studies.results.cards:card_tables")
+    cards = load("steadyseg.studies.results.cards:cards")()
+    card_tables = load("steadyseg.studies.results.cards:card_tables")
     return {
         **{page: tables_of(name) for name in STUDIES for page in pages_of(name)},
         **{card: card_tables(card) for card in cards},

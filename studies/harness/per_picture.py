@@ -6,8 +6,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from core.evaluation.metrics import SMALLEST_PROBABILITY
-from core.prediction import Prediction
+from steadyseg.core.evaluation.metrics import SMALLEST_PROBABILITY
+from steadyseg.core.prediction import Prediction
 
 
 class PerPicture:

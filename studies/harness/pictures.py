@@ -9,13 +9,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from classification.data.open import open_split_of
-from classification.pretrained import require_classes
-from core.classes import CAMVID
-from core.errors import InputError
-from seg.data.camvid import ImageFolderSplit, open_split
-from seg.street.drive import StreetSet
-from studies.harness.target import TargetNetwork
+from steadyseg.classification.data.open import open_split_of
+from steadyseg.classification.pretrained import require_classes
+from steadyseg.core.classes import CAMVID
+from steadyseg.core.errors import InputError
+from steadyseg.seg.data.camvid import ImageFolderSplit, open_split
+from steadyseg.seg.street.drive import StreetSet
+from steadyseg.studies.harness.target import TargetNetwork
 
 DEFAULT_STILLS, DEFAULT_IMAGES = 30, 1000
 STREET_PICTURES = 120

@@ -7,11 +7,11 @@ from typing import Protocol, TypeVar
 
 from rich.console import Console
 
-from classification.data.open import open_classification
-from core.errors import InputError
-from core.system.machine import keep_freed_memory
-from studies.harness.networks import file_of
-from studies.harness.study import data_digest
+from steadyseg.classification.data.open import open_classification
+from steadyseg.core.errors import InputError
+from steadyseg.core.system.machine import keep_freed_memory
+from steadyseg.studies.harness.networks import file_of
+from steadyseg.studies.harness.study import data_digest
 
 
 class ReportRun(Protocol):

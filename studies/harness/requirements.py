@@ -4,7 +4,7 @@ import os
 from importlib.util import find_spec
 from pathlib import Path
 
-from core.errors import InputError, refuse_existing
+from steadyseg.core.errors import InputError, refuse_existing
 
 CORRUPTIONS, PLOTS = "imagecorruptions", "matplotlib"
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Any
 
-from core.method import Method
+from steadyseg.core.method import Method
 
 Row = dict[str, Any]
 

@@ -10,13 +10,13 @@ from typing import Any
 
 import torch
 
-from core.errors import CheckFailed, InputError
-from core.model.checkpoint import NOVELTY_PREFIX
-from core.system.files import write_atomic
-from seg.data.camvid import open_split
-from studies.harness.bundle import round_figures
+from steadyseg.core.errors import CheckFailed, InputError
+from steadyseg.core.model.checkpoint import NOVELTY_PREFIX
+from steadyseg.core.system.files import write_atomic
+from steadyseg.seg.data.camvid import open_split
+from steadyseg.studies.harness.bundle import round_figures
 
-PAGES = Path(__file__).parents[2] / "docs" / "studies"
+PAGES = Path(__file__).resolve().parents[2] / "docs" / "studies"
 """Folders of the studies' pages, records and pictures."""
 
 

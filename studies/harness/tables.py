@@ -1,7 +1,7 @@
 """Generated tables in pages that are otherwise written by hand.
 
-A page marks the place of a table by `<!-- table NAME -->` and `<!-- end -->`; `python -m studies tables` writes what
-stands between them.
+A page marks the place of a table by `<!-- table NAME -->` and `<!-- end -->`; `python -m steadyseg.studies tables`
+writes what stands between them.
 """
 
 import json
@@ -12,9 +12,9 @@ from pathlib import Path
 from statistics import mean
 from typing import Any
 
-from core.errors import InputError
-from core.system.files import write_atomic
-from studies.harness.study import PAGES
+from steadyseg.core.errors import InputError
+from steadyseg.core.system.files import write_atomic
+from steadyseg.studies.harness.study import PAGES
 
 Tables = Mapping[str, Callable[[], str]]
 """Functions that return the Markdown of a table, by its name in the page."""

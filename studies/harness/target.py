@@ -8,19 +8,19 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from app.open_model import open_checkpoint
-from classification.pretrained import require_classes
-from core.dropout import is_stochastic, set_dropout_active
-from core.errors import InputError
-from core.method import Method, MethodOptions, draws_dropout, method_of_fit
-from core.model.checkpoint import CheckpointMeta
-from core.novelty.head import NoveltyHead, NoveltyPredictor
-from core.novelty.record import novelty_head
-from core.prediction import Prediction
-from core.predictors import forward_passes
-from core.preprocess import Normalize, nearest, network_size, resize
-from seg.evaluate import enlarge
-from studies.harness.networks import name_of
+from steadyseg.app.open_model import open_checkpoint
+from steadyseg.classification.pretrained import require_classes
+from steadyseg.core.dropout import is_stochastic, set_dropout_active
+from steadyseg.core.errors import InputError
+from steadyseg.core.method import Method, MethodOptions, draws_dropout, method_of_fit
+from steadyseg.core.model.checkpoint import CheckpointMeta
+from steadyseg.core.novelty.head import NoveltyHead, NoveltyPredictor
+from steadyseg.core.novelty.record import novelty_head
+from steadyseg.core.prediction import Prediction
+from steadyseg.core.predictors import forward_passes
+from steadyseg.core.preprocess import Normalize, nearest, network_size, resize
+from steadyseg.seg.evaluate import enlarge
+from steadyseg.studies.harness.networks import name_of
 
 DNN = Method("dnn")
 CLASSIFIER_SAMPLES = (1, 2, 5)

@@ -1,6 +1,6 @@
 """The list of the product's files in docs/architecture.md, made from the first sentence of each file.
 
-python -m studies.harness.tree
+python -m steadyseg.studies.harness.tree
 """
 
 import ast
@@ -8,7 +8,7 @@ import re
 from itertools import groupby
 from pathlib import Path
 
-PROJECT = Path(__file__).parents[2]
+PROJECT = Path(__file__).resolve().parents[2]
 DOCUMENT = PROJECT / "docs" / "architecture.md"
 PACKAGES = ("steadyseg", "app", "seg", "classification", "export", "core")
 BETWEEN = ("<!-- table tree -->\n", "<!-- end -->")

@@ -9,8 +9,8 @@ from typing import ClassVar, NamedTuple
 import torch
 from torch import Tensor
 
-from core.motion import Motion
-from core.prediction import Prediction
+from steadyseg.core.motion import Motion
+from steadyseg.core.prediction import Prediction
 
 
 class WindowState(NamedTuple):

@@ -1,6 +1,6 @@
 """Parity, speed and memory of the page that computes in the browser; writes docs/studies/browser.
 
-    python -m studies.in_browser [--models street-tiny ...] [--only sizes parity speed soak] [--soak-seconds 600]
+    python -m steadyseg.studies.in_browser [--models street-tiny] [--only sizes parity speed soak] [--soak-seconds 600]
         [--calibration-data DIR]        # CamVid's folder: also measures each network in int8
 
 Each model is exported first (into runs/in_browser, kept). Chromium runs on the same cores; its camera is a drive down
@@ -15,17 +15,17 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from app.cli import main as steadyseg
-from app.in_browser.site import is_site
-from core.errors import InputError
-from core.system.machine import cpu_name
-from studies.harness.browser import street_camera
-from studies.harness.bundle import round_figures
-from studies.harness.pages import write_page
-from studies.harness.study import PAGES, Cache, exit_code, origin
-from studies.in_browser.measured import measure_parity, measure_sizes, measure_soak, measure_speed
+from steadyseg.app.cli import main as steadyseg
+from steadyseg.app.in_browser.site import is_site
+from steadyseg.core.errors import InputError
+from steadyseg.core.system.machine import cpu_name
+from steadyseg.studies.harness.browser import street_camera
+from steadyseg.studies.harness.bundle import round_figures
+from steadyseg.studies.harness.pages import write_page
+from steadyseg.studies.harness.study import PAGES, Cache, exit_code, origin
+from steadyseg.studies.in_browser.measured import measure_parity, measure_sizes, measure_soak, measure_speed
 
-PROJECT = Path(__file__).parents[2]
+PROJECT = Path(__file__).resolve().parents[2]
 PAGE, RUNS = PAGES / "browser", PROJECT / "runs" / "in_browser"
 MEASURES: dict[str, Callable[..., dict[str, Any]]] = {
     "sizes": measure_sizes,
@@ -78,7 +78,7 @@ def chromium_starter(folder: Path) -> Iterator[Any]:
     """start(*flags) -> a Chromium with a camera; each is closed when the next one is started."""
     from playwright.sync_api import sync_playwright
 
-    from studies.harness.browser import CAMERA_FLAGS, launch_bare_chromium
+    from steadyseg.studies.harness.browser import CAMERA_FLAGS, launch_bare_chromium
 
     camera = street_camera(folder / "camera.mjpeg")
     running: list[Any] = []

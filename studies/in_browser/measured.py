@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from seg.street.drive import Street
-from studies.in_browser.parity import compare_in_browser
-from studies.in_browser.visit import play, start_again, static_server, tab, workers_left
+from steadyseg.seg.street.drive import Street
+from steadyseg.studies.in_browser.parity import compare_in_browser
+from steadyseg.studies.in_browser.visit import play, start_again, static_server, tab, workers_left
 
 FRAMES = 50
 SECONDS, SETTLE_S = 30, 5

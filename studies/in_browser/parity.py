@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from export.file.onnx_file import OnnxFile, check_onnx
-from export.run.sessions import session_runner
-from export.write.stream_run import GAP, GAP_AT, RESET_AT
+from steadyseg.export.file.onnx_file import OnnxFile, check_onnx
+from steadyseg.export.run.sessions import session_runner
+from steadyseg.export.write.stream_run import GAP, GAP_AT, RESET_AT
 
 MAPS = ("confidence", "entropy", "disagreement", "energy")
 SCRIPT = """async ({ mode, provider, threads, pixels, gap, reset, width }) => {

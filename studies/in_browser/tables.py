@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from studies.harness.tables import Tables, bind, read_record, table
+from steadyseg.studies.harness.tables import Tables, bind, read_record, table
 
 Record = dict[str, Any]
 RATE, FIRST_S, WASM_MB = 10.0, 5.0, 20.0

@@ -1,6 +1,6 @@
 """Compares the frames that `steadyseg pick` chooses of CamVid's test with all frames: are their labels worth more?
 
-    python -m studies.labelling.chosen ../shared/data/camvid
+    python -m steadyseg.studies.labelling.chosen ../shared/data/camvid
 
 Measures the share of wrong pixels and the share of rare classes in the chosen frames, and how the criteria follow the
 share of wrong pixels. Writes docs/studies/labelling/chosen.json; two minutes of one core.
@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from app.labelling.candidates import Candidate, FrameMeter, choose
-from app.open_model import open_checkpoint
-from core.classes import CAMVID
-from seg.data.camvid import open_split
-from seg.data.held_out import recording_of
-from seg.selection import mean_ranks
-from studies.labelling.networks import measure_missing
+from steadyseg.app.labelling.candidates import Candidate, FrameMeter, choose
+from steadyseg.app.open_model import open_checkpoint
+from steadyseg.core.classes import CAMVID
+from steadyseg.seg.data.camvid import open_split
+from steadyseg.seg.data.held_out import recording_of
+from steadyseg.seg.selection import mean_ranks
+from steadyseg.studies.labelling.networks import measure_missing
 
 NETWORKS = ("camvid-realtime",)
 CHOSEN = 20

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 import cv2
 import numpy as np
 
-from seg.data.regions import Region, connected_regions
+from steadyseg.seg.data.regions import Region, connected_regions
 
 MIN_PIXELS, MAX_SHARE = 200, 0.25
 """Size of the objects that are damaged: pixels, and share of the picture."""

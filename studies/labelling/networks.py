@@ -7,9 +7,9 @@ from typing import Any
 
 import torch
 
-from core.method import MethodOptions
-from studies.harness.networks import rests_on
-from studies.harness.study import PAGES, Cache, data_digest, origin
+from steadyseg.core.method import MethodOptions
+from steadyseg.studies.harness.networks import rests_on
+from steadyseg.studies.harness.study import PAGES, Cache, data_digest, origin
 
 
 def measure_missing(module: str, record: str, networks: Mapping[str, str], measure: Callable[[str, Path], Any]) -> None:
@@ -26,7 +26,7 @@ def measure_missing(module: str, record: str, networks: Mapping[str, str], measu
     for part, name in networks.items():
         digest = labelling_digest(name, frames)
         if cache.get(part, digest) is None:
-            about = {"command": f"python -m studies.labelling.{module} DATA", **origin()}
+            about = {"command": f"python -m steadyseg.studies.labelling.{module} DATA", **origin()}
             cache.put(part, digest, measure(part, data), about)
             print(part, cache.record[part]["rows"], flush=True)
 

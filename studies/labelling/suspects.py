@@ -1,6 +1,6 @@
 """Measures how well labels that were damaged on purpose are found in CamVid's test, which the networks never saw.
 
-    python -m studies.labelling.suspects ../shared/data/camvid
+    python -m steadyseg.studies.labelling.suspects ../shared/data/camvid
 
 Damages one object in each of 60 pictures (of 147): another class, a shifted mask, or none where one was. A suspect
 region is a hit if at least half of its pixels were changed. Writes docs/studies/labelling/suspects.json; what is there
@@ -15,14 +15,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from app.executors import RunOptions
-from app.labelling.suspects import LabelCheck
-from app.open_model import make_segmenter, open_model
-from core.method import MethodOptions
-from seg.data.camvid import ImageFolderSplit, open_split
-from seg.label_errors import ConfidentJoint, Suspect, find_suspects
-from studies.labelling.damage import DAMAGES, damaged
-from studies.labelling.networks import measure_missing
+from steadyseg.app.executors import RunOptions
+from steadyseg.app.labelling.suspects import LabelCheck
+from steadyseg.app.open_model import make_segmenter, open_model
+from steadyseg.core.method import MethodOptions
+from steadyseg.seg.data.camvid import ImageFolderSplit, open_split
+from steadyseg.seg.label_errors import ConfidentJoint, Suspect, find_suspects
+from steadyseg.studies.labelling.damage import DAMAGES, damaged
+from steadyseg.studies.labelling.networks import measure_missing
 
 PARTS = (("camvid-realtime", "test"), ("camvid-mobile", "test"), ("camvid-realtime", "val"))
 """Network and split."""

@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from studies.harness.tables import Tables, bind, read_record, spread, table
-from studies.labelling import chosen
-from studies.labelling.suspects import OBJECTS, RANKINGS, RECORD
-from studies.labelling.trainings import ROUNDS, START, STEP, WAYS
+from steadyseg.studies.harness.tables import Tables, bind, read_record, spread, table
+from steadyseg.studies.labelling import chosen
+from steadyseg.studies.labelling.suspects import OBJECTS, RANKINGS, RECORD
+from steadyseg.studies.labelling.trainings import ROUNDS, START, STEP, WAYS
 
 CRITERIA = ("expected error", "disagreement", "unusualness", "score")
 

@@ -1,6 +1,6 @@
 """Trainings on more and more labelled frames of CamVid's train, chosen in three ways; those that are done are kept.
 
-    python -m studies.labelling.trainings ../shared/data/camvid --runs runs/pick
+    python -m steadyseg.studies.labelling.trainings ../shared/data/camvid --runs runs/pick
 
 Each seed begins with 12 labelled frames, drawn at random. Three times, 12 more are added: random ones, frames evenly
 spaced in time, or those chosen by `steadyseg pick` with the network of the round before. Every training begins with the
@@ -19,25 +19,25 @@ from typing import Any
 import numpy as np
 import torch
 
-from app.labelling.candidates import Candidate, FrameMeter, choose
-from app.open_model import open_checkpoint
-from core.classes import CAMVID
-from core.dropout import set_dropout_active
-from core.evaluation.metrics import StreamingMetrics
-from core.preprocess import Normalize, network_size
-from core.system.files import write_atomic
-from core.training.parts import Run
-from core.training.run import choose_precision, train
-from core.training.run_folder import MODEL_NAME
-from seg.data.augment import to_tensors
-from seg.data.camvid import ImageFolderSplit, open_split
-from seg.data.held_out import recording_of
-from seg.evaluate import enlarge
-from seg.options import SegTrainConfig
-from seg.presets import PRESETS
-from seg.train import prepare_segmentation
-from studies.harness.bundle import round_figures
-from studies.harness.study import PAGES, digest_of_file, origin
+from steadyseg.app.labelling.candidates import Candidate, FrameMeter, choose
+from steadyseg.app.open_model import open_checkpoint
+from steadyseg.core.classes import CAMVID
+from steadyseg.core.dropout import set_dropout_active
+from steadyseg.core.evaluation.metrics import StreamingMetrics
+from steadyseg.core.preprocess import Normalize, network_size
+from steadyseg.core.system.files import write_atomic
+from steadyseg.core.training.parts import Run
+from steadyseg.core.training.run import choose_precision, train
+from steadyseg.core.training.run_folder import MODEL_NAME
+from steadyseg.seg.data.augment import to_tensors
+from steadyseg.seg.data.camvid import ImageFolderSplit, open_split
+from steadyseg.seg.data.held_out import recording_of
+from steadyseg.seg.evaluate import enlarge
+from steadyseg.seg.options import SegTrainConfig
+from steadyseg.seg.presets import PRESETS
+from steadyseg.seg.train import prepare_segmentation
+from steadyseg.studies.harness.bundle import round_figures
+from steadyseg.studies.harness.study import PAGES, digest_of_file, origin
 
 START, STEP, ROUNDS = 12, 12, 3
 WAYS = ("random", "uniform", "pick")

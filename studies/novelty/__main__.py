@@ -1,6 +1,6 @@
 """Writes the record, the tables and the plots of docs/studies/novelty from what was collected in runs/novelty.
 
-python -m studies.novelty
+python -m steadyseg.studies.novelty
 """
 
 import argparse
@@ -11,14 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from core.system.files import write_atomic
-from studies.harness.bundle import round_figures
-from studies.harness.pages import write_page
-from studies.harness.study import PAGES, origin
-from studies.novelty.ensemble import measure_ensemble
-from studies.novelty.figures import auroc_of, measure
-from studies.novelty.plots import draw
-from studies.novelty.tables import Record
+from steadyseg.core.system.files import write_atomic
+from steadyseg.studies.harness.bundle import round_figures
+from steadyseg.studies.harness.pages import write_page
+from steadyseg.studies.harness.study import PAGES, origin
+from steadyseg.studies.novelty.ensemble import measure_ensemble
+from steadyseg.studies.novelty.figures import auroc_of, measure
+from steadyseg.studies.novelty.plots import draw
+from steadyseg.studies.novelty.tables import Record
 
 PAGE = PAGES / "novelty"
 STUDIES = ("regions", "streams", "motorway_labels")

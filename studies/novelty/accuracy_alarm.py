@@ -1,7 +1,7 @@
 """The statement that the expected accuracy is low: how its form was chosen, how often and how soon it is made, and how
 true it is.
 
-    python -m studies.novelty.accuracy_alarm
+    python -m steadyseg.studies.novelty.accuracy_alarm
 
 Reads OUT/NETWORK/accuracy.pickle of studies.novelty.accuracy_rows and writes docs/studies/novelty/low_accuracy.json.
 """
@@ -11,12 +11,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from core.alarm import LOW_BLOCKS, LowAccuracy
-from core.reference import NOVEL
-from studies.harness.study import origin
-from studies.novelty.accuracy_rows import STEP
-from studies.novelty.alarm_streams import HZ
-from studies.novelty.by_network import write_figures
+from steadyseg.core.alarm import LOW_BLOCKS, LowAccuracy
+from steadyseg.core.reference import NOVEL
+from steadyseg.studies.harness.study import origin
+from steadyseg.studies.novelty.accuracy_rows import STEP
+from steadyseg.studies.novelty.alarm_streams import HZ
+from steadyseg.studies.novelty.by_network import write_figures
 
 LIMITS = (0.7, 0.8, 0.9)
 BLOCKS = (1, 2, 3, 5)

@@ -1,8 +1,8 @@
 """Novelty, expected accuracy and true accuracy of every frame of the streams of the statement about expected accuracy,
 kept in OUT/NETWORK/accuracy.pickle. Resumable by stream.
 
-    python -m studies.novelty.accuracy_rows --data ../shared/data street-tiny
-    python -m studies.novelty.accuracy_rows --data ../shared/data camvid-realtime camvid-unet-s
+    python -m steadyseg.studies.novelty.accuracy_rows --data ../shared/data street-tiny
+    python -m steadyseg.studies.novelty.accuracy_rows --data ../shared/data camvid-realtime camvid-unet-s
 
 The default method at three frames a second. `street-tiny` has streets under the corruptions meant for tuning, on which
 the form of the statement is chosen; `steadyseg calibrate` fits its temperature on a street that it never saw.
@@ -18,19 +18,19 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from app.cli import main as steadyseg
-from app.open_model import open_segmenter
-from core.classes import CAMVID
-from core.corruptions.corruptions import BENCHMARK_CORRUPTIONS, TUNING_CORRUPTIONS, corrupt
-from core.errors import CheckFailed
-from core.frame import Frame
-from core.method import MethodOptions
-from core.preprocess import nearest
-from seg.street.drive import Street
-from studies.harness.networks import name_of, rests_on
-from studies.novelty.alarm_streams import CHOICE_DRIVES, HZ, STREET, motorway
-from studies.novelty.by_network import flags, is_of_streets, save
-from studies.novelty.samples import CLIPS, CONTROLS, Data, of_split
+from steadyseg.app.cli import main as steadyseg
+from steadyseg.app.open_model import open_segmenter
+from steadyseg.core.classes import CAMVID
+from steadyseg.core.corruptions.corruptions import BENCHMARK_CORRUPTIONS, TUNING_CORRUPTIONS, corrupt
+from steadyseg.core.errors import CheckFailed
+from steadyseg.core.frame import Frame
+from steadyseg.core.method import MethodOptions
+from steadyseg.core.preprocess import nearest
+from steadyseg.seg.street.drive import Street
+from steadyseg.studies.harness.networks import name_of, rests_on
+from steadyseg.studies.novelty.alarm_streams import CHOICE_DRIVES, HZ, STREET, motorway
+from steadyseg.studies.novelty.by_network import flags, is_of_streets, save
+from steadyseg.studies.novelty.samples import CLIPS, CONTROLS, Data, of_split
 
 STEP = 5
 """Frames of `HZ` between two that are looked at."""

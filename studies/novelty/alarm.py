@@ -1,6 +1,6 @@
 """How often the sequential alarm is wrong at home and how soon it tells another place, from kept scores.
 
-    python -m studies.novelty.alarm
+    python -m steadyseg.studies.novelty.alarm
 
 Reads OUT/NETWORK/alarm.pickle of studies.novelty.alarm_scores and writes docs/studies/novelty/alarms.json.
 """
@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from core.reference import ReferenceScores, binomial_interval
-from studies.harness.study import origin
-from studies.novelty.alarm_choice import compare, evidence, shipped
-from studies.novelty.alarm_watch import LAGS, SOON_S, Watched, watch
-from studies.novelty.by_network import write_figures
+from steadyseg.core.reference import ReferenceScores, binomial_interval
+from steadyseg.studies.harness.study import origin
+from steadyseg.studies.novelty.alarm_choice import compare, evidence, shipped
+from steadyseg.studies.novelty.alarm_watch import LAGS, SOON_S, Watched, watch
+from steadyseg.studies.novelty.by_network import write_figures
 
 
 def measure(kept: dict[str, Any]) -> dict[str, Any]:

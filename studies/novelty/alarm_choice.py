@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from core.alarm import LIMIT, e_value
-from studies.novelty.alarm_watch import SOON_S, Watched
+from steadyseg.core.alarm import LIMIT, e_value
+from steadyseg.studies.novelty.alarm_watch import SOON_S, Watched
 
 Calibrator = Callable[[np.ndarray], np.ndarray]
 """Novelty (N,) -> e-values (N,)."""

@@ -1,7 +1,7 @@
 """Scores of every frame of the streams of the study of alarms, kept in OUT/NETWORK/alarm.pickle. Resumable by stream.
 
-    python -m studies.novelty.alarm_scores --data ../shared/data street-tiny
-    python -m studies.novelty.alarm_scores --data ../shared/data camvid-realtime camvid-unet-s camvid-mobile
+    python -m steadyseg.studies.novelty.alarm_scores --data ../shared/data street-tiny
+    python -m steadyseg.studies.novelty.alarm_scores --data ../shared/data camvid-realtime camvid-unet-s camvid-mobile
 
 All networks of a command see a stream together. A network of the street gets its novelty here, fitted on streets as
 `calibrate --novelty` fits it on a drive; its reference is of pictures that it was trained on, as that of the included
@@ -17,23 +17,30 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from app.open_model import find_model
-from core.corruptions.camera_changes import random_camera
-from core.dropout import set_dropout_active
-from core.model.checkpoint import read_meta
-from core.novelty.features import FeatureExtractor, read_statistics
-from core.novelty.gaussians import GaussianSums
-from core.novelty.head import NoveltyHead
-from core.novelty.record import NoveltyRecord, Scale, novelty_tensors
-from core.novelty.statistics import FrameDistance, pooled, score_weights, subsample, subsampling_step
-from core.preprocess import network_size
-from seg.novelty.fit import CAMERAS, default_stages
-from seg.pretrained import read_segmenter
-from studies.harness.networks import name_of, rests_on
-from studies.novelty.alarm_streams import STREET, Stream, camvid_streams, street_domain, street_streams, trained_streets
-from studies.novelty.by_network import flags, is_copy_of, is_of_streets, save
-from studies.novelty.novelty_network import NoveltyNetwork
-from studies.novelty.samples import Data, drawing
+from steadyseg.app.open_model import find_model
+from steadyseg.core.corruptions.camera_changes import random_camera
+from steadyseg.core.dropout import set_dropout_active
+from steadyseg.core.model.checkpoint import read_meta
+from steadyseg.core.novelty.features import FeatureExtractor, read_statistics
+from steadyseg.core.novelty.gaussians import GaussianSums
+from steadyseg.core.novelty.head import NoveltyHead
+from steadyseg.core.novelty.record import NoveltyRecord, Scale, novelty_tensors
+from steadyseg.core.novelty.statistics import FrameDistance, pooled, score_weights, subsample, subsampling_step
+from steadyseg.core.preprocess import network_size
+from steadyseg.seg.novelty.fit import CAMERAS, default_stages
+from steadyseg.seg.pretrained import read_segmenter
+from steadyseg.studies.harness.networks import name_of, rests_on
+from steadyseg.studies.novelty.alarm_streams import (
+    STREET,
+    Stream,
+    camvid_streams,
+    street_domain,
+    street_streams,
+    trained_streets,
+)
+from steadyseg.studies.novelty.by_network import flags, is_copy_of, is_of_streets, save
+from steadyseg.studies.novelty.novelty_network import NoveltyNetwork
+from steadyseg.studies.novelty.samples import Data, drawing
 
 
 def main() -> None:

@@ -10,12 +10,12 @@ from functools import lru_cache, partial
 
 import numpy as np
 
-from app.sources.open_source import open_source
-from core.corruptions.corruptions import BENCHMARK_CORRUPTIONS, TUNING_CORRUPTIONS, corrupt
-from seg.data.moving_stills import seed_of, still_clip
-from seg.street.drive import LOOKS, StreetSet
-from seg.street.drive import Street as Drive
-from studies.novelty.samples import (
+from steadyseg.app.sources.open_source import open_source
+from steadyseg.core.corruptions.corruptions import BENCHMARK_CORRUPTIONS, TUNING_CORRUPTIONS, corrupt
+from steadyseg.seg.data.moving_stills import seed_of, still_clip
+from steadyseg.seg.street.drive import LOOKS, StreetSet
+from steadyseg.seg.street.drive import Street as Drive
+from steadyseg.studies.novelty.samples import (
     CLIPS,
     CONTROLS,
     HEIGHT,

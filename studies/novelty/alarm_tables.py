@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from typing import Any
 
-from studies.harness.tables import Tables, bind, read_record, table
-from studies.novelty.alarm_watch import LAGS
+from steadyseg.studies.harness.tables import Tables, bind, read_record, table
+from steadyseg.studies.novelty.alarm_watch import LAGS
 
 Record = dict[str, Any]
 HOME = ("val", "val mild", "test stills", "test stills mild", "held-out stills", "choice drive", "report drive")

@@ -5,9 +5,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from core.alarm import PlaceAlarm
-from core.reference import ReferenceScores, smooth_score
-from studies.novelty.alarm_streams import HZ
+from steadyseg.core.alarm import PlaceAlarm
+from steadyseg.core.reference import ReferenceScores, smooth_score
+from steadyseg.studies.novelty.alarm_streams import HZ
 
 TAU = 8.0
 """Frames, of the default method: scores are averaged over time as in the product."""

@@ -10,16 +10,16 @@ from typing import Any
 
 import torch
 
-from app.cli import main as steadyseg
-from app.open_model import find_model
-from core.errors import CheckFailed
-from core.model.checkpoint import read_meta
-from core.system.files import write_atomic
-from studies.harness.bundle import round_figures
-from studies.harness.networks import name_of
-from studies.harness.pages import write_page
-from studies.harness.study import PAGES, digest_of_weights
-from studies.novelty.samples import Data
+from steadyseg.app.cli import main as steadyseg
+from steadyseg.app.open_model import find_model
+from steadyseg.core.errors import CheckFailed
+from steadyseg.core.model.checkpoint import read_meta
+from steadyseg.core.system.files import write_atomic
+from steadyseg.studies.harness.bundle import round_figures
+from steadyseg.studies.harness.networks import name_of
+from steadyseg.studies.harness.pages import write_page
+from steadyseg.studies.harness.study import PAGES, digest_of_weights
+from steadyseg.studies.novelty.samples import Data
 
 OUT = Path("runs/novelty")
 

@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from core.classes import CAMVID
+from steadyseg.core.classes import CAMVID
 
 Row = dict[str, Any]
 WAYS = ("none", "one", "frame")

@@ -1,6 +1,6 @@
 """Classifiers without dropout: novelty of out-of-distribution pictures, and confidence under corruption.
 
-python -m studies.novelty.classifiers --data ../shared/data cifar10-resnet18-plain cifar10-resnet18-mc-smooth
+python -m steadyseg.studies.novelty.classifiers --data ../shared/data cifar10-resnet18-plain cifar10-resnet18-mc-smooth
 """
 
 from collections.abc import Iterator, Sequence
@@ -10,17 +10,17 @@ from typing import Any
 import numpy as np
 import torch
 
-from app.open_model import find_model
-from classification.data.labelled import ClassificationSet
-from classification.data.open import open_classification
-from core.corruptions.corruptions import BENCHMARK_CORRUPTIONS, corrupt
-from core.evaluation.metrics import StreamingMetrics
-from core.model.checkpoint import read_meta
-from studies.harness.networks import rests_on
-from studies.harness.target import DNN, TargetNetwork, open_target
-from studies.novelty.by_network import flags, knowing, save
-from studies.novelty.figures import auroc_of
-from studies.novelty.samples import Data, drawing, spread_over
+from steadyseg.app.open_model import find_model
+from steadyseg.classification.data.labelled import ClassificationSet
+from steadyseg.classification.data.open import open_classification
+from steadyseg.core.corruptions.corruptions import BENCHMARK_CORRUPTIONS, corrupt
+from steadyseg.core.evaluation.metrics import StreamingMetrics
+from steadyseg.core.model.checkpoint import read_meta
+from steadyseg.studies.harness.networks import rests_on
+from steadyseg.studies.harness.target import DNN, TargetNetwork, open_target
+from steadyseg.studies.novelty.by_network import flags, knowing, save
+from steadyseg.studies.novelty.figures import auroc_of
+from steadyseg.studies.novelty.samples import Data, drawing, spread_over
 
 CORRUPTED, MADE, AT_ONCE = 250, 200, 250
 """Test pictures under each corruption; pictures that are none, of each kind; pictures of a network call."""

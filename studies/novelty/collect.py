@@ -1,7 +1,7 @@
 """Runs every network over every picture once and keeps features and scores in OUT/NETWORK/GROUP.pickle. Resumable by
 group.
 
-    python -m studies.novelty.collect --data ../shared/data camvid-unet-s camvid-realtime \
+    python -m steadyseg.studies.novelty.collect --data ../shared/data camvid-unet-s camvid-realtime \
         runs/paper-plain-{0,1,2}/model.safetensors
 
 A network without statistics of its training domain gets them as `steadyseg calibrate --novelty` makes them, in
@@ -16,11 +16,11 @@ from typing import Any
 
 import torch
 
-from core.method import MethodOptions
-from studies.harness.networks import digest_of, name_of, rests_on
-from studies.novelty.by_network import flags, knowing, save
-from studies.novelty.novelty_network import NoveltyNetwork, measure_sample
-from studies.novelty.samples import GROUPS, Data, Sample
+from steadyseg.core.method import MethodOptions
+from steadyseg.studies.harness.networks import digest_of, name_of, rests_on
+from steadyseg.studies.novelty.by_network import flags, knowing, save
+from steadyseg.studies.novelty.novelty_network import NoveltyNetwork, measure_sample
+from steadyseg.studies.novelty.samples import GROUPS, Data, Sample
 
 
 def subsampled(samples: Iterator[Sample], every: int) -> Iterator[Sample]:

@@ -1,7 +1,7 @@
 """Cost of novelty for a frame: the product's step with and without it, in turn, in one process.
 
-    python -m studies.novelty.cost camvid-unet-s camvid-realtime
-    ONEDNN_MAX_CPU_ISA=AVX2 ATEN_CPU_CAPABILITY=avx2 python -m studies.novelty.cost camvid-unet-s camvid-realtime
+    python -m steadyseg.studies.novelty.cost camvid-unet-s camvid-realtime
+    ONEDNN_MAX_CPU_ISA=AVX2 ATEN_CPU_CAPABILITY=avx2 python -m steadyseg.studies.novelty.cost camvid-unet-s
 
 The networks must carry their statistics. Run it on an idle machine: the rows are written
 into docs/studies/novelty/record.json under the processor's name.
@@ -17,16 +17,16 @@ from typing import Any
 
 import numpy as np
 
-from app.open_model import open_segmenter
-from core.frame import Frame
-from core.method import MethodOptions
-from core.segmenter import Segmenter
-from core.system.files import write_atomic
-from export.run.networks import cpu_has_bf16
-from seg.pretrained import read_segmenter
-from seg.street.drive import Street
-from studies.harness.networks import name_of
-from studies.harness.study import PAGES, origin
+from steadyseg.app.open_model import open_segmenter
+from steadyseg.core.frame import Frame
+from steadyseg.core.method import MethodOptions
+from steadyseg.core.segmenter import Segmenter
+from steadyseg.core.system.files import write_atomic
+from steadyseg.export.run.networks import cpu_has_bf16
+from steadyseg.seg.pretrained import read_segmenter
+from steadyseg.seg.street.drive import Street
+from steadyseg.studies.harness.networks import name_of
+from steadyseg.studies.harness.study import PAGES, origin
 
 RECORD = PAGES / "novelty" / "record.json"
 ROUNDS, WARM_UP = 60, 8

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from studies.harness.tables import table
+from steadyseg.studies.harness.tables import table
 
 Record = dict[str, Any]
 CONTROL_SCORES = ("distance, last stage", "the same, cameras not shown", "entropy")

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from core.novelty.gaussians import GaussianSums
-from core.novelty.statistics import FrameDistance
+from steadyseg.core.novelty.gaussians import GaussianSums
+from steadyseg.core.novelty.statistics import FrameDistance
 
 NEIGHBOURS = 5
 

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from core.classes import CAMVID
-from studies.novelty.calibration import binned, ece
-from studies.novelty.figures import FOREIGN, auroc_of, by_kind
+from steadyseg.core.classes import CAMVID
+from steadyseg.studies.novelty.calibration import binned, ece
+from steadyseg.studies.novelty.figures import FOREIGN, auroc_of, by_kind
 
 Row = dict[str, Any]
 

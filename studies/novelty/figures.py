@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from core.reference import ReferenceScores, binomial_interval
-from studies.harness.ood_detection import auroc
-from studies.novelty.distances import Bank
+from steadyseg.core.reference import ReferenceScores, binomial_interval
+from steadyseg.studies.harness.ood_detection import auroc
+from steadyseg.studies.novelty.distances import Bank
 
 Row = dict[str, Any]
 FOREIGN = ("motorways", "objects", "no_pictures", "street")

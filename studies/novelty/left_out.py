@@ -1,6 +1,6 @@
 """A class that training never saw: how well each score finds its pixels in test stills.
 
-    python -m studies.novelty.left_out --data ../shared/data Car Bicyclist
+    python -m steadyseg.studies.novelty.left_out --data ../shared/data Car Bicyclist
 
 For each class: `steadyseg train` trains a U-Net of width 16 on CamVid whose pixels of that class are void, at 180x240.
 OUT/left-out-CLASS holds the data, the run and what was found. A training that was stopped goes on after its last epoch.
@@ -15,15 +15,15 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from app.cli import main as steadyseg
-from core.classes import CAMVID
-from core.errors import CheckFailed, InputError
-from seg.pretrained import read_segmenter
-from studies.novelty.by_network import save
-from studies.novelty.pasted import chosen_objects, pasted
-from studies.novelty.region_scores import RegionScores
-from studies.novelty.regions import Columns, learn, trained_stills
-from studies.novelty.samples import Data, Sample, of_split
+from steadyseg.app.cli import main as steadyseg
+from steadyseg.core.classes import CAMVID
+from steadyseg.core.errors import CheckFailed, InputError
+from steadyseg.seg.pretrained import read_segmenter
+from steadyseg.studies.novelty.by_network import save
+from steadyseg.studies.novelty.pasted import chosen_objects, pasted
+from steadyseg.studies.novelty.region_scores import RegionScores
+from steadyseg.studies.novelty.regions import Columns, learn, trained_stills
+from steadyseg.studies.novelty.samples import Data, Sample, of_split
 
 EPOCHS = 20
 TRAINING = "--size 180 --channels 16 --seed 0 --config crop_height=144 crop_width=192".split()

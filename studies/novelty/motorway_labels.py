@@ -1,7 +1,7 @@
 """Accuracy of a network on the motorway clips: sky, road and vehicles are labelled by hand on ten frames of each clip,
 and all else is void.
 
-    python -m studies.novelty.motorway_labels --data ../shared/data camvid-unet-s ...
+    python -m steadyseg.studies.novelty.motorway_labels --data ../shared/data camvid-unet-s ...
 
 Polygons and boxes keep away from edges; far vehicles are left out. Coordinates are shares of width and height.
 """
@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 import torch
 
-from app.sources.open_source import open_source
-from core.classes import CAMVID
-from core.preprocess import enlarge, nearest
-from studies.novelty.by_network import run
-from studies.novelty.novelty_network import NoveltyNetwork
-from studies.novelty.samples import CLIPS, Data
+from steadyseg.app.sources.open_source import open_source
+from steadyseg.core.classes import CAMVID
+from steadyseg.core.preprocess import enlarge, nearest
+from steadyseg.studies.novelty.by_network import run
+from steadyseg.studies.novelty.novelty_network import NoveltyNetwork
+from steadyseg.studies.novelty.samples import CLIPS, Data
 
 Box = tuple[float, float, float, float]
 """left, top, right, bottom"""

@@ -7,18 +7,18 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from core.classes import CAMVID
-from core.dropout import set_dropout_active
-from core.errors import InputError
-from core.method import MethodOptions
-from core.novelty.head import NoveltyHead
-from core.novelty.record import novelty_head
-from core.novelty.statistics import STRIDE, subsample, subsampling_step
-from core.preprocess import Normalize, enlarge, nearest, network_size, resize
-from core.stages import StageFeatures, named_stages
-from export.run.networks import OpenVinoNetwork, cpu_has_bf16, openvino_model
-from seg.pretrained import read_segmenter
-from studies.novelty.samples import Sample
+from steadyseg.core.classes import CAMVID
+from steadyseg.core.dropout import set_dropout_active
+from steadyseg.core.errors import InputError
+from steadyseg.core.method import MethodOptions
+from steadyseg.core.novelty.head import NoveltyHead
+from steadyseg.core.novelty.record import novelty_head
+from steadyseg.core.novelty.statistics import STRIDE, subsample, subsampling_step
+from steadyseg.core.preprocess import Normalize, enlarge, nearest, network_size, resize
+from steadyseg.core.stages import StageFeatures, named_stages
+from steadyseg.export.run.networks import OpenVinoNetwork, cpu_has_bf16, openvino_model
+from steadyseg.seg.pretrained import read_segmenter
+from steadyseg.studies.novelty.samples import Sample
 
 GRID = 10
 """Stride of the pixels whose logits are kept."""

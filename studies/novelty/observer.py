@@ -11,13 +11,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from core.classes import CAMVID
-from core.dropout import set_dropout_active
-from core.model.model import Model
-from core.preprocess import Normalize, enlarge, nearest, network_size, resize
-from core.stages import StageFeatures
-from seg.novelty.fit import default_stages
-from studies.novelty.samples import drawing
+from steadyseg.core.classes import CAMVID
+from steadyseg.core.dropout import set_dropout_active
+from steadyseg.core.model.model import Model
+from steadyseg.core.preprocess import Normalize, enlarge, nearest, network_size, resize
+from steadyseg.core.stages import StageFeatures
+from steadyseg.seg.novelty.fit import default_stages
+from steadyseg.studies.novelty.samples import drawing
 
 STEPS, BATCH, RATE = 500, 2, 2e-3
 CHANNELS = 48

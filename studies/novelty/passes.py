@@ -1,6 +1,6 @@
 """Novelty with one and ten dropout passes, and the disagreement of ten as a score.
 
-python -m studies.novelty.passes --data ../shared/data camvid-unet-s
+python -m steadyseg.studies.novelty.passes --data ../shared/data camvid-unet-s
 """
 
 from typing import Any
@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import torch
 
-from app.open_model import open_segmenter
-from core.frame import Frame
-from core.method import MethodOptions
-from core.reference import NOVEL
-from studies.novelty.by_network import run
-from studies.novelty.collect import subsampled
-from studies.novelty.samples import GROUPS, Data
+from steadyseg.app.open_model import open_segmenter
+from steadyseg.core.frame import Frame
+from steadyseg.core.method import MethodOptions
+from steadyseg.core.reference import NOVEL
+from steadyseg.studies.novelty.by_network import run
+from steadyseg.studies.novelty.collect import subsampled
+from steadyseg.studies.novelty.samples import GROUPS, Data
 
 PASSES = (1, 10)
 EVERY = 4

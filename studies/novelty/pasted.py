@@ -6,10 +6,10 @@ from pathlib import Path
 
 import numpy as np
 
-from core.classes import CAMVID
-from core.system.pictures import read_upright
-from seg.street.drive import Street
-from studies.novelty.samples import Data, Sample, drawing, of_split, spread_over
+from steadyseg.core.classes import CAMVID
+from steadyseg.core.system.pictures import read_upright
+from steadyseg.seg.street.drive import Street
+from steadyseg.studies.novelty.samples import Data, Sample, drawing, of_split, spread_over
 
 WIDTHS = (1 / 12, 1 / 6, 1 / 3)
 """Widths of an object as shares of the picture's."""

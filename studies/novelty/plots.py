@@ -5,9 +5,9 @@ from typing import Any
 
 from matplotlib import pyplot as plt
 
-from core.reference import NOVEL
-from studies.harness.plots import save_figure
-from studies.harness.tables import read_record
+from steadyseg.core.reference import NOVEL
+from steadyseg.studies.harness.plots import save_figure
+from steadyseg.studies.harness.tables import read_record
 
 COLOURS = {"town": "#dfe9f5", "motorway": "#f7e3cf", "photographs": "#e6dcf0"}
 

@@ -6,12 +6,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from core.classes import CAMVID
-from core.model.model import Model
-from core.novelty.gaussians import GaussianSums
-from core.novelty.statistics import STRIDE, ClassDistance
-from core.preprocess import nearest
-from studies.novelty.observer import Labelled, Observer
+from steadyseg.core.classes import CAMVID
+from steadyseg.core.model.model import Model
+from steadyseg.core.novelty.gaussians import GaussianSums
+from steadyseg.core.novelty.statistics import STRIDE, ClassDistance
+from steadyseg.core.preprocess import nearest
+from steadyseg.studies.novelty.observer import Labelled, Observer
 
 
 def logit_scores(logits: Tensor) -> dict[str, Tensor]:

@@ -1,6 +1,6 @@
 """Foreign objects in a street: how well each score finds their pixels, and their regions.
 
-    python -m studies.novelty.regions --data ../shared/data street-tiny camvid-unet-s camvid-realtime camvid-mobile
+    python -m steadyseg.studies.novelty.regions --data ../shared/data street-tiny camvid-unet-s camvid-realtime
 
 A score is chosen on small photographs pasted into the 40 stills that the trainings held out (street-tiny: into other
 streets), and so is its threshold: that of the highest F1 of pixels. Reported are photographs of other kinds on test
@@ -14,12 +14,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from seg.pretrained import read_segmenter
-from studies.harness.networks import rests_on
-from studies.harness.ood_detection import auroc
-from studies.novelty.by_network import is_of_streets, run
-from studies.novelty.pasted import OBJECT, VOID, chosen_objects, pasted, reported_objects, stills, streets
-from studies.novelty.region_figures import (
+from steadyseg.seg.pretrained import read_segmenter
+from steadyseg.studies.harness.networks import rests_on
+from steadyseg.studies.harness.ood_detection import auroc
+from steadyseg.studies.novelty.by_network import is_of_streets, run
+from steadyseg.studies.novelty.pasted import OBJECT, VOID, chosen_objects, pasted, reported_objects, stills, streets
+from steadyseg.studies.novelty.region_figures import (
     average_precision,
     best_threshold,
     component_f1,
@@ -27,8 +27,8 @@ from studies.novelty.region_figures import (
     overlaps,
     regions,
 )
-from studies.novelty.region_scores import RegionScores
-from studies.novelty.samples import Data, Sample, of_split, spread_over
+from steadyseg.studies.novelty.region_scores import RegionScores
+from steadyseg.studies.novelty.samples import Data, Sample, of_split, spread_over
 
 TRAIN_FRAMES = 24
 """Pictures of the training domain that means are of."""

@@ -7,18 +7,18 @@ from pathlib import Path
 
 import numpy as np
 
-from app.sources.open_source import open_source
-from core.corruptions.camera_changes import gains, gamma, h264, random_camera, rescale
-from core.corruptions.corruptions import BENCHMARK_CORRUPTIONS, TUNING_CORRUPTIONS, corrupt
-from core.corruptions.tuning import texture, under_texture
-from core.seeds import mix_seed
-from core.system.pictures import read_upright
-from seg.data.camvid import ImageFolderSplit, open_split
-from seg.data.held_out import CAMVID_STRETCHES, hold_out
-from seg.data.moving_stills import seed_of, still_clip
-from seg.novelty.frames import hold_out_blocks
-from seg.street.drive import Street
-from studies.harness.study import data_digest
+from steadyseg.app.sources.open_source import open_source
+from steadyseg.core.corruptions.camera_changes import gains, gamma, h264, random_camera, rescale
+from steadyseg.core.corruptions.corruptions import BENCHMARK_CORRUPTIONS, TUNING_CORRUPTIONS, corrupt
+from steadyseg.core.corruptions.tuning import texture, under_texture
+from steadyseg.core.seeds import mix_seed
+from steadyseg.core.system.pictures import read_upright
+from steadyseg.seg.data.camvid import ImageFolderSplit, open_split
+from steadyseg.seg.data.held_out import CAMVID_STRETCHES, hold_out
+from steadyseg.seg.data.moving_stills import seed_of, still_clip
+from steadyseg.seg.novelty.frames import hold_out_blocks
+from steadyseg.seg.street.drive import Street
+from steadyseg.studies.harness.study import data_digest
 
 HEIGHT, WIDTH = 360, 480
 COMMON_STILLS, CONTROL_STILLS = 24, 30
@@ -207,7 +207,7 @@ def objects(data: Data) -> Samples:
     for path in tiny[:: max(1, len(tiny) // 40)][:40]:
         image = cv2.resize(read_upright(path), (WIDTH, HEIGHT), interpolation=cv2.INTER_CUBIC)
         yield Sample("small photographs", path.stem, image)
-    from classification.data.cifar import find_cifar, open_cifar
+    from steadyseg.classification.data.cifar import find_cifar, open_cifar
 
     found = find_cifar(data.folder / "cifar10")
     assert found is not None

@@ -1,17 +1,17 @@
 """Novelty and expected accuracy over a stream whose scene is cut: val, motorway 1, a camera over photographs, val.
 
-python -m studies.novelty.streams --data ../shared/data camvid-unet-s camvid-realtime
+python -m steadyseg.studies.novelty.streams --data ../shared/data camvid-unet-s camvid-realtime
 """
 
 from collections.abc import Iterator
 from typing import Any
 
-from app.open_model import open_segmenter
-from core.classes import CAMVID
-from core.frame import Frame
-from core.method import MethodOptions
-from studies.novelty.by_network import run
-from studies.novelty.samples import Data, Sample, motorways, objects, of_split
+from steadyseg.app.open_model import open_segmenter
+from steadyseg.core.classes import CAMVID
+from steadyseg.core.frame import Frame
+from steadyseg.core.method import MethodOptions
+from steadyseg.studies.novelty.by_network import run
+from steadyseg.studies.novelty.samples import Data, Sample, motorways, objects, of_split
 
 HZ = 15.0
 CUTS = (("town", 40), ("motorway", 40), ("photographs", 36), ("town", 61))

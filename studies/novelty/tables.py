@@ -5,12 +5,12 @@ from typing import Any
 
 import numpy as np
 
-from studies.harness.tables import Tables, bind, read_record, table
-from studies.novelty.accuracy_tables import accuracy_tables
-from studies.novelty.alarm_tables import alarm_tables
-from studies.novelty.detection_tables import DETECTION, MOTORWAYS, NO_ROADS, SEEDS, included, percent
-from studies.novelty.figures import KEPT
-from studies.novelty.temperature_tables import temperature_tables
+from steadyseg.studies.harness.tables import Tables, bind, read_record, table
+from steadyseg.studies.novelty.accuracy_tables import accuracy_tables
+from steadyseg.studies.novelty.alarm_tables import alarm_tables
+from steadyseg.studies.novelty.detection_tables import DETECTION, MOTORWAYS, NO_ROADS, SEEDS, included, percent
+from steadyseg.studies.novelty.figures import KEPT
+from steadyseg.studies.novelty.temperature_tables import temperature_tables
 
 Record = dict[str, Any]
 Figure = Callable[[Any], float]

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from studies.harness.tables import Tables, bind, read_record, table
+from steadyseg.studies.harness.tables import Tables, bind, read_record, table
 
 Record = dict[str, Any]
 EQUAL = 5e-5

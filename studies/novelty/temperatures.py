@@ -1,6 +1,6 @@
 """Calibration with the one fitted temperature and with that of the frame: at home, over a stream, under corruptions.
 
-    python -m studies.novelty.temperatures --data ../shared/data camvid-unet-s camvid-realtime camvid-mobile
+    python -m steadyseg.studies.novelty.temperatures --data ../shared/data camvid-unet-s camvid-realtime camvid-mobile
 
 Every picture passes each network once. The statistics of the frame and the logits of every fifth row and column are
 kept in OUT/NETWORK/temperatures/GROUP.pickle, from which any temperature can be judged: after `calibrate --novelty` the
@@ -18,25 +18,25 @@ from typing import Any
 import numpy as np
 import torch
 
-from core.classes import CAMVID
-from core.corruptions.corruptions import BENCHMARK_CORRUPTIONS, corrupt
-from core.method import MethodOptions
-from core.model.model import Model
-from core.novelty.record import novelty_head
-from core.preprocess import enlarge, nearest
-from core.system.files import write_atomic
-from seg.pretrained import read_segmenter
-from studies.harness.bundle import round_figures
-from studies.harness.networks import digest_of, name_of, rests_on
-from studies.harness.study import PAGES, origin
-from studies.novelty.by_network import flags, save
-from studies.novelty.calibration import binned, ece, expected_error, judge, reliability
-from studies.novelty.collect import begin
-from studies.novelty.novelty_network import NoveltyNetwork
-from studies.novelty.samples import Data, Sample, of_split, spread_over
+from steadyseg.core.classes import CAMVID
+from steadyseg.core.corruptions.corruptions import BENCHMARK_CORRUPTIONS, corrupt
+from steadyseg.core.method import MethodOptions
+from steadyseg.core.model.model import Model
+from steadyseg.core.novelty.record import novelty_head
+from steadyseg.core.preprocess import enlarge, nearest
+from steadyseg.core.system.files import write_atomic
+from steadyseg.seg.pretrained import read_segmenter
+from steadyseg.studies.harness.bundle import round_figures
+from steadyseg.studies.harness.networks import digest_of, name_of, rests_on
+from steadyseg.studies.harness.study import PAGES, origin
+from steadyseg.studies.novelty.by_network import flags, save
+from steadyseg.studies.novelty.calibration import binned, ece, expected_error, judge, reliability
+from steadyseg.studies.novelty.collect import begin
+from steadyseg.studies.novelty.novelty_network import NoveltyNetwork
+from steadyseg.studies.novelty.samples import Data, Sample, of_split, spread_over
 
 Row = dict[str, Any]
-COMMAND = "python -m studies.novelty.temperatures --data ../shared/data"
+COMMAND = "python -m steadyseg.studies.novelty.temperatures --data ../shared/data"
 TYPES = ("clean", "gaussian_noise", "motion_blur", "fog", "brightness", "jpeg_compression")
 """Conditions of the stream."""
 STILLS, SEVERITIES = 60, (1, 3, 5)

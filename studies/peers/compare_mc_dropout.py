@@ -20,9 +20,9 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from core.errors import InputError
-from studies.peers.mc_agreement import Disagreement, check
-from studies.peers.mc_sides import MODEL, OURS, SIDES, Setup, build
+from steadyseg.core.errors import InputError
+from steadyseg.studies.peers.mc_agreement import Disagreement, check
+from steadyseg.studies.peers.mc_sides import MODEL, OURS, SIDES, Setup, build
 
 
 @dataclass(frozen=True)
@@ -113,7 +113,7 @@ def compare(samples: int, setup: Setup, warm_ups: int, repeats: int, threads: in
 
 def versions() -> dict[str, str]:
     """Versions of both sides and of their dependencies."""
-    pyproject = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())
+    pyproject = tomllib.loads((Path(__file__).resolve().parents[2] / "pyproject.toml").read_text())
     found = {"steadyseg": str(pyproject["project"]["version"])}
     try:
         found |= {name: version(name) for name in ("torch-uncertainty", "torch", "lightning", "numpy")}

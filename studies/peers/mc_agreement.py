@@ -5,8 +5,8 @@ from dataclasses import asdict, dataclass
 import torch
 from torch import Tensor
 
-from core.dropout import set_dropout_active
-from studies.peers.mc_sides import MODEL, OURS, SIDES, Setup, WholePasses, build, our_network, peer_network
+from steadyseg.core.dropout import set_dropout_active
+from steadyseg.studies.peers.mc_sides import MODEL, OURS, SIDES, Setup, WholePasses, build, our_network, peer_network
 
 PASSES = 30
 ROUNDING = 1e-5

@@ -8,21 +8,21 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from core.dropout import Dropout
-from core.errors import InputError
-from core.model.checkpoint import load_weights
-from core.predictors import MonteCarlo
-from core.preprocess import Normalize
-from seg.networks.staged import Flow
-from seg.networks.unet import UNet
-from seg.options import UNetOptions
-from seg.pretrained import read_segmenter
-from seg.street.drive import Street
+from steadyseg.core.dropout import Dropout
+from steadyseg.core.errors import InputError
+from steadyseg.core.model.checkpoint import load_weights
+from steadyseg.core.predictors import MonteCarlo
+from steadyseg.core.preprocess import Normalize
+from steadyseg.seg.networks.staged import Flow
+from steadyseg.seg.networks.unet import UNet
+from steadyseg.seg.options import UNetOptions
+from steadyseg.seg.pretrained import read_segmenter
+from steadyseg.seg.street.drive import Street
 
 MODEL = "camvid-unet-s"
 OURS = "ours"
 SIDES = {
-    OURS: "core.predictors.MonteCarlo: the prefix once, the rest N times, a running mean",
+    OURS: "steadyseg.core.predictors.MonteCarlo: the prefix once, the rest N times, a running mean",
     "ours-whole": "the control: MonteCarlo without a shared prefix, N whole passes",
     "peer-loop": "torch-uncertainty mc_dropout, on_batch=False: N whole passes, all logits kept",
     "peer-batch": "torch-uncertainty mc_dropout, on_batch=True (its default): one pass over N copies of the frame",

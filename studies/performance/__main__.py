@@ -1,16 +1,16 @@
 """Times the included networks on an otherwise idle machine and writes docs/studies/performance.
 
-python -m studies.performance [MODEL ...] [--row-seconds 20] [--soak 20000]
+python -m steadyseg.studies.performance [MODEL ...] [--row-seconds 20] [--soak 20000]
 """
 
 import argparse
 import sys
 from collections.abc import Sequence
 
-from studies.harness.pages import write_page
-from studies.harness.study import Cache, exit_code, origin
-from studies.performance.measured_bench import PAGE, bench
-from studies.performance.tables import MODELS, SOAKED
+from steadyseg.studies.harness.pages import write_page
+from steadyseg.studies.harness.study import Cache, exit_code, origin
+from steadyseg.studies.performance.measured_bench import PAGE, bench
+from steadyseg.studies.performance.tables import MODELS, SOAKED
 
 
 def main() -> int:

@@ -1,6 +1,6 @@
 """Speed of networks before they are trained: `architectures` of docs/studies/performance/record.json.
 
-    python -m studies.performance.architectures [--row-seconds 3]
+    python -m steadyseg.studies.performance.architectures [--row-seconds 3]
 
 Random weights, no dropout. Each processor's rows run in turn, a call of each, until each has had its seconds.
 """
@@ -21,17 +21,17 @@ import numpy as np
 import torch
 from torch import nn
 
-from app.models import cost_of
-from core.dropout import set_dropout_active
-from core.errors import InputError
-from core.model.int8 import measure_ranges, round_convolutions
-from export.run.networks import OnnxRuntimeNetwork, OpenVinoNetwork, openvino_model
-from seg.networks.build import build_network
-from seg.options import SmpOptions, UNetOptions
-from studies.harness.pages import write_page
-from studies.harness.study import Cache, exit_code, origin
-from studies.performance.formats import PROCESSORS
-from studies.performance.measured_bench import PAGE, PROJECT, wait_for_quiet
+from steadyseg.app.models import cost_of
+from steadyseg.core.dropout import set_dropout_active
+from steadyseg.core.errors import InputError
+from steadyseg.core.model.int8 import measure_ranges, round_convolutions
+from steadyseg.export.run.networks import OnnxRuntimeNetwork, OpenVinoNetwork, openvino_model
+from steadyseg.seg.networks.build import build_network
+from steadyseg.seg.options import SmpOptions, UNetOptions
+from steadyseg.studies.harness.pages import write_page
+from steadyseg.studies.harness.study import Cache, exit_code, origin
+from steadyseg.studies.performance.formats import PROCESSORS
+from steadyseg.studies.performance.measured_bench import PAGE, PROJECT, wait_for_quiet
 
 HEIGHT, WIDTH, CLASSES = 360, 480, 11
 HALF = SmpOptions(decoder_channels=(128, 64, 32, 24, 16), head_stride=2, decoder_dropout=0.0)

@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from core.preprocess import enlarge
+from steadyseg.core.preprocess import enlarge
 
 Logits = Callable[[np.ndarray], Tensor]
 """(1, h, w, 3) uint8 -> (K, h / s, w / s) logits, valid until the next call."""

@@ -8,16 +8,16 @@ from pathlib import Path
 
 import numpy as np
 
-from app.sources.open_source import open_source
-from app.sources.read_ahead import read_ahead
-from app.video.job import process
-from app.video.video_writer import VideoSink
-from app.video.views import Painter
-from core.errors import InputError
-from core.frame import Frame
-from core.segmenter import Segmenter, segment
-from export.run.cpu import resize_frame
-from seg.street.drive import Street
+from steadyseg.app.sources.open_source import open_source
+from steadyseg.app.sources.read_ahead import read_ahead
+from steadyseg.app.video.job import process
+from steadyseg.app.video.video_writer import VideoSink
+from steadyseg.app.video.views import Painter
+from steadyseg.core.errors import InputError
+from steadyseg.core.frame import Frame
+from steadyseg.core.segmenter import Segmenter, segment
+from steadyseg.export.run.cpu import resize_frame
+from steadyseg.seg.street.drive import Street
 
 CLIP_FRAMES = 150
 """6 s at 25 Hz: opening and closing are less than 1 % of it at 30 frames/s. Of a longer file the first 150 are used."""

@@ -12,28 +12,28 @@ import torch
 from rich.console import Console
 from rich.progress import Progress, TextColumn, TimeElapsedColumn
 
-from app.executors import choose
-from app.number_format import choose_precision
-from app.open_model import is_graph, open_checkpoint, open_segmenter, refuse_classifier
-from app.report_file import check_place, write_json
-from core.errors import InputError
-from core.preprocess import network_size
-from core.segmenter import Segmenter
-from core.system.machine import available_cpus, cpu_name
-from export.file.onnx_file import read_onnx
-from export.file.subgraph import network_of
-from export.run.networks import FrameNetwork, OnnxRuntimeNetwork, OpenVinoNetwork
-from export.run.open_file import resolve_precision
-from export.run.provider_options import read_provider_options
-from export.run.sessions import read_openvino
-from studies.harness.machine import load_average
-from studies.performance.baselines import NaiveDeque
-from studies.performance.clip import Clip, open_clip, street_clip
-from studies.performance.executors import open_executors
-from studies.performance.flags import BenchJob
-from studies.performance.machine import matrix_rates, pass_gflops, peak_rss_bytes, versions
-from studies.performance.report import arithmetic_record, print_bench, ratios_record, rows_record
-from studies.performance.rows import (
+from steadyseg.app.executors import choose
+from steadyseg.app.number_format import choose_precision
+from steadyseg.app.open_model import is_graph, open_checkpoint, open_segmenter, refuse_classifier
+from steadyseg.app.report_file import check_place, write_json
+from steadyseg.core.errors import InputError
+from steadyseg.core.preprocess import network_size
+from steadyseg.core.segmenter import Segmenter
+from steadyseg.core.system.machine import available_cpus, cpu_name
+from steadyseg.export.file.onnx_file import read_onnx
+from steadyseg.export.file.subgraph import network_of
+from steadyseg.export.run.networks import FrameNetwork, OnnxRuntimeNetwork, OpenVinoNetwork
+from steadyseg.export.run.open_file import resolve_precision
+from steadyseg.export.run.provider_options import read_provider_options
+from steadyseg.export.run.sessions import read_openvino
+from steadyseg.studies.harness.machine import load_average
+from steadyseg.studies.performance.baselines import NaiveDeque
+from steadyseg.studies.performance.clip import Clip, open_clip, street_clip
+from steadyseg.studies.performance.executors import open_executors
+from steadyseg.studies.performance.flags import BenchJob
+from steadyseg.studies.performance.machine import matrix_rates, pass_gflops, peak_rss_bytes, versions
+from steadyseg.studies.performance.report import arithmetic_record, print_bench, ratios_record, rows_record
+from steadyseg.studies.performance.rows import (
     DROPOUT_ROWS,
     GRAPH_ROWS,
     ROWS,
@@ -45,10 +45,10 @@ from studies.performance.rows import (
     graph_row,
     streams_row,
 )
-from studies.performance.soak import check_soak, soak
-from studies.performance.timing import Budget, Row, Timing, measure
-from studies.performance.timing import Progress as Step
-from studies.performance.variants import Subject
+from steadyseg.studies.performance.soak import check_soak, soak
+from steadyseg.studies.performance.timing import Budget, Row, Timing, measure
+from steadyseg.studies.performance.timing import Progress as Step
+from steadyseg.studies.performance.variants import Subject
 
 BUSY = 0.5
 """Load per core of the machine above which a note is due: calls then wait for their turn, 4 ms and more each time."""

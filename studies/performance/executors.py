@@ -8,20 +8,20 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from app.executors import openvino_network, torch_precision
-from app.flags import ComputeOptions
-from core.method import ModeName, draws_dropout
-from core.prediction import Prediction
-from core.segmenter import Segmenter
-from core.system.machine import autocast, choose_device
-from core.temporal import TemporalSmoothing
-from export.kernels.postprocess import FusedPostprocess
-from export.run.cpu import CpuExecutor
-from export.run.networks import FrameNetwork
-from seg.streaming import StreamingSegmenter
-from seg.torch_executor import TorchExecutor as ProductExecutor
-from studies.performance.baselines import Logits
-from studies.performance.variants import Subject, Variant
+from steadyseg.app.executors import openvino_network, torch_precision
+from steadyseg.app.flags import ComputeOptions
+from steadyseg.core.method import ModeName, draws_dropout
+from steadyseg.core.prediction import Prediction
+from steadyseg.core.segmenter import Segmenter
+from steadyseg.core.system.machine import autocast, choose_device
+from steadyseg.core.temporal import TemporalSmoothing
+from steadyseg.export.kernels.postprocess import FusedPostprocess
+from steadyseg.export.run.cpu import CpuExecutor
+from steadyseg.export.run.networks import FrameNetwork
+from steadyseg.seg.streaming import StreamingSegmenter
+from steadyseg.seg.torch_executor import TorchExecutor as ProductExecutor
+from steadyseg.studies.performance.baselines import Logits
+from steadyseg.studies.performance.variants import Subject, Variant
 
 
 class Executor(Protocol):

@@ -6,8 +6,8 @@ from typing import Annotated
 
 from tyro.conf import Positional, arg
 
-from app.flags import ComputeOptions, Settings
-from core.options import Rare
+from steadyseg.app.flags import ComputeOptions, Settings
+from steadyseg.core.options import Rare
 
 
 @dataclass(frozen=True)

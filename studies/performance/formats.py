@@ -1,6 +1,6 @@
 """Frames per second by number format, with all instructions of the processor and held to AVX2.
 
-    python -m studies.performance.formats [MODEL ...] [--row-seconds 15]
+    python -m steadyseg.studies.performance.formats [MODEL ...] [--row-seconds 15]
 
 Held to AVX2 the same cores compute without AVX-512, VNNI and bf16, as most desktops do;
 their memory and clock stay those of this machine.
@@ -10,11 +10,11 @@ import argparse
 import sys
 from typing import Any
 
-from core.errors import InputError
-from studies.harness.pages import write_page
-from studies.harness.study import Cache, exit_code, origin
-from studies.performance.measured_bench import PAGE, bench
-from studies.performance.tables import FORMAT_ROWS, MODELS
+from steadyseg.core.errors import InputError
+from steadyseg.studies.harness.pages import write_page
+from steadyseg.studies.harness.study import Cache, exit_code, origin
+from steadyseg.studies.performance.measured_bench import PAGE, bench
+from steadyseg.studies.performance.tables import FORMAT_ROWS, MODELS
 
 PROCESSORS = {
     "AVX-512 with bf16": ({}, ("bf16", "int8")),

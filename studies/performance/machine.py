@@ -11,9 +11,9 @@ import numpy as np
 import torch
 from torch import nn
 
-from core.errors import InputError
-from core.system.machine import training_precision
-from studies.performance.timing import Budget, Row, measure
+from steadyseg.core.errors import InputError
+from steadyseg.core.system.machine import training_precision
+from steadyseg.studies.performance.timing import Budget, Row, measure
 
 SIDE = 1024
 """Side of the matrices: 2.1 GFLOP, 20 ms and less on two cores, and 12 MB in fp32, of which products are made in
@@ -94,7 +94,7 @@ def _openvino_product(precision: str) -> Row:
     import openvino
     from openvino import opset13
 
-    from export.run.networks import OpenVinoNetwork
+    from steadyseg.export.run.networks import OpenVinoNetwork
 
     picture = np.random.default_rng(0).random((SIDE, SIDE), np.float32)
     entering: Any = opset13.parameter([SIDE, SIDE], np.float32)

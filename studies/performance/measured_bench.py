@@ -9,12 +9,12 @@ import time
 from pathlib import Path
 from typing import Any
 
-from core.errors import InputError
-from core.system.machine import available_cpus
-from studies.harness.study import PAGES
+from steadyseg.core.errors import InputError
+from steadyseg.core.system.machine import available_cpus
+from steadyseg.studies.harness.study import PAGES
 
 PAGE = PAGES / "performance"
-PROJECT = Path(__file__).parents[2]
+PROJECT = Path(__file__).resolve().parents[2]
 CALM_S = 180
 """Longest wait for a quiet machine, in seconds; `steadyseg bench` itself says when others were busy."""
 
@@ -24,7 +24,7 @@ def bench(model: str, *flags: str, environment: dict[str, str] | None = None) ->
     wait_for_quiet()
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "bench.json"
-        command = [sys.executable, "-m", "app.cli", "bench", model, "--report", str(file), *flags]
+        command = [sys.executable, "-m", "steadyseg.app.cli", "bench", model, "--report", str(file), *flags]
         if subprocess.run(command, cwd=PROJECT, env=os.environ | (environment or {})).returncode:
             raise InputError(f"{model}: `steadyseg bench` failed")
         record = dict(json.loads(file.read_text()))

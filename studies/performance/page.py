@@ -1,6 +1,6 @@
 """The frame rate, latency and memory of the page, driven by a headless Chromium with a made camera.
 
-python -m studies.performance.page --seconds 600 --model camvid-realtime
+python -m steadyseg.studies.performance.page --seconds 600 --model camvid-realtime
 """
 
 import argparse
@@ -12,10 +12,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from app.page.flags import PageOptions
-from app.page.server import serving
-from core.errors import InputError
-from studies.harness.browser import CAMERA_HZ, browser_page, disk_use_kb, memory_mb, street_camera, wait_for_picture
+from steadyseg.app.page.flags import PageOptions
+from steadyseg.app.page.server import serving
+from steadyseg.core.errors import InputError
+from steadyseg.studies.harness.browser import (
+    CAMERA_HZ,
+    browser_page,
+    disk_use_kb,
+    memory_mb,
+    street_camera,
+    wait_for_picture,
+)
 
 TARGET_RATE_HZ, TARGET_AGE_MS, MAX_CYCLES = 15.0, 200.0, 50
 """Targets on two cores, shared with the browser, with camvid-realtime at 480x360."""

@@ -7,8 +7,8 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from studies.performance.rows import ROWS, STEP, STREAM_ROWS
-from studies.performance.timing import Timing
+from steadyseg.studies.performance.rows import ROWS, STEP, STREAM_ROWS
+from steadyseg.studies.performance.timing import Timing
 
 BASES = {
     "bare": "bare_plain",

@@ -8,16 +8,16 @@ from typing import TypeVar
 
 import numpy as np
 
-from core.errors import InputError
-from core.segmenter import Segmenter
-from export.file.onnx_file import OnnxFile
-from export.run.graph import GraphStreams
-from export.run.networks import FrameNetwork, onnxruntime_name
-from studies.performance.baselines import NaiveDeque, Published
-from studies.performance.clip import Clip
-from studies.performance.executors import Executor, TorchExecutor
-from studies.performance.timing import Row
-from studies.performance.variants import Variant
+from steadyseg.core.errors import InputError
+from steadyseg.core.segmenter import Segmenter
+from steadyseg.export.file.onnx_file import OnnxFile
+from steadyseg.export.run.graph import GraphStreams
+from steadyseg.export.run.networks import FrameNetwork, onnxruntime_name
+from steadyseg.studies.performance.baselines import NaiveDeque, Published
+from steadyseg.studies.performance.clip import Clip
+from steadyseg.studies.performance.executors import Executor, TorchExecutor
+from steadyseg.studies.performance.timing import Row
+from steadyseg.studies.performance.variants import Variant
 
 Item = TypeVar("Item")
 PASSES = (5, 10, 30, 50)

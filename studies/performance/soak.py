@@ -4,10 +4,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from itertools import islice
 
-from core.errors import InputError
-from core.frame import Frame
-from core.segmenter import Segmenter
-from studies.performance.machine import rss_bytes
+from steadyseg.core.errors import InputError
+from steadyseg.core.frame import Frame
+from steadyseg.core.segmenter import Segmenter
+from steadyseg.studies.performance.machine import rss_bytes
 
 SAMPLES = 200
 WARM_SHARE = 0.1

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from studies.harness.tables import Tables, bind, read_record, table
+from steadyseg.studies.harness.tables import Tables, bind, read_record, table
 
 Record = dict[str, Any]
 MODELS = ("camvid-unet-s", "camvid-realtime", "camvid-mobile")

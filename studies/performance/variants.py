@@ -6,16 +6,16 @@ from typing import Literal
 
 from torch import nn
 
-from core.dropout import has_dropout
-from core.insertion import PrependedLayer
-from core.method import MethodOptions, ModeName, is_temporal
-from core.model.checkpoint import CheckpointMeta
-from core.model.int8 import Ranges, round_convolutions
-from core.smoothing import SpatialSmoothing
-from seg.networks.unet import UNet
-from seg.pretrained import read_segmenter
-from seg.streaming import StreamingSegmenter
-from seg.torch_executor import torch_executor
+from steadyseg.core.dropout import has_dropout
+from steadyseg.core.insertion import PrependedLayer
+from steadyseg.core.method import MethodOptions, ModeName, is_temporal
+from steadyseg.core.model.checkpoint import CheckpointMeta
+from steadyseg.core.model.int8 import Ranges, round_convolutions
+from steadyseg.core.smoothing import SpatialSmoothing
+from steadyseg.seg.networks.unet import UNet
+from steadyseg.seg.pretrained import read_segmenter
+from steadyseg.seg.streaming import StreamingSegmenter
+from steadyseg.seg.torch_executor import torch_executor
 
 Variant = Literal["plain", "quiet", "drawing"]
 

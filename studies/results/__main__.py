@@ -1,7 +1,7 @@
 """Measures every row of docs/studies/results and writes the document, its figures and docs/studies/results/record.json.
 
-    python -m studies.results train --data ../shared/data/camvid [--only NETWORK ...]
-    python -m studies.results --data ../shared/data/camvid [--fresh]
+    python -m steadyseg.studies.results train --data ../shared/data/camvid [--only NETWORK ...]
+    python -m steadyseg.studies.results --data ../shared/data/camvid [--fresh]
 
 `train` makes the networks, in runs/NETWORK: 12 hours on two cores. Without it, a row is measured where its networks are
 there and is kept while checkpoint, data and protocol stay the same; --fresh measures it again. An interrupted command
@@ -20,14 +20,14 @@ from typing import Any
 from rich.console import Console
 from rich.progress import Progress, TimeElapsedColumn
 
-from studies.harness.networks import PROJECT
-from studies.harness.pages import write_page
-from studies.harness.study import PAGES, Cache, data_digest, exit_code
-from studies.results.jobs import about, all_jobs, frame_count, job_digest, measure_job
-from studies.results.parts import Parts
-from studies.results.plots import drop_undrawn_curves, write_plots
-from studies.results.strips import write_strips
-from studies.results.trainings import train_networks
+from steadyseg.studies.harness.networks import PROJECT
+from steadyseg.studies.harness.pages import write_page
+from steadyseg.studies.harness.study import PAGES, Cache, data_digest, exit_code
+from steadyseg.studies.results.jobs import about, all_jobs, frame_count, job_digest, measure_job
+from steadyseg.studies.results.parts import Parts
+from steadyseg.studies.results.plots import drop_undrawn_curves, write_plots
+from steadyseg.studies.results.strips import write_strips
+from steadyseg.studies.results.trainings import train_networks
 
 PAGE = PAGES / "results"
 

@@ -1,6 +1,6 @@
 """Compares the included networks with other trainings of the same layouts, and with the networks that they replaced.
 
-    python -m studies.results.again camvid-mobile runs/mobile-0/model.safetensors --data ../shared/data/camvid
+    python -m steadyseg.studies.results.again camvid-mobile runs/mobile-0/model.safetensors --data ../shared/data/camvid
 
 measures both and writes docs/studies/results/again.json. What was measured is kept while data and weights are the same.
 """
@@ -12,19 +12,19 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from app.evaluation.recordings import percent_with_interval
-from app.executors import RunOptions
-from app.open_model import make_segmenter, open_checkpoint
-from core.corruptions.corruptions import BENCHMARK_CORRUPTIONS, corrupt
-from core.method import MethodOptions
-from core.model.checkpoint import read_meta
-from seg.data.camvid import open_split
-from seg.evaluate import FrameMetrics
-from studies.harness.networks import file_of, name_of, rests_on
-from studies.harness.pages import write_page
-from studies.harness.study import PAGES, Cache, data_digest, exit_code, origin
-from studies.harness.tables import read_record, table
-from studies.results.protocol import evaluated, measured
+from steadyseg.app.evaluation.recordings import percent_with_interval
+from steadyseg.app.executors import RunOptions
+from steadyseg.app.open_model import make_segmenter, open_checkpoint
+from steadyseg.core.corruptions.corruptions import BENCHMARK_CORRUPTIONS, corrupt
+from steadyseg.core.method import MethodOptions
+from steadyseg.core.model.checkpoint import read_meta
+from steadyseg.seg.data.camvid import open_split
+from steadyseg.seg.evaluate import FrameMetrics
+from steadyseg.studies.harness.networks import file_of, name_of, rests_on
+from steadyseg.studies.harness.pages import write_page
+from steadyseg.studies.harness.study import PAGES, Cache, data_digest, exit_code, origin
+from steadyseg.studies.harness.tables import read_record, table
+from steadyseg.studies.results.protocol import evaluated, measured
 
 RECORD = PAGES / "results" / "again.json"
 RECORDINGS = ("0001TP", "Seq05VD")

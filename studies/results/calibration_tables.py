@@ -1,7 +1,7 @@
 """The tables of what is fitted or undone after a training: temperatures, class weights, prediction sets."""
 
-from studies.harness.tables import table
-from studies.results.cells import (
+from steadyseg.studies.harness.tables import table
+from steadyseg.studies.results.cells import (
     TITLES,
     TITLES_SHOWN,
     Rows,
@@ -12,8 +12,8 @@ from studies.results.cells import (
     mark_columns,
     row_at,
 )
-from studies.results.matrix import COMPARED
-from studies.results.rows import FITTED_ON
+from steadyseg.studies.results.matrix import COMPARED
+from steadyseg.studies.results.rows import FITTED_ON
 
 
 def calibration_table(rows: Rows) -> str:

@@ -5,14 +5,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from app.commands import load
-from classification.pretrained import FOLDER as CLASSIFIERS
-from seg.pretrained import FOLDER as SEGMENTERS
-from studies.harness.rows import has_temperature, title_of
-from studies.harness.tables import Tables, table
-from studies.results.front import front_table
+from steadyseg.app.commands import load
+from steadyseg.classification.pretrained import FOLDER as CLASSIFIERS
+from steadyseg.seg.pretrained import FOLDER as SEGMENTERS
+from steadyseg.studies.harness.rows import has_temperature, title_of
+from steadyseg.studies.harness.tables import Tables, table
+from steadyseg.studies.results.front import front_table
 
-README = Path(__file__).parents[2] / "README.md"
+README = Path(__file__).resolve().parents[2] / "README.md"
 PAGES = README.parent / "docs" / "studies"
 ABSENT = "-"
 FIGURES = {
@@ -137,7 +137,7 @@ def clean(name: str, record: dict[str, Any]) -> str:
 
 def both(name: str, record: dict[str, Any]) -> str:
     """A classifier's figures on the 1,000 official test pictures and on all 10,000 as JPEG."""
-    made: str = load("studies.transformers.tables:included_table")(name)
+    made: str = load("steadyseg.studies.transformers.tables:included_table")(name)
     return made
 
 

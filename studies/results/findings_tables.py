@@ -4,9 +4,9 @@ import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from studies.harness.tables import table
-from studies.results.cells import Rows, row_at
-from studies.results.matrix import COMPARED, CONTROL, MEMBERS, PRETRAINED, Network, Pretrained, rule_job
+from steadyseg.studies.harness.tables import table
+from steadyseg.studies.results.cells import Rows, row_at
+from steadyseg.studies.results.matrix import COMPARED, CONTROL, MEMBERS, PRETRAINED, Network, Pretrained, rule_job
 
 Networks = Sequence[Network | Pretrained]
 TRAINED: Networks = [*COMPARED, *MEMBERS[1:], CONTROL]

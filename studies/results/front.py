@@ -1,6 +1,6 @@
 """Measures the included networks as `steadyseg video` runs them, for the README's table.
 
-    python -m studies.results.front --data ../shared/data/camvid [--fresh]
+    python -m steadyseg.studies.results.front --data ../shared/data/camvid [--fresh]
 
 Frames are counted by stretch (ten neighbouring frames of the stream, seven neighbouring stills), because the frames of
 a stretch show the same things: an interval is that of stretches drawn with replacement. Two minutes on two cores.
@@ -13,20 +13,20 @@ from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
 
-from app.evaluation.recordings import percent_with_interval
-from app.executors import RunOptions
-from app.open_model import make_segmenter, open_checkpoint
-from core.evaluation.stretches import Stretches, count_stretch, split_evenly
-from core.method import MethodOptions
-from core.segmenter import Segmenter, segment
-from core.system.machine import cpu_name
-from seg.data.camvid import ImageFolderSplit, open_split
-from seg.data.moving_stills import CLIP_FRAMES, moving_stills
-from seg.evaluate import FrameMetrics, seed_frames
-from studies.harness.networks import rests_on
-from studies.harness.study import PAGES, Cache, data_digest, exit_code, origin
-from studies.harness.tables import read_record, table
-from studies.results.rows import unseen_stills
+from steadyseg.app.evaluation.recordings import percent_with_interval
+from steadyseg.app.executors import RunOptions
+from steadyseg.app.open_model import make_segmenter, open_checkpoint
+from steadyseg.core.evaluation.stretches import Stretches, count_stretch, split_evenly
+from steadyseg.core.method import MethodOptions
+from steadyseg.core.segmenter import Segmenter, segment
+from steadyseg.core.system.machine import cpu_name
+from steadyseg.seg.data.camvid import ImageFolderSplit, open_split
+from steadyseg.seg.data.moving_stills import CLIP_FRAMES, moving_stills
+from steadyseg.seg.evaluate import FrameMetrics, seed_frames
+from steadyseg.studies.harness.networks import rests_on
+from steadyseg.studies.harness.study import PAGES, Cache, data_digest, exit_code, origin
+from steadyseg.studies.harness.tables import read_record, table
+from steadyseg.studies.results.rows import unseen_stills
 
 SHOWN = ("camvid-unet-s", "camvid-realtime", "camvid-mobile")
 STILLS, FRAMES = 7, 10

@@ -8,19 +8,19 @@ from typing import Any
 
 import torch
 
-from core.evaluation.temperature import TemperatureFit
-from core.preprocess import Normalize, resize
-from core.system.machine import keep_freed_memory
-from core.temporal import TemporalSmoothing
-from seg.calibrate import read_class_weights
-from seg.data.camvid import open_split
-from seg.data.moving_stills import CLIP_FRAMES
-from seg.pretrained import read_segmenter
-from studies.harness.study import origin
-from studies.results.matrix import COMPARED, CONTROL, MEMBERS, PRETRAINED, Network, Pretrained, rule_job
-from studies.results.parts import Parts
-from studies.results.rows import FIT_EVERY, Fits, fit, measure, measure_rule, unseen_stills
-from studies.results.sweep import Subject
+from steadyseg.core.evaluation.temperature import TemperatureFit
+from steadyseg.core.preprocess import Normalize, resize
+from steadyseg.core.system.machine import keep_freed_memory
+from steadyseg.core.temporal import TemporalSmoothing
+from steadyseg.seg.calibrate import read_class_weights
+from steadyseg.seg.data.camvid import open_split
+from steadyseg.seg.data.moving_stills import CLIP_FRAMES
+from steadyseg.seg.pretrained import read_segmenter
+from steadyseg.studies.harness.study import origin
+from steadyseg.studies.results.matrix import COMPARED, CONTROL, MEMBERS, PRETRAINED, Network, Pretrained, rule_job
+from steadyseg.studies.results.parts import Parts
+from steadyseg.studies.results.rows import FIT_EVERY, Fits, fit, measure, measure_rule, unseen_stills
+from steadyseg.studies.results.sweep import Subject
 
 VERSION = 3
 """Raised whenever what a row means changes: then all are measured again."""

@@ -4,10 +4,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from core.model.checkpoint import read_meta
-from seg.pretrained import find_checkpoint
-from studies.harness.networks import PROJECT, measured_networks, trained_network
-from studies.harness.study import digest_of_file, digest_of_weights
+from steadyseg.core.model.checkpoint import read_meta
+from steadyseg.seg.pretrained import find_checkpoint
+from steadyseg.studies.harness.networks import PROJECT, measured_networks, trained_network
+from steadyseg.studies.harness.study import digest_of_file, digest_of_weights
 
 RECIPES = {
     "paper": "--preset paper --channels 16 --epochs 40 --config step_epochs=31",

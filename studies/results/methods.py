@@ -3,11 +3,11 @@
 from dataclasses import dataclass
 from typing import Any
 
-from core.method import MOTION_TAU
-from core.motion import Motion
-from core.prediction import Prediction
-from core.temporal import TemporalSmoothing
-from studies.harness.window import WindowSmoothing
+from steadyseg.core.method import MOTION_TAU
+from steadyseg.core.motion import Motion
+from steadyseg.core.prediction import Prediction
+from steadyseg.core.temporal import TemporalSmoothing
+from steadyseg.studies.harness.window import WindowSmoothing
 
 Smoothing = TemporalSmoothing | WindowSmoothing
 

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from core.system.files import write_atomic
+from steadyseg.core.system.files import write_atomic
 
-FOLDER = Path(__file__).parent.parent.parent / "runs" / "results"
+FOLDER = Path(__file__).resolve().parent.parent.parent / "runs" / "results"
 
 
 class Parts:

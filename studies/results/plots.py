@@ -5,8 +5,8 @@ from typing import Any
 
 from matplotlib import pyplot as plt
 
-from studies.harness.plots import save_figure
-from studies.results.matrix import COMPARED, RECIPES, Network
+from steadyseg.studies.harness.plots import save_figure
+from steadyseg.studies.results.matrix import COMPARED, RECIPES, Network
 
 COLORS = {"dnn": "#0072b2", "bnn-30": "#e69f00", "vq-dnn": "#009e73", "vq-bnn": "#cc79a7", "vq-dnn motion": "#d55e00"}
 """Okabe and Ito's, told apart by colour-blind readers."""

@@ -1,6 +1,6 @@
 """Measures the included networks by the protocol of docs/studies/results/protocol.md, with the command that it names.
 
-    python -m studies.results.protocol --data ../shared/data/camvid [--fresh]
+    python -m steadyseg.studies.results.protocol --data ../shared/data/camvid [--fresh]
 
 Networks that were measured are kept while data and weights are the same. Half a minute of one core each.
 """
@@ -11,15 +11,15 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from app.commands import load
-from app.evaluation.recordings import KEYS, percent_with_interval
-from app.models import cost_of
-from app.open_model import open_checkpoint
-from studies.harness.networks import rests_on
-from studies.harness.study import PAGES, Cache, data_digest, origin
-from studies.harness.tables import read_record, table
-from studies.results.front import SHOWN, run_command
-from studies.results.published import CAMVID_ROWS
+from steadyseg.app.commands import load
+from steadyseg.app.evaluation.recordings import KEYS, percent_with_interval
+from steadyseg.app.models import cost_of
+from steadyseg.app.open_model import open_checkpoint
+from steadyseg.studies.harness.networks import rests_on
+from steadyseg.studies.harness.study import PAGES, Cache, data_digest, origin
+from steadyseg.studies.harness.tables import read_record, table
+from steadyseg.studies.results.front import SHOWN, run_command
+from steadyseg.studies.results.published import CAMVID_ROWS
 
 RECORD = PAGES / "results" / "protocol.json"
 COMMAND = "steadyseg evaluate NAME --data CamVid --split test --calibrated off --by recording"
@@ -51,7 +51,7 @@ def evaluated(command: str, name: str, data: Path) -> dict[str, Any]:
         report = Path(folder) / "report.json"
         words = command.replace("NAME", name).split()[1:]
         words[words.index("CamVid")] = str(data)
-        if load("app.cli:main")([*words, "--report", str(report)]):
+        if load("steadyseg.app.cli:main")([*words, "--report", str(report)]):
             raise SystemExit(2)
         return dict(json.loads(report.read_text()))
 

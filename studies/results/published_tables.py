@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from studies.harness.tables import table
-from studies.results.cells import (
+from steadyseg.studies.harness.tables import table
+from steadyseg.studies.results.cells import (
     ABSENT,
     Rows,
     cell,
@@ -13,8 +13,8 @@ from studies.results.cells import (
     row_at,
     yes,
 )
-from studies.results.matrix import COMPARED, RECIPES, Network
-from studies.results.published import (
+from steadyseg.studies.results.matrix import COMPARED, RECIPES, Network
+from steadyseg.studies.results.published import (
     PUBLISHED_THROUGHPUT,
     SPATIAL_TABLE,
     VQBNN_KEYS,

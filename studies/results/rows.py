@@ -6,18 +6,18 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from core.classes import CAMVID
-from core.evaluation.temperature import TemperatureFit
-from core.frame import Frame
-from core.temporal import TemporalSmoothing
-from seg.calibrate import ConformalCheck, ConformalFit
-from seg.data.camvid import open_split
-from seg.data.moving_stills import CLIP_FRAMES, moving_stills
-from seg.evaluate import mark_stills
-from seg.pretrained import FOLDER
-from studies.harness.window import WindowSmoothing
-from studies.results.methods import ALL, MEMBER, MOTION_INPUTS, ONE, WINDOW, Method, Sampling
-from studies.results.sweep import RISK_CLASS, Subject, sweep
+from steadyseg.core.classes import CAMVID
+from steadyseg.core.evaluation.temperature import TemperatureFit
+from steadyseg.core.frame import Frame
+from steadyseg.core.temporal import TemporalSmoothing
+from steadyseg.seg.calibrate import ConformalCheck, ConformalFit
+from steadyseg.seg.data.camvid import open_split
+from steadyseg.seg.data.moving_stills import CLIP_FRAMES, moving_stills
+from steadyseg.seg.evaluate import mark_stills
+from steadyseg.seg.pretrained import FOLDER
+from steadyseg.studies.harness.window import WindowSmoothing
+from steadyseg.studies.results.methods import ALL, MEMBER, MOTION_INPUTS, ONE, WINDOW, Method, Sampling
+from steadyseg.studies.results.sweep import RISK_CLASS, Subject, sweep
 
 TAUS = (0.5, 0.8, 1.25, 2.0, 3.0)
 FITTED_ON = {"stills": "val stream", "moving-stills": "val stream", "stream": "moving stills of test"}

@@ -1,9 +1,9 @@
 """The tables of the default rule: where its choice did not look, how predictions change, and against the published
 window."""
 
-from studies.harness.tables import table
-from studies.results.cells import TITLES_SHOWN, Rows, change, format_row, mark_columns, row_at
-from studies.results.matrix import COMPARED, CONTROL, MEMBERS, PRETRAINED, Network, Pretrained, rule_job
+from steadyseg.studies.harness.tables import table
+from steadyseg.studies.results.cells import TITLES_SHOWN, Rows, change, format_row, mark_columns, row_at
+from steadyseg.studies.results.matrix import COMPARED, CONTROL, MEMBERS, PRETRAINED, Network, Pretrained, rule_job
 
 EVERY: list[Network | Pretrained] = [*PRETRAINED, *COMPARED, *MEMBERS[1:], CONTROL]
 

@@ -11,16 +11,16 @@ from pathlib import Path
 import numpy as np
 from PIL import Image, ImageDraw
 
-from app.video.render import colour_labels, draw_uncertainty
-from core.classes import CAMVID
-from core.frame import Frame, Maps
-from core.method import MethodOptions, ModeName
-from core.segmenter import Segmenter, segment
-from seg.data.camvid import open_split
-from seg.pretrained import read_segmenter
-from seg.street.drive import Street
-from seg.torch_executor import torch_executor
-from studies.results.matrix import COMPARED
+from steadyseg.app.video.render import colour_labels, draw_uncertainty
+from steadyseg.core.classes import CAMVID
+from steadyseg.core.frame import Frame, Maps
+from steadyseg.core.method import MethodOptions, ModeName
+from steadyseg.core.segmenter import Segmenter, segment
+from steadyseg.seg.data.camvid import open_split
+from steadyseg.seg.pretrained import read_segmenter
+from steadyseg.seg.street.drive import Street
+from steadyseg.seg.torch_executor import torch_executor
+from steadyseg.studies.results.matrix import COMPARED
 
 CAMVID_PLACES = (20, 60, 100)
 """Positions in the val stream."""

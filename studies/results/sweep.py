@@ -12,18 +12,18 @@ from typing import Any, Literal, NamedTuple
 import torch
 from torch import Tensor
 
-from core.classes import CAMVID, ClassList
-from core.dropout import set_dropout_active
-from core.evaluation.temperature import UNTEMPERED, BeyondGrid, TemperatureFit, TemperatureScan, grid_tensor
-from core.frame import Frame, Maps
-from core.motion import MotionEstimator
-from core.novelty.statistics import subsample
-from core.prediction import Prediction, mean_prediction
-from core.seeds import mix_seed
-from core.segmenter import Continuity
-from seg.calibrate import STRIDE, ConformalCheck, ConformalFit
-from seg.evaluate import FrameMetrics
-from studies.results.methods import Memory, Method, Sampling
+from steadyseg.core.classes import CAMVID, ClassList
+from steadyseg.core.dropout import set_dropout_active
+from steadyseg.core.evaluation.temperature import UNTEMPERED, BeyondGrid, TemperatureFit, TemperatureScan, grid_tensor
+from steadyseg.core.frame import Frame, Maps
+from steadyseg.core.motion import MotionEstimator
+from steadyseg.core.novelty.statistics import subsample
+from steadyseg.core.prediction import Prediction, mean_prediction
+from steadyseg.core.seeds import mix_seed
+from steadyseg.core.segmenter import Continuity
+from steadyseg.seg.calibrate import STRIDE, ConformalCheck, ConformalFit
+from steadyseg.seg.evaluate import FrameMetrics
+from steadyseg.studies.results.methods import Memory, Method, Sampling
 
 Temperature = float | Literal["grid", "thin grid"]
 """A grid is all its temperatures at once; the thin one has every second row and column, for what works pixel by

@@ -3,11 +3,16 @@
 from collections.abc import Callable
 from functools import partial
 
-from core.classes import CAMVID
-from studies.harness.tables import Tables, bind, read_record, table
-from studies.results.again import again_table
-from studies.results.calibration_tables import calibration_table, class_weights_table, scaling_table, sets_table
-from studies.results.cells import (
+from steadyseg.core.classes import CAMVID
+from steadyseg.studies.harness.tables import Tables, bind, read_record, table
+from steadyseg.studies.results.again import again_table
+from steadyseg.studies.results.calibration_tables import (
+    calibration_table,
+    class_weights_table,
+    scaling_table,
+    sets_table,
+)
+from steadyseg.studies.results.cells import (
     ABSENT,
     TITLES,
     TITLES_SHOWN,
@@ -20,17 +25,17 @@ from studies.results.cells import (
     percent,
     row_at,
 )
-from studies.results.findings_tables import findings_table, neighbours_table, spread_table
-from studies.results.matrix import COMPARED, CONTROL, MEMBERS, RECIPES, Network
-from studies.results.protocol import protocol_table, published_rows_table
-from studies.results.published_tables import (
+from steadyseg.studies.results.findings_tables import findings_table, neighbours_table, spread_table
+from steadyseg.studies.results.matrix import COMPARED, CONTROL, MEMBERS, RECIPES, Network
+from steadyseg.studies.results.protocol import protocol_table, published_rows_table
+from steadyseg.studies.results.published_tables import (
     effects_table,
     passes_table,
     published_effects_table,
     throughput_table,
     vqbnn_table,
 )
-from studies.results.rule_tables import beyond_table, changes_table, rule_table
+from steadyseg.studies.results.rule_tables import beyond_table, changes_table, rule_table
 
 
 def tables() -> Tables:

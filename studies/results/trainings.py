@@ -7,10 +7,10 @@ from pathlib import Path
 
 from rich.console import Console
 
-from core.errors import CheckFailed, InputError
-from core.training.run_folder import CONFIG_NAME
-from studies.harness.networks import PROJECT
-from studies.results.matrix import COMPARED, CONTROL, MEMBERS, Network
+from steadyseg.core.errors import CheckFailed, InputError
+from steadyseg.core.training.run_folder import CONFIG_NAME
+from steadyseg.studies.harness.networks import PROJECT
+from steadyseg.studies.results.matrix import COMPARED, CONTROL, MEMBERS, Network
 
 NETWORKS = {network.name: network for network in [*COMPARED, *MEMBERS, CONTROL]}
 
@@ -26,7 +26,7 @@ def train_networks(data: Path, only: list[str] | None) -> None:
         if network.name in (only or NETWORKS) and not network.file.exists():
             words = training_words(network, data)
             Console(stderr=True).print(f"{network.name}: steadyseg {shlex.join(words)}", soft_wrap=True)
-            if code := subprocess.run([sys.executable, "-m", "app.cli", *words], cwd=PROJECT).returncode:
+            if code := subprocess.run([sys.executable, "-m", "steadyseg.app.cli", *words], cwd=PROJECT).returncode:
                 raise CheckFailed(f"{network.name}: the training ended with exit code {code}")
 
 

@@ -1,6 +1,6 @@
 """Runs the robustness studies of the included networks and writes docs/studies/robustness.
 
-    python -m studies.robustness --data ../shared/data [--only NAME] [--fresh]
+    python -m steadyseg.studies.robustness --data ../shared/data [--only NAME] [--fresh]
 
 The data folder holds camvid/ and cifar10/, and video/ with what is not CamVid. A study is kept while its networks, its
 data and its settings stay what they are.
@@ -11,18 +11,18 @@ import dataclasses
 import sys
 from pathlib import Path
 
-from app.console import track
-from app.report_file import write_json
-from studies.harness.bundle import round_figures
-from studies.harness.command_line import command_line
-from studies.harness.networks import file_of
-from studies.harness.pages import write_page
-from studies.harness.reports import run_missing
-from studies.harness.study import PAGES, exit_code
-from studies.robustness.command import write_report
-from studies.robustness.flags import RobustnessJob
-from studies.robustness.runs import Run, all_runs
-from studies.robustness.studies import robustness
+from steadyseg.app.console import track
+from steadyseg.app.report_file import write_json
+from steadyseg.studies.harness.bundle import round_figures
+from steadyseg.studies.harness.command_line import command_line
+from steadyseg.studies.harness.networks import file_of
+from steadyseg.studies.harness.pages import write_page
+from steadyseg.studies.harness.reports import run_missing
+from steadyseg.studies.harness.study import PAGES, exit_code
+from steadyseg.studies.robustness.command import write_report
+from steadyseg.studies.robustness.flags import RobustnessJob
+from steadyseg.studies.robustness.runs import Run, all_runs
+from steadyseg.studies.robustness.studies import robustness
 
 PAGE = PAGES / "robustness"
 

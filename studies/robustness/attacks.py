@@ -7,13 +7,13 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from core.method import Method
-from core.seeds import mix_seed
-from studies.harness.pictures import Pictures
-from studies.harness.rows import Row
-from studies.harness.target import TargetNetwork, at_size_of
-from studies.robustness.flags import RobustnessOptions, Watch, no_progress
-from studies.robustness.measures.attacks import PGD_STEP_SHARE, PGD_STEPS, AttackSuccess, OnPixels, fgsm, pgd
+from steadyseg.core.method import Method
+from steadyseg.core.seeds import mix_seed
+from steadyseg.studies.harness.pictures import Pictures
+from steadyseg.studies.harness.rows import Row
+from steadyseg.studies.harness.target import TargetNetwork, at_size_of
+from steadyseg.studies.robustness.flags import RobustnessOptions, Watch, no_progress
+from steadyseg.studies.robustness.measures.attacks import PGD_STEP_SHARE, PGD_STEPS, AttackSuccess, OnPixels, fgsm, pgd
 
 ATTACKS: dict[str, Callable[..., Tensor]] = {"fgsm": fgsm, "pgd": pgd}
 MAX_PASSES = 5

@@ -5,14 +5,14 @@ from typing import Any, TypeVar
 
 from rich.console import Console
 
-from app.console import track
-from app.open_model import is_graph
-from app.report_file import write_json
-from core.errors import InputError
-from core.system.files import write_atomic
-from studies.harness.command_line import command_line
-from studies.harness.requirements import CORRUPTIONS, PLOTS, check_folder, require_extra
-from studies.robustness.flags import RobustnessJob
+from steadyseg.app.console import track
+from steadyseg.app.open_model import is_graph
+from steadyseg.app.report_file import write_json
+from steadyseg.core.errors import InputError
+from steadyseg.core.system.files import write_atomic
+from steadyseg.studies.harness.command_line import command_line
+from steadyseg.studies.harness.requirements import CORRUPTIONS, PLOTS, check_folder, require_extra
+from steadyseg.studies.robustness.flags import RobustnessJob
 
 T = TypeVar("T")
 DEFAULT_PLACE = Path("runs/robustness")
@@ -27,9 +27,9 @@ def run_robustness(job: RobustnessJob) -> int:
             raise InputError(
                 f"{model}: attacks and dropout need the network itself; give the checkpoint it was exported from"
             )
-    from studies.harness.target import short_names
-    from studies.robustness.report import summary
-    from studies.robustness.studies import robustness  # after what can be refused without torch
+    from steadyseg.studies.harness.target import short_names
+    from steadyseg.studies.robustness.report import summary
+    from steadyseg.studies.robustness.studies import robustness  # after what can be refused without torch
 
     require_extra(CORRUPTIONS, "analyze robustness")
     if job.plots:
@@ -55,8 +55,8 @@ def run_robustness(job: RobustnessJob) -> int:
 
 def write_report(record: dict[str, Any], out: Path, command: str, plots: bool) -> None:
     """report.json, the plots and report.md, in a folder that is made where there is none."""
-    from studies.robustness.plots import write_plots
-    from studies.robustness.report import markdown
+    from steadyseg.studies.robustness.plots import write_plots
+    from steadyseg.studies.robustness.report import markdown
 
     if not plots:
         record = record | {"notes": [*record["notes"], "no plots: plots=false"]}

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from core.corruptions.corruptions import (
+from steadyseg.core.corruptions.corruptions import (
     BENCHMARK_CORRUPTIONS,
     SEVERITIES,
     SMALLEST_SIDE,
@@ -18,15 +18,15 @@ from core.corruptions.corruptions import (
     corrupt,
     require_picture,
 )
-from core.errors import InputError
-from core.seeds import mix_seed
-from studies.harness.pictures import Pictures, batches_of, chosen_places
-from studies.harness.rows import Row, title_of
-from studies.harness.target import TargetNetwork
-from studies.robustness.flags import RobustnessOptions, Watch, no_progress
-from studies.robustness.measures.corruption_means import DataName, Scores, corruption_means
-from studies.robustness.measures.published_images import open_corruption
-from studies.robustness.tally import Tally
+from steadyseg.core.errors import InputError
+from steadyseg.core.seeds import mix_seed
+from steadyseg.studies.harness.pictures import Pictures, batches_of, chosen_places
+from steadyseg.studies.harness.rows import Row, title_of
+from steadyseg.studies.harness.target import TargetNetwork
+from steadyseg.studies.robustness.flags import RobustnessOptions, Watch, no_progress
+from steadyseg.studies.robustness.measures.corruption_means import DataName, Scores, corruption_means
+from steadyseg.studies.robustness.measures.published_images import open_corruption
+from steadyseg.studies.robustness.tally import Tally
 
 SCORES = ("error", "nll", "ece")
 

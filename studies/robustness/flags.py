@@ -7,10 +7,10 @@ from typing import Annotated, Literal, Protocol, TypeVar
 
 from tyro.conf import Positional, arg
 
-from app.flags import Settings
-from core.corruptions.corruptions import BENCHMARK_CORRUPTIONS, SEVERITIES, TUNING_CORRUPTIONS, require_known
-from core.errors import InputError
-from core.options import Rare, spelled
+from steadyseg.app.flags import Settings
+from steadyseg.core.corruptions.corruptions import BENCHMARK_CORRUPTIONS, SEVERITIES, TUNING_CORRUPTIONS, require_known
+from steadyseg.core.errors import InputError
+from steadyseg.core.options import Rare, spelled
 
 T = TypeVar("T")
 

@@ -10,18 +10,18 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from app.sources.open_source import open_source
-from app.sources.source import Source
-from core.errors import InputError
-from core.evaluation.conformal import prediction_sets
-from core.method import Method
-from core.prediction import Prediction
-from core.seeds import mix_seed
-from studies.harness.ood_detection import auroc, uncertainty_scores
-from studies.harness.pictures import Pictures
-from studies.harness.rows import Row
-from studies.harness.target import TargetNetwork
-from studies.robustness.flags import OOD_SAMPLES, RobustnessOptions, Watch, no_progress
+from steadyseg.app.sources.open_source import open_source
+from steadyseg.app.sources.source import Source
+from steadyseg.core.errors import InputError
+from steadyseg.core.evaluation.conformal import prediction_sets
+from steadyseg.core.method import Method
+from steadyseg.core.prediction import Prediction
+from steadyseg.core.seeds import mix_seed
+from steadyseg.studies.harness.ood_detection import auroc, uncertainty_scores
+from steadyseg.studies.harness.pictures import Pictures
+from steadyseg.studies.harness.rows import Row
+from steadyseg.studies.harness.target import TargetNetwork
+from steadyseg.studies.robustness.flags import OOD_SAMPLES, RobustnessOptions, Watch, no_progress
 
 SURE = 0.9
 """A sample of lower confidence is one that the network abstains from: the cutoff of Acc-90 and Freq-90."""

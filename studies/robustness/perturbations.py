@@ -8,17 +8,27 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from core.errors import InputError
-from core.method import Method
-from core.seeds import mix_seed
-from studies.harness.pictures import Pictures, batches_of, chosen_places
-from studies.harness.rows import Row
-from studies.harness.target import TargetNetwork
-from studies.robustness.corruptions import require_published
-from studies.robustness.flags import RobustnessOptions, Watch, no_progress
-from studies.robustness.measures.perturbations import GENERATED, PUBLISHED, PUBLISHED_EXTRA, compared_with, perturb
-from studies.robustness.measures.published_images import open_perturbation
-from studies.robustness.measures.temporal_consistency import MEASURES, TemporalConsistency, relative_confidence
+from steadyseg.core.errors import InputError
+from steadyseg.core.method import Method
+from steadyseg.core.seeds import mix_seed
+from steadyseg.studies.harness.pictures import Pictures, batches_of, chosen_places
+from steadyseg.studies.harness.rows import Row
+from steadyseg.studies.harness.target import TargetNetwork
+from steadyseg.studies.robustness.corruptions import require_published
+from steadyseg.studies.robustness.flags import RobustnessOptions, Watch, no_progress
+from steadyseg.studies.robustness.measures.perturbations import (
+    GENERATED,
+    PUBLISHED,
+    PUBLISHED_EXTRA,
+    compared_with,
+    perturb,
+)
+from steadyseg.studies.robustness.measures.published_images import open_perturbation
+from steadyseg.studies.robustness.measures.temporal_consistency import (
+    MEASURES,
+    TemporalConsistency,
+    relative_confidence,
+)
 
 MOVING = ("translate", "rotate", "tilt", "scale", "shear")
 """Perturbations that put the picture's points elsewhere, so that labels of pixels do not hold for their frames."""

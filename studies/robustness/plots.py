@@ -5,9 +5,9 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from app.report_file import write_figure
-from studies.harness.rows import Row, title_of, titles_of
-from studies.robustness.report import band_kind, band_kinds, stream_gain, stream_mean, stream_title
+from steadyseg.app.report_file import write_figure
+from steadyseg.studies.harness.rows import Row, title_of, titles_of
+from steadyseg.studies.robustness.report import band_kind, band_kinds, stream_gain, stream_mean, stream_title
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

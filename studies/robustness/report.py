@@ -5,7 +5,7 @@ from typing import Any
 
 from rich.table import Table
 
-from studies.harness.rows import Row, title_of, titles_of
+from steadyseg.studies.harness.rows import Row, title_of, titles_of
 
 MEASURES = {"accuracy": "accuracy", "nll": "NLL", "ece": "ECE", "miou": "mIoU"}
 

@@ -7,9 +7,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal
 
-from core.model.checkpoint import read_meta
-from studies.harness.networks import digest_of, file_of, trained_network
-from studies.robustness.flags import RobustnessOptions, StudyName
+from steadyseg.core.model.checkpoint import read_meta
+from steadyseg.studies.harness.networks import digest_of, file_of, trained_network
+from steadyseg.studies.robustness.flags import RobustnessOptions, StudyName
 
 SEEDS = (0, 1, 2)
 """Seeds of the choice of pictures, of all noise and of the dropout masks. Seed 0 has everything, the others what is

@@ -5,10 +5,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from studies.harness.rows import Row, title_of
-from studies.harness.tables import table
-from studies.robustness.report import stream_mean, stream_title
-from studies.robustness.runs import REPEATED_SEVERITY
+from steadyseg.studies.harness.rows import Row, title_of
+from steadyseg.studies.harness.tables import table
+from steadyseg.studies.robustness.report import stream_mean, stream_title
+from steadyseg.studies.robustness.runs import REPEATED_SEVERITY
 
 Read = Callable[[dict[str, Any], str], float | None]
 """A figure of a network and method (by title) in a run."""

@@ -9,22 +9,22 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from core.corruptions.corruptions import corrupt
-from core.errors import InputError
-from core.evaluation.metrics import StreamingMetrics
-from core.lag import smoothing_of
-from core.method import Method, MethodOptions, settings
-from core.motion import MotionEstimator
-from core.prediction import Prediction
-from core.seeds import mix_seed
-from core.temporal import State
-from seg.data.camvid import ImageFolderSplit, open_split
-from studies.harness.pictures import Pictures
-from studies.harness.rows import Row
-from studies.harness.target import TargetNetwork, at_size_of
-from studies.harness.window import WindowSmoothing, WindowState
-from studies.robustness.flags import STREAM_SEVERITIES, STREAM_TYPES, RobustnessOptions, Watch, no_progress
-from studies.robustness.tally import figures
+from steadyseg.core.corruptions.corruptions import corrupt
+from steadyseg.core.errors import InputError
+from steadyseg.core.evaluation.metrics import StreamingMetrics
+from steadyseg.core.lag import smoothing_of
+from steadyseg.core.method import Method, MethodOptions, settings
+from steadyseg.core.motion import MotionEstimator
+from steadyseg.core.prediction import Prediction
+from steadyseg.core.seeds import mix_seed
+from steadyseg.core.temporal import State
+from steadyseg.seg.data.camvid import ImageFolderSplit, open_split
+from steadyseg.studies.harness.pictures import Pictures
+from steadyseg.studies.harness.rows import Row
+from steadyseg.studies.harness.target import TargetNetwork, at_size_of
+from steadyseg.studies.harness.window import WindowSmoothing, WindowState
+from steadyseg.studies.robustness.flags import STREAM_SEVERITIES, STREAM_TYPES, RobustnessOptions, Watch, no_progress
+from steadyseg.studies.robustness.tally import figures
 
 PUBLISHED = WindowSmoothing()
 """The paper's temporal mean, which is computed here alone."""

@@ -5,19 +5,19 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from app.sources.open_source import open_source
-from core.errors import InputError
-from core.system.machine import choose_device
-from studies.harness.machine import about_torch
-from studies.harness.pictures import Pictures, open_pictures
-from studies.harness.target import TargetNetwork, open_targets
-from studies.robustness.attacks import study_attacks
-from studies.robustness.bands import study_bands
-from studies.robustness.corruptions import study_corruptions
-from studies.robustness.flags import STUDIES, RobustnessOptions, StudyName, Watch, no_progress
-from studies.robustness.ood import require_recorded, study_ood
-from studies.robustness.perturbations import PublishedSequences, study_perturbations
-from studies.robustness.stream import study_stream, val_stream
+from steadyseg.app.sources.open_source import open_source
+from steadyseg.core.errors import InputError
+from steadyseg.core.system.machine import choose_device
+from steadyseg.studies.harness.machine import about_torch
+from steadyseg.studies.harness.pictures import Pictures, open_pictures
+from steadyseg.studies.harness.target import TargetNetwork, open_targets
+from steadyseg.studies.robustness.attacks import study_attacks
+from steadyseg.studies.robustness.bands import study_bands
+from steadyseg.studies.robustness.corruptions import study_corruptions
+from steadyseg.studies.robustness.flags import STUDIES, RobustnessOptions, StudyName, Watch, no_progress
+from steadyseg.studies.robustness.ood import require_recorded, study_ood
+from steadyseg.studies.robustness.perturbations import PublishedSequences, study_perturbations
+from steadyseg.studies.robustness.stream import study_stream, val_stream
 
 COSTLY_STILLS, COSTLY_IMAGES = 3, 50
 """Pictures of the studies that look at each tens of times: with all defaults two cores need less than half an hour."""

@@ -6,12 +6,12 @@ from collections.abc import Iterable
 from functools import partial
 from typing import Any
 
-from studies.harness.rows import Row, has_temperature, title_of
-from studies.harness.study import PAGES
-from studies.harness.tables import Tables, bind, table
-from studies.robustness.report import stream_gain
-from studies.robustness.runs import CALIBRATED, GROUPS, REPEATED_SEVERITY, SEEDS
-from studies.robustness.seed_tables import corruption_mean, seeds_table, stream_table, success
+from steadyseg.studies.harness.rows import Row, has_temperature, title_of
+from steadyseg.studies.harness.study import PAGES
+from steadyseg.studies.harness.tables import Tables, bind, table
+from steadyseg.studies.robustness.report import stream_gain
+from steadyseg.studies.robustness.runs import CALIBRATED, GROUPS, REPEATED_SEVERITY, SEEDS
+from steadyseg.studies.robustness.seed_tables import corruption_mean, seeds_table, stream_table, success
 
 Reports = dict[str, dict[str, Any]]
 """By name of the run."""

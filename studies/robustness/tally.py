@@ -5,10 +5,10 @@ from typing import Any
 
 from torch import Tensor
 
-from core.evaluation.metrics import StreamingMetrics
-from core.method import Method
-from studies.harness.rows import Row
-from studies.harness.target import TargetNetwork, at_size_of
+from steadyseg.core.evaluation.metrics import StreamingMetrics
+from steadyseg.core.method import Method
+from steadyseg.studies.harness.rows import Row
+from steadyseg.studies.harness.target import TargetNetwork, at_size_of
 
 
 class Tally:

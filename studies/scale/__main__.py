@@ -1,9 +1,9 @@
 """Measures a batch against loops, batches with killed workers, and many cameras; writes docs/studies/scale.
 
-    python -m studies.scale throughput|throughput-ray [--clips 1000]
-    python -m studies.scale kills [--clips 1000] [--engine local ray]
-    python -m studies.scale cameras|capacity|hour [--cameras 50] [--seconds 300]
-    python -m studies.scale start
+    python -m steadyseg.studies.scale throughput|throughput-ray [--clips 1000]
+    python -m steadyseg.studies.scale kills [--clips 1000] [--engine local ray]
+    python -m steadyseg.studies.scale cameras|capacity|hour [--cameras 50] [--seconds 300]
+    python -m steadyseg.studies.scale start
 
 Every study is measured alone and keeps its command, its size and the commit beside its figures. --data holds video/.
 """
@@ -16,17 +16,17 @@ from typing import Any
 
 import torch
 
-from core.system.files import write_atomic
-from core.system.machine import cpu_name
-from studies.harness.bundle import round_figures
-from studies.harness.machine import load_average
-from studies.harness.pages import write_page
-from studies.harness.study import PAGES, exit_code, origin
-from studies.scale import cameras, kills, start, throughput
-from studies.scale.clips import make_clips
-from studies.scale.tables import TABLES
+from steadyseg.core.system.files import write_atomic
+from steadyseg.core.system.machine import cpu_name
+from steadyseg.studies.harness.bundle import round_figures
+from steadyseg.studies.harness.machine import load_average
+from steadyseg.studies.harness.pages import write_page
+from steadyseg.studies.harness.study import PAGES, exit_code, origin
+from steadyseg.studies.scale import cameras, kills, start, throughput
+from steadyseg.studies.scale.clips import make_clips
+from steadyseg.studies.scale.tables import TABLES
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).resolve().parents[2]
 PAGE = PAGES / "scale"
 
 
@@ -48,7 +48,7 @@ def run(given: argparse.Namespace) -> None:
     record = json.loads(place.read_text()) if place.exists() else {}
     load = load_average()
     measured = round_figures(measure(given))
-    command = " ".join(["python -m studies.scale", *sys.argv[1:]])
+    command = " ".join(["python -m steadyseg.studies.scale", *sys.argv[1:]])
     record[given.study] = {"command": command, **origin(), "cpu": processor(), "load_before": load, **measured}
     write_atomic(place, (json.dumps(record, indent=1) + "\n").encode())
     write_page("scale")

@@ -23,10 +23,10 @@ from typing import Any
 import cv2
 import numpy as np
 
-from app.sources.open_source import open_source
-from core.errors import CheckFailed
-from studies.scale.run import busy_s, cores, resident_kb, start, workers_of
-from studies.scale.throughput import MODEL
+from steadyseg.app.sources.open_source import open_source
+from steadyseg.core.errors import CheckFailed
+from steadyseg.studies.scale.run import busy_s, cores, resident_kb, start, workers_of
+from steadyseg.studies.scale.throughput import MODEL
 
 WIDTH, HEIGHT, LOOP = 320, 240, 50
 """Size of a camera's picture, and the number of pictures that it repeats."""

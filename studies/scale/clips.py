@@ -6,8 +6,8 @@ from pathlib import Path
 import cv2
 import numpy as np
 
-from app.sources.open_source import open_source
-from app.video.video_writer import VideoSink
+from steadyseg.app.sources.open_source import open_source
+from steadyseg.app.video.video_writer import VideoSink
 
 DRIVES = ("street:7:250", "udacity_solidWhiteRight.mp4", "udacity_vehicle_test_video.mp4")
 FRAMES, WIDTH, HEIGHT = 24, 480, 270

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet
 
-from core.errors import CheckFailed
-from studies.scale.run import run, start, workers_of
-from studies.scale.throughput import MODEL, RAY_FLAGS
+from steadyseg.core.errors import CheckFailed
+from steadyseg.studies.scale.run import run, start, workers_of
+from steadyseg.studies.scale.throughput import MODEL, RAY_FLAGS
 
 KILLS = 5
 """Kills of a worker, and as many of the driver."""

@@ -1,7 +1,7 @@
 """The baseline of a batch: one process on one core that segments clip after clip like `steadyseg video`, with one
 network.
 
-    python -m studies.scale.loop CORE CLIPS_LIST OUT_FOLDER MODEL
+    python -m steadyseg.studies.scale.loop CORE CLIPS_LIST OUT_FOLDER MODEL
 
 Prints the seconds of each clip as JSON; reports are written, nothing is flushed to disk, nothing is restarted.
 """
@@ -12,7 +12,7 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-from app.scale.engines.machine import pin_cores
+from steadyseg.app.scale.engines.machine import pin_cores
 
 
 def main(core: str, clips: str, out: str, model: str) -> None:
@@ -20,10 +20,10 @@ def main(core: str, clips: str, out: str, model: str) -> None:
 
     os.sched_setaffinity(0, {int(core)})
     pin_cores(1)
-    from app.report_file import write_json
-    from app.scale.engines.machine import limit_threads
-    from app.video.flags import VideoJob, VideoOptions
-    from app.video.job import open_for, segment_to_files
+    from steadyseg.app.report_file import write_json
+    from steadyseg.app.scale.engines.machine import limit_threads
+    from steadyseg.app.video.flags import VideoJob, VideoOptions
+    from steadyseg.app.video.job import open_for, segment_to_files
 
     limit_threads(1)
     job = VideoJob("", options=VideoOptions(model=model))

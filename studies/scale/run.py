@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).resolve().parents[2]
 
 
 @dataclass
@@ -25,7 +25,7 @@ class RunInfo:
 
 def start(*words: object, **options: Any) -> "subprocess.Popen[str]":
     """`steadyseg WORDS`."""
-    command = [sys.executable, "-m", "app.cli", *map(str, words)]
+    command = [sys.executable, "-m", "steadyseg.app.cli", *map(str, words)]
     return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, **options)
 
 

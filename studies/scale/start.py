@@ -1,6 +1,6 @@
 """Start-up time of an engine, from its first import to the first answer of a worker that imports nothing itself.
 
-    python -m studies.scale.start ENGINE
+    python -m steadyseg.studies.scale.start ENGINE
 
 Prints the seconds. The time to start Python and load the network is equal for all engines and does not count.
 """
@@ -13,7 +13,7 @@ from functools import partial
 from importlib import import_module
 from typing import Any
 
-from studies.scale.run import ROOT
+from steadyseg.studies.scale.run import ROOT
 
 RUNS = 5
 
@@ -24,13 +24,13 @@ def measure() -> dict[str, Any]:
 
 
 def _once(engine: str) -> float:
-    command = [sys.executable, "-m", "studies.scale.start", engine]
+    command = [sys.executable, "-m", "steadyseg.studies.scale.start", engine]
     return float(subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True).stdout.split()[-1])
 
 
 def main(name: str) -> None:
     began_s = time.monotonic()
-    from app.scale.engines.local_engine import open_engine
+    from steadyseg.app.scale.engines.local_engine import open_engine
 
     with open_engine("local" if name == "ray" else None, partial(import_module, "os"), "cpu") as engine:
         engine.grow(1)

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from studies.harness.tables import Tables, bind, read_record, table
+from steadyseg.studies.harness.tables import Tables, bind, read_record, table
 
 Record = dict[str, Any]
 PAPER = 200

@@ -13,8 +13,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from core.errors import CheckFailed
-from studies.scale.run import ROOT, cores, run
+from steadyseg.core.errors import CheckFailed
+from steadyseg.studies.scale.run import ROOT, cores, run
 
 MODEL = "street-tiny"
 RAY_FLAGS: dict[str, tuple[str, ...]] = {"local": (), "ray": ("--ray", "local")}
@@ -28,7 +28,7 @@ def measure_loops(clips: list[Path], folder: Path) -> dict[str, Any]:
     for number, core in enumerate(sorted(os.sched_getaffinity(0))):
         listed = folder / f"list{number}"
         listed.write_text("\n".join(str(clip) for clip in clips[number :: cores()]))
-        words = [sys.executable, "-m", "studies.scale.loop", str(core), str(listed), str(folder), MODEL]
+        words = [sys.executable, "-m", "steadyseg.studies.scale.loop", str(core), str(listed), str(folder), MODEL]
         processes.append(subprocess.Popen(words, cwd=ROOT, stdout=subprocess.PIPE, text=True))
     seconds = [json.loads(process.communicate()[0].splitlines()[-1]) for process in processes]
     ended_s = time.monotonic() - began_s

@@ -1,6 +1,6 @@
 """Measures the systems of the papers that are no network of the results page.
 
-    python -m studies.systems ../shared/data [--only lag occupancy ...]
+    python -m steadyseg.studies.systems ../shared/data [--only lag occupancy ...]
 
 Writes docs/studies/systems/record.json; parts that are there already are kept.
 """
@@ -11,14 +11,22 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from core.errors import InputError
-from studies.harness.networks import rests_on
-from studies.harness.pages import write_page
-from studies.harness.study import PAGES, Cache, data_digest, digest_of_file, digest_of_weights, exit_code, origin
-from studies.systems.depth import measure_depth
-from studies.systems.memory import measure_memory
-from studies.systems.occupancy import measure_occupancy
-from studies.systems.stream import measure_stream
+from steadyseg.core.errors import InputError
+from steadyseg.studies.harness.networks import rests_on
+from steadyseg.studies.harness.pages import write_page
+from steadyseg.studies.harness.study import (
+    PAGES,
+    Cache,
+    data_digest,
+    digest_of_file,
+    digest_of_weights,
+    exit_code,
+    origin,
+)
+from steadyseg.studies.systems.depth import measure_depth
+from steadyseg.studies.systems.memory import measure_memory
+from steadyseg.studies.systems.occupancy import measure_occupancy
+from steadyseg.studies.systems.stream import measure_stream
 
 STREAM_NETWORK = "camvid-unet-s"
 SEGNET = Path("runs/segnet/model.safetensors")

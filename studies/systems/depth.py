@@ -14,16 +14,16 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from app.video.render import draw_uncertainty
-from core.dropout import set_dropout_active
-from core.method import PUBLISHED_TAU
-from core.prediction import Prediction
-from core.predictors import forward_passes
-from core.preprocess import Normalize
-from core.temporal import TemporalSmoothing
-from seg.networks.unet import UNet
-from seg.options import UNetOptions
-from seg.street.drive import Street
+from steadyseg.app.video.render import draw_uncertainty
+from steadyseg.core.dropout import set_dropout_active
+from steadyseg.core.method import PUBLISHED_TAU
+from steadyseg.core.prediction import Prediction
+from steadyseg.core.predictors import forward_passes
+from steadyseg.core.preprocess import Normalize
+from steadyseg.core.temporal import TemporalSmoothing
+from steadyseg.seg.networks.unet import UNet
+from steadyseg.seg.options import UNetOptions
+from steadyseg.seg.street.drive import Street
 
 HEIGHT, WIDTH = 64, 96
 FAR = 80.0

@@ -1,6 +1,6 @@
 """Resident memory of a training on Cityscapes' layout, by the number of images.
 
-    python -m studies.systems.memory FOLDER IMAGES
+    python -m steadyseg.studies.systems.memory FOLDER IMAGES
 
 prints it for a folder that is filled with so many street frames, as links to a few files.
 """
@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from core.classes import CAMVID
-from seg.data.formats.cityscapes import CITYSCAPES, LABEL_IDS
-from seg.street.drive import Street
+from steadyseg.core.classes import CAMVID
+from steadyseg.seg.data.formats.cityscapes import CITYSCAPES, LABEL_IDS
+from steadyseg.seg.street.drive import Street
 
 COUNTS = (200, 2000)
 HEIGHT, WIDTH = 512, 1024
@@ -62,10 +62,10 @@ def train_once(folder: Path) -> dict[str, float]:
     """Prepares a training and takes all batches of an epoch, without computing; returns megabytes."""
     import torch
 
-    from core.training.config import TrainConfig
-    from core.training.parts import Run
-    from seg.options import AugmentOptions, SegTrainConfig, UNetOptions
-    from seg.train import prepare_segmentation
+    from steadyseg.core.training.config import TrainConfig
+    from steadyseg.core.training.parts import Run
+    from steadyseg.seg.options import AugmentOptions, SegTrainConfig, UNetOptions
+    from steadyseg.seg.train import prepare_segmentation
 
     config = SegTrainConfig(
         data=folder,
@@ -95,7 +95,7 @@ def measure_memory() -> dict[str, Any]:
     found = {}
     for count in COUNTS:
         with tempfile.TemporaryDirectory() as folder:
-            command = [sys.executable, "-m", "studies.systems.memory", folder, str(count)]
+            command = [sys.executable, "-m", "steadyseg.studies.systems.memory", folder, str(count)]
             done = subprocess.run(command, capture_output=True, text=True, check=True)
             found[str(count)] = json.loads(done.stdout.splitlines()[-1])
     return found

@@ -15,13 +15,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from core.dropout import Dropout, set_dropout_active
-from core.errors import InputError
-from core.evaluation.metrics import StreamingMetrics
-from core.method import BNN_SAMPLES, PUBLISHED_TAU
-from core.prediction import Prediction
-from core.predictors import MonteCarlo, OnePass
-from core.temporal import TemporalSmoothing
+from steadyseg.core.dropout import Dropout, set_dropout_active
+from steadyseg.core.errors import InputError
+from steadyseg.core.evaluation.metrics import StreamingMetrics
+from steadyseg.core.method import BNN_SAMPLES, PUBLISHED_TAU
+from steadyseg.core.prediction import Prediction
+from steadyseg.core.predictors import MonteCarlo, OnePass
+from steadyseg.core.temporal import TemporalSmoothing
 
 SENSORS = ("Temperature", "Humidity", "Light", "CO2", "HumidityRatio")
 TRAIN, TESTS = "datatraining.txt", ("datatest.txt", "datatest2.txt")

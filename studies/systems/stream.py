@@ -11,16 +11,16 @@ from typing import Any
 import numpy as np
 import torch
 
-from core.frame import Frame, Maps
-from core.lag import LaggedSmoothing, Smoothing
-from core.method import MOTION_TAU, PUBLISHED_TAU, Method
-from core.motion import MotionEstimator
-from core.prediction import Prediction
-from core.temporal import TemporalSmoothing
-from seg.data.camvid import open_split
-from seg.evaluate import EdgeMetrics, FrameMetrics, seed_frames
-from seg.pretrained import read_segmenter
-from seg.torch_executor import streaming_module
+from steadyseg.core.frame import Frame, Maps
+from steadyseg.core.lag import LaggedSmoothing, Smoothing
+from steadyseg.core.method import MOTION_TAU, PUBLISHED_TAU, Method
+from steadyseg.core.motion import MotionEstimator
+from steadyseg.core.prediction import Prediction
+from steadyseg.core.temporal import TemporalSmoothing
+from steadyseg.seg.data.camvid import open_split
+from steadyseg.seg.evaluate import EdgeMetrics, FrameMetrics, seed_frames
+from steadyseg.seg.pretrained import read_segmenter
+from steadyseg.seg.torch_executor import streaming_module
 
 LAGS = range(6)
 EDGE_WIDTH = 3

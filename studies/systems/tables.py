@@ -4,12 +4,12 @@ from typing import Any
 
 import torch
 
-from seg.networks.segnet import SegNet
-from seg.options import SegNetOptions
-from studies.harness.study import PAGES, Cache
-from studies.harness.tables import Tables, table
-from studies.systems.occupancy import METHODS
-from studies.systems.stream import EDGE_WIDTH, KEYS, LAGS, rules
+from steadyseg.seg.networks.segnet import SegNet
+from steadyseg.seg.options import SegNetOptions
+from steadyseg.studies.harness.study import PAGES, Cache
+from steadyseg.studies.harness.tables import Tables, table
+from steadyseg.studies.systems.occupancy import METHODS
+from steadyseg.studies.systems.stream import EDGE_WIDTH, KEYS, LAGS, rules
 
 PAGE = PAGES / "systems"
 NOT_MEASURED = "| state |\n| --- |\n| not measured |"

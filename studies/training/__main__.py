@@ -1,7 +1,7 @@
 """The ablation of the training recipe: a table of small trainings, one after the other; writes docs/studies/training.
 
-    python -m studies.training --data ../shared/data/camvid [--only NAME ...] [--runs runs/training]
-    python -m studies.training --document
+    python -m steadyseg.studies.training --data ../shared/data/camvid [--only NAME ...] [--runs runs/training]
+    python -m steadyseg.studies.training --document
 
 Each row is a `steadyseg train seg` in runs/training/NAME; a row that was interrupted goes on after its last whole
 epoch, a row that is done is kept. What is measured lies beside its model in figures.json. --document copies the figures
@@ -17,15 +17,15 @@ from typing import Any
 
 from rich.console import Console
 
-from core.errors import CheckFailed, InputError
-from core.system.files import write_atomic
-from core.system.machine import keep_freed_memory
-from core.training.run_folder import CONFIG_NAME, MODEL_NAME
-from studies.harness.bundle import round_figures
-from studies.harness.pages import write_page
-from studies.harness.study import PAGES, digest_of_file, exit_code, origin
-from studies.training.measure import HeldOut, measure, training_hours
-from studies.training.recipes import Row, all_rows
+from steadyseg.core.errors import CheckFailed, InputError
+from steadyseg.core.system.files import write_atomic
+from steadyseg.core.system.machine import keep_freed_memory
+from steadyseg.core.training.run_folder import CONFIG_NAME, MODEL_NAME
+from steadyseg.studies.harness.bundle import round_figures
+from steadyseg.studies.harness.pages import write_page
+from steadyseg.studies.harness.study import PAGES, digest_of_file, exit_code, origin
+from steadyseg.studies.training.measure import HeldOut, measure, training_hours
+from steadyseg.studies.training.recipes import Row, all_rows
 
 FIGURES_NAME = "figures.json"
 RUNS = Path("runs/training")
@@ -73,7 +73,7 @@ def train(row: Row, camvid: Path, runs: Path) -> None:
     if absent:
         raise InputError(f"{row.name} begins with what {absent[0]} leaves; train that first")
     resume = ["--resume"] if (folder / CONFIG_NAME).exists() else []
-    command = [sys.executable, "-m", "app.cli", "train", "seg", *row.flags(camvid, runs), *resume]
+    command = [sys.executable, "-m", "steadyseg.app.cli", "train", "seg", *row.flags(camvid, runs), *resume]
     Console(stderr=True).print(f"{row.name}: {' '.join(command[3:])}", soft_wrap=True)
     if code := subprocess.run(command).returncode:
         raise CheckFailed(f"{row.name}: the training ended with exit code {code}; see {folder}")

@@ -10,15 +10,15 @@ from typing import Any
 import numpy as np
 import torch
 
-from app.train.command import LOG_NAME
-from core.classes import CAMVID
-from core.corruptions.corruptions import TUNING_CORRUPTIONS, corrupt
-from core.evaluation.metrics import StreamingMetrics
-from seg.data.camvid import ImageFolderSplit, open_split
-from seg.data.held_out import CAMVID_STRETCHES, hold_out
-from seg.data.moving_stills import MEASURED_FRAMES, seed_of, still_clip
-from seg.pretrained import read_segmenter
-from studies.harness.target import DNN, TargetNetwork, at_size_of
+from steadyseg.app.train.command import LOG_NAME
+from steadyseg.core.classes import CAMVID
+from steadyseg.core.corruptions.corruptions import TUNING_CORRUPTIONS, corrupt
+from steadyseg.core.evaluation.metrics import StreamingMetrics
+from steadyseg.seg.data.camvid import ImageFolderSplit, open_split
+from steadyseg.seg.data.held_out import CAMVID_STRETCHES, hold_out
+from steadyseg.seg.data.moving_stills import MEASURED_FRAMES, seed_of, still_clip
+from steadyseg.seg.pretrained import read_segmenter
+from steadyseg.studies.harness.target import DNN, TargetNetwork, at_size_of
 
 RARE = ("Pole", "SignSymbol", "Pedestrian", "Bicyclist")
 SEVERITY = 3

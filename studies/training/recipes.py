@@ -4,8 +4,8 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from core.corruptions.corruptions import TUNING_CORRUPTIONS
-from core.training.run_folder import MODEL_NAME
+from steadyseg.core.corruptions.corruptions import TUNING_CORRUPTIONS
+from steadyseg.core.training.run_folder import MODEL_NAME
 
 BASE = tuple(
     "--size 180 --channels 16 --config crop_height=144 crop_width=192 precision=bf16 evaluate_every=20".split()

@@ -3,11 +3,11 @@
 from statistics import mean
 from typing import Any
 
-from core.corruptions.corruptions import TUNING_CORRUPTIONS
-from core.errors import InputError
-from studies.harness.tables import Tables, bind, read_record, spread, table
-from studies.training.measure import RARE
-from studies.training.recipes import RECIPES, Recipe, all_rows
+from steadyseg.core.corruptions.corruptions import TUNING_CORRUPTIONS
+from steadyseg.core.errors import InputError
+from steadyseg.studies.harness.tables import Tables, bind, read_record, spread, table
+from steadyseg.studies.training.measure import RARE
+from steadyseg.studies.training.recipes import RECIPES, Recipe, all_rows
 
 KEYS = {"accuracy": (100, 1), "miou": (100, 1), "nll": (1, 3), "ece": (100, 1), "consistency": (100, 1)}
 """Figures: what they are multiplied by, and the decimals shown."""

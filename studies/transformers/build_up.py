@@ -8,8 +8,8 @@ it tried is trained again from the second.
 
 from collections.abc import Callable, Iterator
 
-from classification.networks.layout import ALTERNET_BLOCKS
-from studies.transformers.rows import ADAMW, SEEDS, Row
+from steadyseg.classification.networks.layout import ALTERNET_BLOCKS
+from steadyseg.studies.transformers.rows import ADAMW, SEEDS, Row
 
 DEPTH, CHANNELS, EPOCHS, MOST_STEPS = 34, 8, 15, 6
 

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from studies.harness.findings import Finding
-from studies.transformers.rows import SEEDS
+from steadyseg.studies.harness.findings import Finding
+from steadyseg.studies.transformers.rows import SEEDS
 
 Report = dict[str, Any]
 """report.json of a study of `steadyseg analyze`."""

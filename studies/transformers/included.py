@@ -1,19 +1,19 @@
 """Measures the included classifiers on both test sets, as the trained networks are measured.
 
-python -m studies.transformers.included --data ../shared/data cifar10-resnet18-plain cifar10-resnet18-mc-smooth
+python -m steadyseg.studies.transformers.included --data DATA cifar10-resnet18-plain cifar10-resnet18-mc-smooth
 """
 
 import argparse
 import sys
 from pathlib import Path
 
-from classification.data.open import open_classification
-from classification.evaluate import Classifier
-from classification.pretrained import read_classifier
-from core.system.machine import choose_device, keep_freed_memory
-from studies.harness.networks import rests_on
-from studies.harness.study import PAGES, Cache, exit_code, origin
-from studies.transformers.measure import FOLDERS, OFFICIAL, PASSES, figures_of
+from steadyseg.classification.data.open import open_classification
+from steadyseg.classification.evaluate import Classifier
+from steadyseg.classification.pretrained import read_classifier
+from steadyseg.core.system.machine import choose_device, keep_freed_memory
+from steadyseg.studies.harness.networks import rests_on
+from steadyseg.studies.harness.study import PAGES, Cache, exit_code, origin
+from steadyseg.studies.transformers.measure import FOLDERS, OFFICIAL, PASSES, figures_of
 
 RECORD = PAGES / "transformers" / "included.json"
 

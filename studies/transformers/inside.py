@@ -1,6 +1,6 @@
 """Runs the studies of `steadyseg analyze` on the trained networks; the reports go to docs/studies/transformers.
 
-    python -m studies.transformers.inside --data ../shared/data --runs runs/transformers [--only STUDY ...] [--fresh]
+    python -m steadyseg.studies.transformers.inside --data DATA --runs runs/transformers [--only STUDY ...] [--fresh]
 
 A report is kept while its networks stay the same.
 """
@@ -13,13 +13,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from app.cli import main as steadyseg
-from core.errors import CheckFailed, InputError
-from core.system.files import write_atomic
-from studies.harness.pages import write_page
-from studies.harness.study import PAGES, digest_of_weights, exit_code
-from studies.transformers.rows import COMPARED, SEEDS
-from studies.transformers.train import every_row
+from steadyseg.app.cli import main as steadyseg
+from steadyseg.core.errors import CheckFailed, InputError
+from steadyseg.core.system.files import write_atomic
+from steadyseg.studies.harness.pages import write_page
+from steadyseg.studies.harness.study import PAGES, digest_of_weights, exit_code
+from steadyseg.studies.transformers.rows import COMPARED, SEEDS
+from steadyseg.studies.transformers.train import every_row
 
 PAGE = PAGES / "transformers"
 BOTH = tuple(f"adamw-{name}-{seed}" for seed in SEEDS for name, _ in COMPARED)

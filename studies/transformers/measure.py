@@ -1,6 +1,6 @@
 """Measures the trained networks and writes the record and the tables of docs/studies/transformers.
 
-    python -m studies.transformers.measure --data ../shared/data --runs runs/transformers [--only NAME ...]
+    python -m steadyseg.studies.transformers.measure --data ../shared/data --runs runs/transformers [--only NAME ...]
 
 Each network sees both test sets (CIFAR-10's pictures as JPEG, and 1,000 of the official ones) and the first of the
 pictures that it was trained on, unaugmented. A measurement is kept while the model and the pictures stay the same. The
@@ -12,17 +12,17 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from app.console import track
-from classification.data.labelled import ClassificationSet
-from classification.data.open import open_classification, open_trained
-from classification.evaluate import Classifier, SizeMetrics, batch_size, batches
-from classification.pretrained import read_classifier, require_classes
-from core.system.machine import choose_device, keep_freed_memory
-from studies.harness.pages import write_page
-from studies.harness.per_picture import PerPicture
-from studies.harness.study import PAGES, Cache, digest_of_weights, exit_code, origin
-from studies.transformers.rows import PILOTS, Row
-from studies.transformers.train import epochs_of, selected
+from steadyseg.app.console import track
+from steadyseg.classification.data.labelled import ClassificationSet
+from steadyseg.classification.data.open import open_classification, open_trained
+from steadyseg.classification.evaluate import Classifier, SizeMetrics, batch_size, batches
+from steadyseg.classification.pretrained import read_classifier, require_classes
+from steadyseg.core.system.machine import choose_device, keep_freed_memory
+from steadyseg.studies.harness.pages import write_page
+from steadyseg.studies.harness.per_picture import PerPicture
+from steadyseg.studies.harness.study import PAGES, Cache, digest_of_weights, exit_code, origin
+from steadyseg.studies.transformers.rows import PILOTS, Row
+from steadyseg.studies.transformers.train import epochs_of, selected
 
 RECORD = PAGES / "transformers" / "record.json"
 JPEG, OFFICIAL, TRAINED = "jpeg", "official", "trained"

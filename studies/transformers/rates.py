@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from statistics import fmean
 
-from studies.transformers.rows import PILOTS, Row
+from steadyseg.studies.transformers.rows import PILOTS, Row
 
 
 def chosen_rate(accuracy: Callable[[Row], float | None]) -> float | None:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from core.training.run_folder import MODEL_NAME
+from steadyseg.core.training.run_folder import MODEL_NAME
 
 EPOCHS = 60
 WHOLE_EPOCHS = 17

@@ -6,13 +6,13 @@ from typing import Any
 
 import torch
 
-from studies.harness.findings import half_width
-from studies.harness.study import PAGES
-from studies.harness.tables import Tables, bind, read_record, spread, table
-from studies.transformers.build_up import build_up
-from studies.transformers.expectations import STATEMENTS
-from studies.transformers.measure import JPEG, OFFICIAL, TRAINED
-from studies.transformers.rows import COMPARED, PILOTS, ROWS, SEEDS, SUBSET
+from steadyseg.studies.harness.findings import half_width
+from steadyseg.studies.harness.study import PAGES
+from steadyseg.studies.harness.tables import Tables, bind, read_record, spread, table
+from steadyseg.studies.transformers.build_up import build_up
+from steadyseg.studies.transformers.expectations import STATEMENTS
+from steadyseg.studies.transformers.measure import JPEG, OFFICIAL, TRAINED
+from steadyseg.studies.transformers.rows import COMPARED, PILOTS, ROWS, SEEDS, SUBSET
 
 PAGE = PAGES / "transformers"
 PAIRS = (("vit6", "preresnet18"), ("alternet18", "preresnet18"), ("alternet18", "vit6"))

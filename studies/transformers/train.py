@@ -1,6 +1,6 @@
 """Runs the trainings of the study one after the other.
 
-    python -m studies.transformers.train --data ../shared/data/cifar10-jpeg --runs runs/transformers [--only NAME ...]
+    python -m steadyseg.studies.transformers.train --data cifar10-jpeg --runs runs/transformers [--only NAME ...]
 
 A row that is done is kept, and one that was interrupted goes on after its last whole epoch, so the same command starts
 and resumes. Several commands may work side by side in one folder, each on its core (`taskset -c 0 python -m ...`): what
@@ -17,13 +17,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from core.errors import CheckFailed, InputError
-from core.system.files import lock
-from core.training.run_folder import CONFIG_NAME
-from studies.harness.study import exit_code
-from studies.transformers.build_up import build_up
-from studies.transformers.rates import chosen_rate
-from studies.transformers.rows import PILOTS, ROWS, Row
+from steadyseg.core.errors import CheckFailed, InputError
+from steadyseg.core.system.files import lock
+from steadyseg.core.training.run_folder import CONFIG_NAME
+from steadyseg.studies.harness.study import exit_code
+from steadyseg.studies.transformers.build_up import build_up
+from steadyseg.studies.transformers.rates import chosen_rate
+from steadyseg.studies.transformers.rows import PILOTS, ROWS, Row
 
 LOG_NAME = "log.jsonl"
 
@@ -90,7 +90,7 @@ def train(row: Row, data: Path, runs: Path, loaders: int) -> bool:
         return False
     flags = [*row.arguments(data, runs, rate), "--config", f"loaders={loaders}", *resume]
     print(f"{row.name}: steadyseg train classification {' '.join(flags)}", flush=True)
-    command = [sys.executable, "-m", "app.cli", "train", "classification", *flags]
+    command = [sys.executable, "-m", "steadyseg.app.cli", "train", "classification", *flags]
     code = subprocess.run(command, env=os.environ | {"OMP_NUM_THREADS": "1", "TERM": "dumb"}).returncode
     print(f"{row.name}: exit code {code}", flush=True)
     return code == 0

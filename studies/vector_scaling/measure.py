@@ -1,9 +1,9 @@
 """Vector scaling (a scale and a shift for each class, Guo et al. 2017) against one temperature, on single frames with
 dropout off.
 
-    python -m studies.vector_scaling.measure camvid-unet-s --data CamVid
+    python -m steadyseg.studies.vector_scaling.measure camvid-unet-s --data CamVid
 
-writes its rows into docs/studies/results/vector-scaling.json, from which `python -m studies.results` makes a table.
+writes its rows into docs/studies/results/vector-scaling.json, whose table `python -m steadyseg.studies.results` makes.
 Both are fitted on one split by NLL (L-BFGS on every 8th row and column) and measured on the other, both ways round.
 `weights undone` needs no fit: a loss weighted by w teaches p_c w_c, so log w_c is subtracted from the logits (logit
 adjustment, Menon et al. 2021, arXiv 2007.07314).
@@ -16,16 +16,16 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from core.classes import CAMVID
-from core.dropout import set_dropout_active
-from core.evaluation.metrics import StreamingMetrics
-from core.model.checkpoint import read_meta
-from core.preprocess import Normalize, resize
-from seg.data.camvid import open_split
-from seg.data.statistics import measure
-from seg.pretrained import find_checkpoint, read_segmenter
-from studies.harness.networks import rests_on
-from studies.harness.study import PAGES, Cache, data_digest, origin
+from steadyseg.core.classes import CAMVID
+from steadyseg.core.dropout import set_dropout_active
+from steadyseg.core.evaluation.metrics import StreamingMetrics
+from steadyseg.core.model.checkpoint import read_meta
+from steadyseg.core.preprocess import Normalize, resize
+from steadyseg.seg.data.camvid import open_split
+from steadyseg.seg.data.statistics import measure
+from steadyseg.seg.pretrained import find_checkpoint, read_segmenter
+from steadyseg.studies.harness.networks import rests_on
+from steadyseg.studies.harness.study import PAGES, Cache, data_digest, origin
 
 THIN = 8
 PEDESTRIAN = CAMVID.names.index("Pedestrian")

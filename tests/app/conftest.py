@@ -14,17 +14,17 @@ from made.worlds import world_record, world_tensors
 from page_visit import free_port, launched, stripes
 from PIL import Image
 
-from app.cli import main
-from app.in_browser import site as site_writer
-from app.in_browser.runtime import cache_path
-from app.page.flags import PageOptions
-from app.page.server import Page, build_page
-from core.classes import CAMVID
-from core.method import Method, settings
-from core.model.checkpoint import CheckpointMeta, save_checkpoint
-from seg.networks.build import build_network
-from seg.options import UNetOptions
-from studies.harness.browser import write_camera
+from steadyseg.app.cli import main
+from steadyseg.app.in_browser import site as site_writer
+from steadyseg.app.in_browser.runtime import cache_path
+from steadyseg.app.page.flags import PageOptions
+from steadyseg.app.page.server import Page, build_page
+from steadyseg.core.classes import CAMVID
+from steadyseg.core.method import Method, settings
+from steadyseg.core.model.checkpoint import CheckpointMeta, save_checkpoint
+from steadyseg.seg.networks.build import build_network
+from steadyseg.seg.options import UNetOptions
+from steadyseg.studies.harness.browser import write_camera
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -127,7 +127,9 @@ def drive_images(paths: list[Path]) -> list[np.ndarray]:
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of `steadyseg export --target web` of a small network; skips where onnxruntime-web is missing."""
     if not cache_path().is_file():
-        pytest.skip(f"onnxruntime-web is not kept here ({cache_path()}): python -m app.in_browser.runtime fetches it")
+        pytest.skip(
+            f"onnxruntime-web is not kept here ({cache_path()}): python -m steadyseg.app.in_browser.runtime fetches it"
+        )
     home = tmp_path_factory.mktemp("web")
     checkpoint = home / "plain.safetensors"
     world = world_record("dec9")

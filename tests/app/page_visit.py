@@ -12,8 +12,8 @@ import cv2
 import numpy as np
 import pytest
 
-from core.errors import InputError
-from studies.harness.browser import launch_chromium
+from steadyseg.core.errors import InputError
+from steadyseg.studies.harness.browser import launch_chromium
 
 PATIENCE_MS = 60_000
 """Only a page that hangs takes that long, also where other work leaves this one a tenth of a core."""

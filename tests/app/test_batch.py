@@ -11,13 +11,13 @@ from made.video import write_video
 from PIL import Image
 from refusals import error_after_work, one_line_error, refusal
 
-from app.cli import main
-from app.flags import ComputeOptions
-from app.scale.batch.clips import find_clips
-from app.scale.batch.command import only_driver_of, print_summary
-from app.scale.batch.task import Row
-from app.video.flags import VideoOptions
-from core.errors import InputError
+from steadyseg.app.cli import main
+from steadyseg.app.flags import ComputeOptions
+from steadyseg.app.scale.batch.clips import find_clips
+from steadyseg.app.scale.batch.command import only_driver_of, print_summary
+from steadyseg.app.scale.batch.task import Row
+from steadyseg.app.video.flags import VideoOptions
+from steadyseg.core.errors import InputError
 
 
 def drive(path: Path, seed: int, frames: int = 6) -> Path:

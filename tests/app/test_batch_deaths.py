@@ -13,14 +13,14 @@ from typing import Any
 import pytest
 from made.video import grey_frames, write_video
 
-from app.flags import ComputeOptions
-from app.scale.batch.clips import Clip
-from app.scale.batch.drive import LOST_IN_A_ROW, TRIES, drive
-from app.scale.batch.task import BatchOutputs, Row, WorkerVersion
-from app.scale.batch.worker import VideoWorker
-from app.scale.engines.local_engine import LocalEngine
-from app.video.flags import VideoJob, VideoOptions
-from core.errors import CheckFailed
+from steadyseg.app.flags import ComputeOptions
+from steadyseg.app.scale.batch.clips import Clip
+from steadyseg.app.scale.batch.drive import LOST_IN_A_ROW, TRIES, drive
+from steadyseg.app.scale.batch.task import BatchOutputs, Row, WorkerVersion
+from steadyseg.app.scale.batch.worker import VideoWorker
+from steadyseg.app.scale.engines.local_engine import LocalEngine
+from steadyseg.app.video.flags import VideoJob, VideoOptions
+from steadyseg.core.errors import CheckFailed
 
 OWN = WorkerVersion("0", "3", "2", "0")
 STALL_S = 3.0

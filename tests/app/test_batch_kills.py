@@ -17,14 +17,14 @@ from made.processes import wait_for, workers_of
 from made.video import write_video
 from refusals import error_after_work, one_line_error, refusal
 
-from app.flags import ComputeOptions
-from app.scale.batch.clips import find_clips
-from app.scale.batch.drive import drive
-from app.scale.batch.task import BatchOutputs
-from app.scale.batch.worker import VideoWorker, about
-from app.scale.engines.local_engine import LocalEngine
-from app.video.flags import VideoOptions
-from studies.scale.kills import contents, rows
+from steadyseg.app.flags import ComputeOptions
+from steadyseg.app.scale.batch.clips import find_clips
+from steadyseg.app.scale.batch.drive import drive
+from steadyseg.app.scale.batch.task import BatchOutputs
+from steadyseg.app.scale.batch.worker import VideoWorker, about
+from steadyseg.app.scale.engines.local_engine import LocalEngine
+from steadyseg.app.video.flags import VideoOptions
+from steadyseg.studies.scale.kills import contents, rows
 
 PROJECT = Path(__file__).parents[2]
 VIDEOS, FRAMES = 12, 30
@@ -44,7 +44,7 @@ def started(videos: Path, out: Path, model: str, engine: str, *flags: object) ->
     command = [
         sys.executable,
         "-m",
-        "app.cli",
+        "steadyseg.app.cli",
         "batch",
         videos,
         "-o",

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from app.evaluation.data import EvaluationFrames
-from app.evaluation.recordings import RecordingMetrics
-from core.classes import ClassList
-from core.frame import Frame, Maps
+from steadyseg.app.evaluation.data import EvaluationFrames
+from steadyseg.app.evaluation.recordings import RecordingMetrics
+from steadyseg.core.classes import ClassList
+from steadyseg.core.frame import Frame, Maps
 
 CLASSES = ClassList(("a", "b"), ((0, 0, 0), (9, 9, 9)), void=2)
 

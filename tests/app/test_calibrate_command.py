@@ -14,9 +14,9 @@ from made.methods import fit
 from made.pictures import labelled_folder, picture, save_split
 from refusals import error_after_work, one_line_error
 
-from app.cli import main
-from core.model.checkpoint import load_checkpoint, read_meta, save_checkpoint
-from seg.pretrained import find_checkpoint
+from steadyseg.app.cli import main
+from steadyseg.core.model.checkpoint import load_checkpoint, read_meta, save_checkpoint
+from steadyseg.seg.pretrained import find_checkpoint
 
 FRAMES = 3
 WITH, WITHOUT = ("--calibrated", "on"), ("--calibrated", "off")
@@ -29,7 +29,7 @@ FITTED = "vq-dnn, tau 8, motion"
 @pytest.fixture(scope="module", autouse=True)
 def short_street() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("app.evaluation.data.STREET_FRAMES", FRAMES)
+        patch.setattr("steadyseg.app.evaluation.data.STREET_FRAMES", FRAMES)
         yield
 
 

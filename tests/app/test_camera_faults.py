@@ -17,16 +17,16 @@ import pytest
 from made.processes import wait_for
 from PIL import Image
 
-from app.scale.cameras.alarms import Alarms, AlarmWriter
-from app.scale.cameras.camera_file import Camera
-from app.scale.cameras.metrics import MetricsServer
-from app.scale.cameras.state import CameraFigures, CameraState
-from app.scale.cameras.stream import Arrived, CameraStream
-from app.scale.cameras.worker import CameraWorker, WatchedCamera
-from app.video.caches import BackgroundNetworks, StillCompiling
-from app.video.flags import VideoOptions
-from core.classes import CAMVID
-from core.frame import Frame, Maps
+from steadyseg.app.scale.cameras.alarms import Alarms, AlarmWriter
+from steadyseg.app.scale.cameras.camera_file import Camera
+from steadyseg.app.scale.cameras.metrics import MetricsServer
+from steadyseg.app.scale.cameras.state import CameraFigures, CameraState
+from steadyseg.app.scale.cameras.stream import Arrived, CameraStream
+from steadyseg.app.scale.cameras.worker import CameraWorker, WatchedCamera
+from steadyseg.app.video.caches import BackgroundNetworks, StillCompiling
+from steadyseg.app.video.flags import VideoOptions
+from steadyseg.core.classes import CAMVID
+from steadyseg.core.frame import Frame, Maps
 
 
 @pytest.fixture
@@ -163,7 +163,7 @@ def test_figures_of_a_driver_that_hangs_are_an_error() -> None:
 
 @pytest.mark.slow
 def test_silent_connections_end_and_do_not_keep_others_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.scale.cameras.metrics.REQUEST_WITHIN_S", 1.0)
+    monkeypatch.setattr("steadyseg.app.scale.cameras.metrics.REQUEST_WITHIN_S", 1.0)
     with closing(served()) as server:
         address = http.client.urlsplit(server.address)
         before = threading.active_count()
@@ -203,8 +203,10 @@ class Stuck:
 
 
 def test_a_worker_whose_network_never_answers_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.scale.cameras.worker.pin_cores", lambda threads: None)  # this process keeps its own
-    monkeypatch.setattr("app.scale.cameras.worker.STEP_WITHIN_S", 0.3)
+    monkeypatch.setattr(
+        "steadyseg.app.scale.cameras.worker.pin_cores", lambda threads: None
+    )  # this process keeps its own
+    monkeypatch.setattr("steadyseg.app.scale.cameras.worker.STEP_WITHIN_S", 0.3)
     worker, stuck = CameraWorker(VideoOptions(), 1), Stuck()
     worker.begin([stuck])  # type: ignore[list-item]
     assert worker.states() == [CameraState("a")]

@@ -20,11 +20,11 @@ from made.video import write_video
 from refusals import one_line_error, refusal
 from rich.console import Console
 
-from app.scale.cameras.alarms import Alarms, AlarmWriter
-from app.scale.cameras.camera_file import Camera, read_cameras
-from app.scale.cameras.command import assign_cameras, table_of
-from app.scale.cameras.metrics import prometheus_text
-from app.scale.cameras.state import CameraFigures, CameraHistory, CameraState
+from steadyseg.app.scale.cameras.alarms import Alarms, AlarmWriter
+from steadyseg.app.scale.cameras.camera_file import Camera, read_cameras
+from steadyseg.app.scale.cameras.command import assign_cameras, table_of
+from steadyseg.app.scale.cameras.metrics import prometheus_text
+from steadyseg.app.scale.cameras.state import CameraFigures, CameraHistory, CameraState
 
 PROJECT = Path(__file__).parents[2]
 
@@ -156,7 +156,7 @@ def test_the_table_has_whole_names_and_reasons_at_80_columns() -> None:
 @contextmanager
 def watching(folder: Path, *flags: object) -> Iterator[tuple["subprocess.Popen[str]", str]]:
     """The command as a process, and the address of its figures."""
-    command = [sys.executable, "-m", "app.cli", "cameras", folder / "cameras.toml", "--port", 0, *flags]
+    command = [sys.executable, "-m", "steadyseg.app.cli", "cameras", folder / "cameras.toml", "--port", 0, *flags]
     process = subprocess.Popen(
         [str(word) for word in command], cwd=PROJECT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )

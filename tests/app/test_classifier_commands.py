@@ -14,14 +14,14 @@ from made.methods import fit
 from PIL import Image
 from refusals import error_after_work, one_line_error
 
-from app.cli import main
-from classification.networks.layout import MODEL_NAMES
-from classification.options import ClassifierOptions
-from classification.pretrained import find_classifier, read_classifier
-from core.classes import ClassList
-from core.dropout import set_dropout_active
-from core.model.checkpoint import load_checkpoint, read_meta, save_checkpoint
-from core.preprocess import Normalize
+from steadyseg.app.cli import main
+from steadyseg.classification.networks.layout import MODEL_NAMES
+from steadyseg.classification.options import ClassifierOptions
+from steadyseg.classification.pretrained import find_classifier, read_classifier
+from steadyseg.core.classes import ClassList
+from steadyseg.core.dropout import set_dropout_active
+from steadyseg.core.model.checkpoint import load_checkpoint, read_meta, save_checkpoint
+from steadyseg.core.preprocess import Normalize
 
 FIGURES = ("nll", "accuracy", "top_5_accuracy", "ece", "ece_15", "ece_signed", "brier", "acc_90", "freq_90", "aurc")
 
@@ -153,7 +153,7 @@ def test_a_plot_is_a_picture_of_both_panels(mc: Path, data: Path, tmp_path: Path
 
 
 def test_train_val_test_and_the_seg_kind_keep_their_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.evaluation.data.STREET_FRAMES", 2)
+    monkeypatch.setattr("steadyseg.app.evaluation.data.STREET_FRAMES", 2)
     result, plot = tmp_path / "r.json", tmp_path / "p.svg"
     flags = ["--data", "street", "--report", str(result), "--plot", str(plot)]
     assert main(["evaluate", "street-tiny", *flags]) == 0

@@ -11,14 +11,14 @@ from made.classifier import save_pictures
 from PIL import Image
 from refusals import one_line_error
 
-from app.cli import main
-from classification.data.open import open_trained
-from classification.novelty import with_cameras
-from classification.pretrained import read_classifier
-from core.dropout import set_dropout_active
-from core.method import Method
-from core.novelty.record import NoveltyRecord, novelty_head
-from studies.harness.target import open_targets
+from steadyseg.app.cli import main
+from steadyseg.classification.data.open import open_trained
+from steadyseg.classification.novelty import with_cameras
+from steadyseg.classification.pretrained import read_classifier
+from steadyseg.core.dropout import set_dropout_active
+from steadyseg.core.method import Method
+from steadyseg.core.novelty.record import NoveltyRecord, novelty_head
+from steadyseg.studies.harness.target import open_targets
 
 pytestmark = pytest.mark.slow
 

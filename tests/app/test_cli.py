@@ -17,10 +17,10 @@ from made.pictures import labelled_folder
 from PIL import Image
 from refusals import error_after_work, one_line_error
 
-from app.cli import main
-from app.commands import TRAININGS, load
-from core.model.checkpoint import read_meta
-from seg.pretrained import find_checkpoint
+from steadyseg.app.cli import main
+from steadyseg.app.commands import TRAININGS, load
+from steadyseg.core.model.checkpoint import read_meta
+from steadyseg.seg.pretrained import find_checkpoint
 
 INSTANT = 400
 """Modules that `--help` may import: it has 294, and takes 0.2 s of the processor."""
@@ -29,7 +29,7 @@ INSTANT = 400
 def test_help_is_instant_and_imports_no_torch() -> None:
     code = (
         "import sys; sys.argv = ['steadyseg', '--help']\n"
-        "from app.cli import main\n"
+        "from steadyseg.app.cli import main\n"
         "try: main()\n"
         "except SystemExit as stop: assert stop.code == 0\n"
         "heavy = {'torch', 'cv2', 'av', 'gradio', 'torchvision'} & set(sys.modules); assert not heavy, heavy\n"
@@ -54,7 +54,7 @@ def test_every_command_explains_itself(command: str, capsys: pytest.CaptureFixtu
 )
 def test_the_help_of_a_task_has_its_own_flags_at_once_and_imports_no_torch(task: str, own: str, others: str) -> None:
     code = (
-        "import sys; from app.cli import main\n"
+        "import sys; from steadyseg.app.cli import main\n"
         f"try: main(['train', '{task}', '--help'])\n"
         "except SystemExit as stop: assert stop.code == 0\n"
         "heavy = {'torch', 'torchvision', 'timm'} & set(sys.modules); assert not heavy, heavy\n"
@@ -95,7 +95,7 @@ def test_no_argument_shows_the_help(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_a_reader_that_leaves_is_no_traceback() -> None:
-    command = [sys.executable, "-m", "app.cli", "evaluate", "--help"]
+    command = [sys.executable, "-m", "steadyseg.app.cli", "evaluate", "--help"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as run:
         assert run.stdout and run.stderr
         run.stdout.close()
@@ -216,7 +216,7 @@ def test_sigterm_leaves_a_playable_file_and_the_report(tmp_path: Path) -> None:
         [
             sys.executable,
             "-m",
-            "app.cli",
+            "steadyseg.app.cli",
             "video",
             "street:7:100000",
             "-o",
@@ -249,7 +249,7 @@ def test_sigterm_leaves_a_playable_file_and_the_report(tmp_path: Path) -> None:
 def test_ctrl_c_while_a_frame_is_written_counts_it_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import av
 
-    from app.video.video_writer import VideoSink
+    from steadyseg.app.video.video_writer import VideoSink
 
     output, report = tmp_path / "out.mp4", tmp_path / "r.json"
     write = VideoSink.write
@@ -305,7 +305,7 @@ def test_the_real_clip_keeps_every_frame_and_time(data_dir: Path, tmp_path: Path
 
 @pytest.mark.slow
 def test_evaluating_twice_with_one_seed_gives_the_same_figures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.evaluation.data.STREET_FRAMES", 4)
+    monkeypatch.setattr("steadyseg.app.evaluation.data.STREET_FRAMES", 4)
     flags, results = ["--protocol", "stream", "--mode", "vq-bnn", "--report"], []
     for name, seed in (("a.json", "3"), ("b.json", "3"), ("c.json", "4")):
         path = tmp_path / name
@@ -364,8 +364,8 @@ def test_labels_of_void_alone_do_not_lose_the_report(tmp_path: Path) -> None:
 
 
 def test_a_model_with_other_classes_sees_the_street_without_its_labels() -> None:
-    from app.sources.open_source import open_source
-    from core.classes import ClassList
+    from steadyseg.app.sources.open_source import open_source
+    from steadyseg.core.classes import ClassList
 
     three = ClassList(("a", "b", "c"), ((1, 1, 1), (2, 2, 2), (3, 3, 3)))
     with open_source("street:1:2", classes=three) as source:

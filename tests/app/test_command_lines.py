@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from app.cli import read_flags
-from app.commands import find_command
+from steadyseg.app.cli import read_flags
+from steadyseg.app.commands import find_command
 
 PROJECT = Path(__file__).parents[2]
 PAGES = [PROJECT / "README.md", *sorted((PROJECT / "docs").rglob("*.md"))]
@@ -46,7 +46,7 @@ def test_the_program_takes_every_command_line_of_the_page(
 
 
 def test_the_guide_shows_every_command() -> None:
-    from app.commands import ANALYSES, STEADYSEG, TRAININGS
+    from steadyseg.app.commands import ANALYSES, STEADYSEG, TRAININGS
 
     shown = {tuple(line.split()[:2]) for line in command_lines(PROJECT / "docs" / "usage.md")}
     names = [("train", kind) for kind in TRAININGS] + [("analyze", kind) for kind in ANALYSES]

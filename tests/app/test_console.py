@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from rich.table import Table
 
-from app.console import Console
+from steadyseg.app.console import Console
 
 PROJECT = Path(__file__).parents[2]
 

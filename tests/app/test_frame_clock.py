@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 
-from app.sources.ffmpeg import FrameClock
+from steadyseg.app.sources.ffmpeg import FrameClock
 
 
 def times(stamps: list[float | None]) -> tuple[list[float], int]:

@@ -15,14 +15,14 @@ from PIL import Image
 from refusals import error_after_work
 from safetensors.torch import load_file
 
-from app.cli import main
-from app.report_file import write_json
-from app.sources.open_source import open_source
-from app.train.command import run_log
-from core.model.checkpoint import read_meta, save_checkpoint
-from core.training.loop import EpochDone
-from export.write.traced import write_model
-from seg.pretrained import find_checkpoint
+from steadyseg.app.cli import main
+from steadyseg.app.report_file import write_json
+from steadyseg.app.sources.open_source import open_source
+from steadyseg.app.train.command import run_log
+from steadyseg.core.model.checkpoint import read_meta, save_checkpoint
+from steadyseg.core.training.loop import EpochDone
+from steadyseg.export.write.traced import write_model
+from steadyseg.seg.pretrained import find_checkpoint
 
 DISK_BYTES = 2 * 2**20
 
@@ -123,7 +123,7 @@ def test_a_log_that_the_disk_cut_off_is_taken_up_where_it_was_whole(tmp_path: Pa
 
 
 def test_reports_graphs_and_checkpoints_stay_the_old_ones(disk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("export.write.traced.check_onnx", lambda *_: None)  # a tensor goes the way of a graph
+    monkeypatch.setattr("steadyseg.export.write.traced.check_onnx", lambda *_: None)  # a tensor goes the way of a graph
     fill(disk, 50_000)
     large = np.arange(100_000, dtype=np.float32)
     meta = read_meta(find_checkpoint("street-tiny"))

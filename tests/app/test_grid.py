@@ -9,10 +9,10 @@ import pytest
 from made.graphs import HEIGHT
 from refusals import one_line_error
 
-from app.cli import main
-from app.video.pixel_plot import GRID, Traces
-from core.classes import CAMVID
-from core.frame import Maps
+from steadyseg.app.cli import main
+from steadyseg.app.video.pixel_plot import GRID, Traces
+from steadyseg.core.classes import CAMVID
+from steadyseg.core.frame import Maps
 
 SIZE = ("--model", "street-tiny", "--size", str(HEIGHT))
 
@@ -43,7 +43,7 @@ def test_an_interruption_before_the_first_frame_ends_quietly(
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("app.video.grid.Column.step", interrupted)
+    monkeypatch.setattr("steadyseg.app.video.grid.Column.step", interrupted)
     words = ["--grid", "dnn,vq-dnn", "--plot", str(tmp_path / "p.png"), "-o", str(tmp_path / "g.mp4")]
     assert main(["video", "street:7:5", *SIZE, *words, "--executor", "torch"]) == 130
     assert "Traceback" not in capsys.readouterr().err and not (tmp_path / "p.png").exists()

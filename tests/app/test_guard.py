@@ -11,9 +11,9 @@ from typing import Any
 import httpx
 import pytest
 
-from app.page.guard import ADDRESSES, MAX_EVENT, MAX_PICTURE
-from app.page.server import Page
-from core.system.hosts import AllowedHosts
+from steadyseg.app.page.guard import ADDRESSES, MAX_EVENT, MAX_PICTURE
+from steadyseg.app.page.server import Page
+from steadyseg.core.system.hosts import AllowedHosts
 
 pytestmark = [
     pytest.mark.slow,

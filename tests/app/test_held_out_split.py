@@ -9,9 +9,9 @@ import pytest
 from made.pictures import street_folder
 from refusals import error_after_work, one_line_error
 
-from app.cli import main
-from core.model.checkpoint import load_checkpoint, read_meta, save_checkpoint
-from seg.pretrained import find_checkpoint
+from steadyseg.app.cli import main
+from steadyseg.core.model.checkpoint import load_checkpoint, read_meta, save_checkpoint
+from steadyseg.seg.pretrained import find_checkpoint
 
 NAMES = ["a_003", "a_004", "a_005"]
 

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from huggingface_hub import ModelCard
 
-from app.open_model import open_checkpoint
-from core.errors import InputError
 from steadyseg import Frame, HubModel, MethodOptions, open_segmenter
+from steadyseg.app.open_model import open_checkpoint
+from steadyseg.core.errors import InputError
 
 
 def test_a_folder_for_the_hub_gives_the_same_maps(tmp_path: Path) -> None:

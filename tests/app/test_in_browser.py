@@ -14,13 +14,13 @@ import pytest
 from made.local_server import send, serving, without_proxy
 from refusals import one_line_error, refusal
 
-from app.cli import main
-from app.in_browser import runtime
-from app.in_browser import site as writer
-from app.in_browser.site import WEB
-from export.file.onnx_file import check_onnx
-from export.run.sessions import session_runner
-from studies.in_browser.parity import first_graph
+from steadyseg.app.cli import main
+from steadyseg.app.in_browser import runtime
+from steadyseg.app.in_browser import site as writer
+from steadyseg.app.in_browser.site import WEB
+from steadyseg.export.file.onnx_file import check_onnx
+from steadyseg.export.run.sessions import session_runner
+from steadyseg.studies.in_browser.parity import first_graph
 
 pytestmark = pytest.mark.slow
 

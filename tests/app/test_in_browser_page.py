@@ -16,16 +16,16 @@ from made.video import write_video
 from page_visit import free_port, stripes
 from refusals import refusal
 
-from app.in_browser.site import WEB, check_site
-from app.page.flags import PageOptions
-from app.page.server import build_page
-from app.video.verdict import UNUSUAL, novelty_level
-from core.errors import InputError
-from core.reference import NOVEL
-from studies.harness.browser import CAMERA_FLAGS, launch_bare_chromium
-from studies.in_browser.measured import memory_mb
-from studies.in_browser.parity import compare_in_browser
-from studies.in_browser.visit import fact, message, play, start_again, static_server, tab, until, workers_left
+from steadyseg.app.in_browser.site import WEB, check_site
+from steadyseg.app.page.flags import PageOptions
+from steadyseg.app.page.server import build_page
+from steadyseg.app.video.verdict import UNUSUAL, novelty_level
+from steadyseg.core.errors import InputError
+from steadyseg.core.reference import NOVEL
+from steadyseg.studies.harness.browser import CAMERA_FLAGS, launch_bare_chromium
+from steadyseg.studies.in_browser.measured import memory_mb
+from steadyseg.studies.in_browser.parity import compare_in_browser
+from steadyseg.studies.in_browser.visit import fact, message, play, start_again, static_server, tab, until, workers_left
 
 pytestmark = pytest.mark.slow
 PARITY_FRAMES = 25

@@ -13,7 +13,7 @@ import pytest
 PROJECT = Path(__file__).parents[2]
 WAIT = """
 import sys, time
-from core.system.interrupts import interruptible, uninterrupted
+from steadyseg.core.system.interrupts import interruptible, uninterrupted
 try:
     with interruptible():
         print("ready", flush=True)
@@ -26,7 +26,7 @@ except KeyboardInterrupt:
 """
 WRITE = """
 import sys, time
-from core.system.interrupts import interruptible, uninterrupted
+from steadyseg.core.system.interrupts import interruptible, uninterrupted
 written, counted = 0, 0
 try:
     with interruptible():
@@ -41,7 +41,7 @@ except KeyboardInterrupt:
 """
 HANG_UP = """
 import os, sys, time
-from core.system.interrupts import interruptible
+from steadyseg.core.system.interrupts import interruptible
 try:
     with interruptible():
         print("ready", flush=True)
@@ -95,7 +95,7 @@ def test_a_terminal_that_closes_costs_no_report(tmp_path: Path) -> None:
 
 
 def test_main_leaves_the_handlers_as_they_were() -> None:
-    from app.cli import main
+    from steadyseg.app.cli import main
 
     before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)]
     assert main(["no-such-command"]) == 2

@@ -10,16 +10,16 @@ import pytest
 from PIL import Image
 from refusals import one_line_error
 
-from app.cli import main
-from app.contact_sheet import Cell, write_sheet
-from app.open_model import open_segmenter
-from core.classes import CAMVID, ClassList
-from core.frame import Frame
-from core.method import MethodOptions
-from seg.data.camvid import open_split
-from seg.data.class_file import read_classes
-from seg.data.regions import connected_regions
-from seg.street.drive import Street
+from steadyseg.app.cli import main
+from steadyseg.app.contact_sheet import Cell, write_sheet
+from steadyseg.app.open_model import open_segmenter
+from steadyseg.core.classes import CAMVID, ClassList
+from steadyseg.core.frame import Frame
+from steadyseg.core.method import MethodOptions
+from steadyseg.seg.data.camvid import open_split
+from steadyseg.seg.data.class_file import read_classes
+from steadyseg.seg.data.regions import connected_regions
+from steadyseg.seg.street.drive import Street
 
 
 def drives(root: Path) -> Path:
@@ -39,8 +39,8 @@ def test_what_was_picked_is_read_back_by_the_import(tmp_path: Path, monkeypatch:
         sheets.append(cells)
         write_sheet(path, cells, classes)
 
-    monkeypatch.setattr("app.labelling.pick.SHOWN", 2)  # more frames than a JPEG has room for
-    monkeypatch.setattr("app.labelling.pick.write_sheet", sheet_of)
+    monkeypatch.setattr("steadyseg.app.labelling.pick.SHOWN", 2)  # more frames than a JPEG has room for
+    monkeypatch.setattr("steadyseg.app.labelling.pick.write_sheet", sheet_of)
     source, picked, own = drives(tmp_path / "drives"), tmp_path / "pick", tmp_path / "own"
     assert main(["pick", str(source), "-n", "3", "-o", str(picked), "--model", "street-tiny"]) == 0
     rows = list(csv.DictReader((picked / "frames.csv").read_text().splitlines()))

@@ -2,12 +2,12 @@
 
 import numpy as np
 
-from app.video.legend import HOLD, Legend
-from app.video.palette import APART, display_classes, lab
-from app.video.render import draw_uncertainty
-from app.video.views import SCALES
-from core.classes import CAMVID, CAMVID_31
-from core.frame import Maps
+from steadyseg.app.video.legend import HOLD, Legend
+from steadyseg.app.video.palette import APART, display_classes, lab
+from steadyseg.app.video.render import draw_uncertainty
+from steadyseg.app.video.views import SCALES
+from steadyseg.core.classes import CAMVID, CAMVID_31
+from steadyseg.core.frame import Maps
 
 CLASSES = display_classes(CAMVID)
 

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from app import number_format
-from app.number_format import fastest
-from app.open_model import open_checkpoint
+from steadyseg.app import number_format
+from steadyseg.app.number_format import fastest
+from steadyseg.app.open_model import open_checkpoint
 
 
 @pytest.mark.long

@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 from made.video import quarters
 
-from app.cli import main
-from app.sources.open_source import open_source
-from app.video.flags import VideoJob, VideoOptions
-from app.video.job import open_for
-from app.video.sinks import MaskSink
-from app.video.video_writer import VideoSink
-from core.classes import CAMVID
-from core.frame import Frame, Maps
+from steadyseg.app.cli import main
+from steadyseg.app.sources.open_source import open_source
+from steadyseg.app.video.flags import VideoJob, VideoOptions
+from steadyseg.app.video.job import open_for
+from steadyseg.app.video.sinks import MaskSink
+from steadyseg.app.video.video_writer import VideoSink
+from steadyseg.core.classes import CAMVID
+from steadyseg.core.frame import Frame, Maps
 
 MS = Fraction(1, 1000)
 
@@ -88,16 +88,16 @@ def test_sixteen_bits_a_channel_are_reduced_and_said(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_folder_of_two_shapes_compiles_each_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import app.executors
+    import steadyseg.app.executors
 
     made: list[tuple[int, int]] = []
-    compiled = app.executors.openvino_network
+    compiled = steadyseg.app.executors.openvino_network
 
     def counting(module: object, height: int, width: int, precision: str, shared: bool) -> object:
         made.append((height, width))
         return compiled(module, height, width, precision, shared)
 
-    monkeypatch.setattr(app.executors, "openvino_network", counting)
+    monkeypatch.setattr(steadyseg.app.executors, "openvino_network", counting)
     segmenter = open_for(VideoJob("", options=VideoOptions(model="street-tiny")))
     for index in range(6):
         segmenter.step(Frame(quarters(48, 64 if index % 2 else 96), index, index / 25))

@@ -15,15 +15,15 @@ from made.pictures import street_folder
 from made.video import write_video
 from refusals import one_line_error, refusal
 
-from app.cli import main
-from core.frame import Frame
-from core.method import Method, settings
-from core.model.checkpoint import load_checkpoint, save_checkpoint
-from core.segmenter import Segmenter
-from export.file.onnx_file import read_onnx
-from export.run.graph import GraphExecutor, GraphStreams
-from seg.pretrained import find_checkpoint
-from seg.street.drive import Street
+from steadyseg.app.cli import main
+from steadyseg.core.frame import Frame
+from steadyseg.core.method import Method, settings
+from steadyseg.core.model.checkpoint import load_checkpoint, save_checkpoint
+from steadyseg.core.segmenter import Segmenter
+from steadyseg.export.file.onnx_file import read_onnx
+from steadyseg.export.run.graph import GraphExecutor, GraphStreams
+from steadyseg.seg.pretrained import find_checkpoint
+from steadyseg.seg.street.drive import Street
 
 SIZE = 64, 96
 METHOD = {"mode": "vq-dnn", "motion": False, "adaptive": True}

@@ -26,20 +26,20 @@ import pytest
 from made.video import write_video
 from page_visit import free_port, stripes, wait_until
 
-from app.cli import main
-from app.page.about_tab import about
-from app.page.file.fetch import fetch
-from app.page.file.file_job import STREET, Progress, Result, segment_file
-from app.page.flags import PageOptions
-from app.page.guard import guard_events
-from app.page.live.live_routes import live_routes
-from app.page.live.live_stream import RATE_HZ, LiveStream
-from app.page.live.live_worker import LiveWorkers, Request
-from app.page.parts.controls import describe_temperature
-from app.page.parts.network_pool import NetworkPool
-from app.page.parts.pictures import jpeg, overlay_picture
-from app.page.parts.report import diagram, report_html
-from app.page.parts.settings import (
+from steadyseg.app.cli import main
+from steadyseg.app.page.about_tab import about
+from steadyseg.app.page.file.fetch import fetch
+from steadyseg.app.page.file.file_job import STREET, Progress, Result, segment_file
+from steadyseg.app.page.flags import PageOptions
+from steadyseg.app.page.guard import guard_events
+from steadyseg.app.page.live.live_routes import live_routes
+from steadyseg.app.page.live.live_stream import RATE_HZ, LiveStream
+from steadyseg.app.page.live.live_worker import LiveWorkers, Request
+from steadyseg.app.page.parts.controls import describe_temperature
+from steadyseg.app.page.parts.network_pool import NetworkPool
+from steadyseg.app.page.parts.pictures import jpeg, overlay_picture
+from steadyseg.app.page.parts.report import diagram, report_html
+from steadyseg.app.page.parts.settings import (
     MethodSettings,
     Settings,
     ViewSettings,
@@ -47,11 +47,11 @@ from app.page.parts.settings import (
     offered_models,
     settings_from,
 )
-from app.page.server import build_page, check_address
-from core.classes import CAMVID
-from core.errors import InputError
-from core.frame import Frame, Maps
-from core.method import MethodOptions
+from steadyseg.app.page.server import build_page, check_address
+from steadyseg.core.classes import CAMVID
+from steadyseg.core.errors import InputError
+from steadyseg.core.frame import Frame, Maps
+from steadyseg.core.method import MethodOptions
 
 pytestmark = pytest.mark.slow
 PROJECT = Path(__file__).parent.parent.parent
@@ -512,7 +512,7 @@ def test_a_public_address_is_copied_within_limits_and_redirections_are_checked(
             called.append(address[0])
             return connect(site.server_address[:2], timeout)
 
-        monkeypatch.setattr("app.page.file.fetch.socket.create_connection", to_site)
+        monkeypatch.setattr("steadyseg.app.page.file.fetch.socket.create_connection", to_site)
 
         def resolve(host: str, *_: Any, **__: Any) -> list[tuple]:
             return found_at("127.0.0.1" if host == "127.0.0.1" else "93.184.216.34")()
@@ -583,7 +583,7 @@ def test_serve_says_where_it_is_and_sigterm_ends_it_as_cleanly_as_ctrl_c(model: 
     port = free_port()
     arguments = ["demo", model, "--port", str(port), "--source", "street:3:20", "--no-open-browser"]
     environment = {**os.environ, "TMPDIR": str(tmp_path), "PYTHONUNBUFFERED": "1"}
-    command = [sys.executable, "-m", "app.cli", *arguments]
+    command = [sys.executable, "-m", "steadyseg.app.cli", *arguments]
     with subprocess.Popen(command, cwd=PROJECT, env=environment, stdout=subprocess.PIPE, text=True) as server:
         assert server.stdout is not None
         try:

@@ -8,10 +8,10 @@ import pytest
 from page_visit import stripes
 from PIL import Image
 
-from app.page.live.camera_picture import SHAPES, camera_picture, cut
-from app.page.parts.network_pool import MAX_IDLE, Lease, NetworkPool
-from app.page.parts.pictures import jpeg
-from core.errors import InputError
+from steadyseg.app.page.live.camera_picture import SHAPES, camera_picture, cut
+from steadyseg.app.page.parts.network_pool import MAX_IDLE, Lease, NetworkPool
+from steadyseg.app.page.parts.pictures import jpeg
+from steadyseg.core.errors import InputError
 
 
 def saved(image: np.ndarray, **options: object) -> bytes:

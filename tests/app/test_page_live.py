@@ -25,10 +25,10 @@ from page_visit import (
 )
 from PIL import Image
 
-from app.page.flags import PageOptions
-from app.page.server import Page, build_page
-from core.model.checkpoint import read_meta
-from seg.pretrained import find_checkpoint
+from steadyseg.app.page.flags import PageOptions
+from steadyseg.app.page.server import Page, build_page
+from steadyseg.core.model.checkpoint import read_meta
+from steadyseg.seg.pretrained import find_checkpoint
 
 # The two warnings: Gradio's own use of pandas, after each event, in its server's threads.
 pytestmark = [

@@ -14,12 +14,12 @@ import httpx
 import pytest
 from page_visit import free_port, wait_until
 
-from app.page.flags import PageOptions
-from app.page.server import Page, build_page
-from app.page.visitors.disk import Disk
-from app.page.visitors.gradio_memory import MAX_PENDING
-from app.page.visitors.sessions import IDLE_S, MAX_SESSIONS, RESULTS_S, Session, Sessions
-from core.errors import InputError
+from steadyseg.app.page.flags import PageOptions
+from steadyseg.app.page.server import Page, build_page
+from steadyseg.app.page.visitors.disk import Disk
+from steadyseg.app.page.visitors.gradio_memory import MAX_PENDING
+from steadyseg.app.page.visitors.sessions import IDLE_S, MAX_SESSIONS, RESULTS_S, Session, Sessions
+from steadyseg.core.errors import InputError
 
 pytestmark = [
     pytest.mark.slow,
@@ -122,7 +122,7 @@ def test_a_session_with_a_job_or_files_makes_no_room(tmp_path: Path) -> None:
 def test_a_job_that_nobody_listens_to_ends_and_its_messages_go(
     client: httpx.Client, served: tuple[Page, str], cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("app.page.session_gate.GRACE_S", 1.0)
+    monkeypatch.setattr("steadyseg.app.page.session_gate.GRACE_S", 1.0)
     page, queue = served[0], served[0].blocks._queue
     assert press(client, page, "street", "deaf").status_code == 200
     wait_until(lambda: list(cache.glob("session-*")))
@@ -182,15 +182,15 @@ def test_uploads_count_from_their_announcement_to_their_end(client: httpx.Client
 
 
 def test_a_body_that_does_not_come_is_given_up(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.page.session_gate.BODY_S", 0.2)
-    monkeypatch.setattr("app.page.visitors.upload_route.SILENCE_S", 0.2)
+    monkeypatch.setattr("steadyseg.app.page.session_gate.BODY_S", 0.2)
+    monkeypatch.setattr("steadyseg.app.page.visitors.upload_route.SILENCE_S", 0.2)
     for path in ("/gradio_api/queue/join", f"/live/{'a' * 32}", "/gradio_api/upload"):
         with begun(address, path, 1000) as connection:
             assert b" 408 " in connection.recv(100), path
 
 
 def test_bodies_together_have_a_limit(client: httpx.Client, address: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.page.session_gate.BODIES", 1_500_000)
+    monkeypatch.setattr("steadyseg.app.page.session_gate.BODIES", 1_500_000)
     with begun(address, f"/live/{'a' * 32}", 1_000_000):
         wait_until(lambda: client.post(f"/live/{'b' * 32}", content=bytes(900_000)).status_code == 503)
     wait_until(lambda: client.post(f"/live/{'b' * 32}", content=bytes(900_000)).status_code == 422)

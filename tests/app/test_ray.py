@@ -18,9 +18,9 @@ import pytest
 from made.cluster import LOOPBACK, TOKEN, head
 from refusals import refusal, steadyseg
 
-from app.scale.engines.engine import Answer
-from app.scale.engines.ray_engine import RayEngine, check_address
-from studies.scale.kills import contents
+from steadyseg.app.scale.engines.engine import Answer
+from steadyseg.app.scale.engines.ray_engine import RayEngine, check_address
+from steadyseg.studies.scale.kills import contents
 
 pytestmark = [
     pytest.mark.long,
@@ -179,8 +179,8 @@ def on_cluster(address: str, code: str) -> str:
 GPUS = """
 import importlib
 from functools import partial
-from app.scale.engines.ray_engine import RayEngine
-from core.errors import InputError
+from steadyseg.app.scale.engines.ray_engine import RayEngine
+from steadyseg.core.errors import InputError
 os = partial(importlib.import_module, "os")
 try:
     RayEngine(os, 1, sys.argv[1], gpus=3)
@@ -209,9 +209,9 @@ LAME = """
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from app.scale.batch.task import BatchOutputs
-from app.scale.batch.worker import VideoWorker
-from app.scale.engines.ray_engine import RayEngine
+from steadyseg.app.scale.batch.task import BatchOutputs
+from steadyseg.app.scale.batch.worker import VideoWorker
+from steadyseg.app.scale.engines.ray_engine import RayEngine
 video = partial(VideoWorker, BatchOutputs(Path("/nowhere"), False, False), 1)
 for make in (video, partial(import_module, "of_a_later_steadyseg")):
     engine = RayEngine(make, 1, sys.argv[1])

@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 from made.video import grey_frames, write_video
 
-from app.sources.open_source import open_source
-from app.sources.read_ahead import FrameQueue, read_ahead
-from app.sources.source import SourceInfo
-from core.frame import Frame
+from steadyseg.app.sources.open_source import open_source
+from steadyseg.app.sources.read_ahead import FrameQueue, read_ahead
+from steadyseg.app.sources.source import SourceInfo
+from steadyseg.core.frame import Frame
 
 PATIENCE_S = 5.0
 

@@ -13,14 +13,14 @@ from made.classifier import ANIMALS, save_classifier
 from made.pictures import street_folder
 from PIL import Image
 
-from app.cli import main
-from app.in_browser import site as site_writer
-from app.in_browser.runtime import cache_path
-from classification.options import ClassifierOptions
-from classification.pretrained import read_classifier
-from core.dropout import set_dropout_active
-from core.preprocess import Normalize
-from seg.pretrained import read_segmenter
+from steadyseg.app.cli import main
+from steadyseg.app.in_browser import site as site_writer
+from steadyseg.app.in_browser.runtime import cache_path
+from steadyseg.classification.options import ClassifierOptions
+from steadyseg.classification.pretrained import read_classifier
+from steadyseg.core.dropout import set_dropout_active
+from steadyseg.core.preprocess import Normalize
+from steadyseg.seg.pretrained import read_segmenter
 
 SIZE = 64, 96
 
@@ -93,7 +93,9 @@ def test_a_segmentation_checkpoint_is_read_once(
     street: Path, tmp_path: Path, words: str, whole_reads: Callable[[Path], int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if "--target web" in words and not cache_path().is_file():
-        pytest.skip(f"onnxruntime-web is not kept here ({cache_path()}): python -m app.in_browser.runtime fetches it")
+        pytest.skip(
+            f"onnxruntime-web is not kept here ({cache_path()}): python -m steadyseg.app.in_browser.runtime fetches it"
+        )
     if "int8" in words:
         pytest.importorskip("openvino", reason="OpenVINO is for x86-64")
     monkeypatch.setattr(site_writer, "SAMPLE_SECONDS", 1)

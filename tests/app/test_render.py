@@ -6,12 +6,12 @@ import cv2
 import numpy as np
 import pytest
 
-from app.video.render import colour_labels, draw_contours, draw_overlay, draw_uncertainty, side_by_side
-from app.video.verdict import describe_frame, describe_stream
-from app.video.views import MAP_NAMES, Painter
-from core.classes import CAMVID
-from core.errors import InputError
-from core.frame import Below, Frame, Maps
+from steadyseg.app.video.render import colour_labels, draw_contours, draw_overlay, draw_uncertainty, side_by_side
+from steadyseg.app.video.verdict import describe_frame, describe_stream
+from steadyseg.app.video.views import MAP_NAMES, Painter
+from steadyseg.core.classes import CAMVID
+from steadyseg.core.errors import InputError
+from steadyseg.core.frame import Below, Frame, Maps
 
 RNG = np.random.default_rng(0)
 IMAGE = RNG.integers(0, 255, (20, 30, 3), np.uint8)

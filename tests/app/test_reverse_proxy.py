@@ -17,9 +17,9 @@ from made.video import write_video
 from page_visit import free_port, launched, start_camera, stripes, visitor, wait_until
 from test_page_file import choose_file, download
 
-from app.page.flags import PageOptions
-from app.page.server import build_page
-from studies.harness.browser import write_camera
+from steadyseg.app.page.flags import PageOptions
+from steadyseg.app.page.server import build_page
+from steadyseg.studies.harness.browser import write_camera
 
 # The two warnings: Gradio's own use of pandas, after each event, in its server's threads.
 pytestmark = [

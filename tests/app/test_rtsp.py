@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from app.sources.url import open_url
-from studies.faults.rtsp.faults import SYSTEM_PYTHON, Server, served
-from studies.faults.rtsp.proxy import Proxy
+from steadyseg.app.sources.url import open_url
+from steadyseg.studies.faults.rtsp.faults import SYSTEM_PYTHON, Server, served
+from steadyseg.studies.faults.rtsp.proxy import Proxy
 
 
 @pytest.fixture

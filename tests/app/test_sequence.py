@@ -10,15 +10,15 @@ import torch
 from PIL import Image
 from refusals import error_after_work, one_line_error
 
-from app.cli import main
-from app.open_model import open_segmenter
-from core.classes import CAMVID
-from core.evaluation.metrics import StreamingMetrics
-from core.frame import Frame
-from core.method import MethodOptions
-from seg.data.camvid import open_split
-from seg.data.sequence import open_sequence
-from seg.evaluate import enlarge
+from steadyseg.app.cli import main
+from steadyseg.app.open_model import open_segmenter
+from steadyseg.core.classes import CAMVID
+from steadyseg.core.evaluation.metrics import StreamingMetrics
+from steadyseg.core.frame import Frame
+from steadyseg.core.method import MethodOptions
+from steadyseg.seg.data.camvid import open_split
+from steadyseg.seg.data.sequence import open_sequence
+from steadyseg.seg.evaluate import enlarge
 
 
 @pytest.fixture

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from made.methods import opened_by_torch
 
-from app.cli import main
-from app.video.render import LARGEST_SET, draw_set_sizes
-from core.frame import Maps
-from core.model.checkpoint import load_checkpoint, save_checkpoint
-from core.segmenter import segment
-from seg.street.drive import Street
+from steadyseg.app.cli import main
+from steadyseg.app.video.render import LARGEST_SET, draw_set_sizes
+from steadyseg.core.frame import Maps
+from steadyseg.core.model.checkpoint import load_checkpoint, save_checkpoint
+from steadyseg.core.segmenter import segment
+from steadyseg.seg.street.drive import Street
 
 
 def maps_of(probs: np.ndarray) -> Maps:

@@ -10,11 +10,11 @@ from typing import Any, get_type_hints
 import pytest
 from refusals import one_line_error
 
-from app.cli import main, read_flags
-from app.commands import STEADYSEG, Command, find_command, load
-from app.parsing import help_texts, is_rare, nested_options
-from app.settings import list_settings, takes_settings
-from core.training.run_folder import config_record
+from steadyseg.app.cli import main, read_flags
+from steadyseg.app.commands import STEADYSEG, Command, find_command, load
+from steadyseg.app.parsing import help_texts, is_rare, nested_options
+from steadyseg.app.settings import list_settings, takes_settings
+from steadyseg.core.training.run_folder import config_record
 
 MAX_FLAGS = 269
 """Flags and positional words of all commands together; a new one needs a user who asked for it."""

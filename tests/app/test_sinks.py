@@ -12,12 +12,12 @@ import pytest
 from made.video import grey_frames, quarters
 from PIL import Image
 
-from app.sources.open_source import open_source
-from app.video.sinks import MaskSink
-from app.video.video_writer import VideoSink, letterbox
-from core.classes import CAMVID
-from core.errors import InputError
-from core.frame import Frame, Maps
+from steadyseg.app.sources.open_source import open_source
+from steadyseg.app.video.sinks import MaskSink
+from steadyseg.app.video.video_writer import VideoSink, letterbox
+from steadyseg.core.classes import CAMVID
+from steadyseg.core.errors import InputError
+from steadyseg.core.frame import Frame, Maps
 
 PROJECT = Path(__file__).parents[2]
 
@@ -191,7 +191,7 @@ TOO_LARGE = """
 import resource, sys
 from pathlib import Path
 import numpy as np
-from app.video.video_writer import VideoSink
+from steadyseg.app.video.video_writer import VideoSink
 resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
 rng = np.random.default_rng(0)
 try:
@@ -264,7 +264,7 @@ def test_the_real_clip_keeps_its_frames_times_and_look(tmp_path: Path, data_dir:
 
 
 def test_the_time_base_holds_the_usual_rates_exactly() -> None:
-    from app.video.video_writer import TIME_BASE
+    from steadyseg.app.video.video_writer import TIME_BASE
 
     assert all(
         (1 / Fraction(rate) / TIME_BASE).denominator == 1 for rate in (24, 25, 30, 50, 60, Fraction(30000, 1001))

@@ -11,8 +11,8 @@ from made.video import grey_frames, quarters, write_video
 from page_visit import wait_until
 from PIL import Image
 
-from app.page.live.source_feed import SourceFeed, Subscription
-from core.errors import InputError
+from steadyseg.app.page.live.source_feed import SourceFeed, Subscription
+from steadyseg.core.errors import InputError
 
 
 def readers() -> int:

@@ -16,12 +16,12 @@ import pytest
 from made.video import grey_frames, quarters, write_audio, write_video
 from PIL import Image
 
-from app.sources.image_folder import natural_order
-from app.sources.live import CameraConnection, LiveSource
-from app.sources.open_source import open_source
-from app.sources.source import describe_losses
-from core.errors import InputError
-from core.frame import Frame
+from steadyseg.app.sources.image_folder import natural_order
+from steadyseg.app.sources.live import CameraConnection, LiveSource
+from steadyseg.app.sources.open_source import open_source
+from steadyseg.app.sources.source import describe_losses
+from steadyseg.core.errors import InputError
+from steadyseg.core.frame import Frame
 
 
 def read(spec: object, **options: object) -> tuple[list[Frame], Counter[str]]:

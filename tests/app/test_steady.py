@@ -12,13 +12,13 @@ from made.methods import opened
 from refusals import refusal
 from torch import Tensor, nn
 
-from core.insertion import insert_dropout
-from core.method import MethodOptions
-from core.preprocess import Normalize
-from core.segmenter import Segmenter
-from seg.pretrained import read_segmenter
-from seg.street.drive import Street
 from steadyseg import steady
+from steadyseg.core.insertion import insert_dropout
+from steadyseg.core.method import MethodOptions
+from steadyseg.core.preprocess import Normalize
+from steadyseg.core.segmenter import Segmenter
+from steadyseg.seg.pretrained import read_segmenter
+from steadyseg.seg.street.drive import Street
 
 HEIGHT, WIDTH = 96, 128
 GIVEN: dict[str, Any] = {"mean": MEAN, "std": STD, "size": (HEIGHT, WIDTH)}
@@ -41,7 +41,7 @@ def test_the_products_own_network_steadied_is_the_products_own(
     model = read_segmenter("street-tiny")
     meta = model.meta
     ours = opened("street-tiny", executor="torch", size=HEIGHT, keep_probs=True)
-    monkeypatch.setattr("app.steady.kernel_available", lambda: by_kernel)
+    monkeypatch.setattr("steadyseg.app.steady.kernel_available", lambda: by_kernel)
     theirs = steady(
         model.network(),
         mean=meta.mean,

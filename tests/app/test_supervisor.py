@@ -6,11 +6,11 @@ from contextlib import closing
 
 import pytest
 
-from app.scale.cameras.camera_file import Camera
-from app.scale.cameras.state import CameraState
-from app.scale.cameras.supervisor import DEATHS_IN_A_ROW, Supervisor
-from app.scale.engines.local_engine import LocalEngine
-from core.errors import CheckFailed
+from steadyseg.app.scale.cameras.camera_file import Camera
+from steadyseg.app.scale.cameras.state import CameraState
+from steadyseg.app.scale.cameras.supervisor import DEATHS_IN_A_ROW, Supervisor
+from steadyseg.app.scale.engines.local_engine import LocalEngine
+from steadyseg.core.errors import CheckFailed
 
 
 class Worker:

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from app.page.file.timeline import MAX_POINTS, Timeline
-from app.video.report import FrameFigures
+from steadyseg.app.page.file.timeline import MAX_POINTS, Timeline
+from steadyseg.app.video.report import FrameFigures
 
 
 def figures(index: int, novelty: float, accuracy: float) -> FrameFigures:

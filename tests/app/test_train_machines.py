@@ -13,7 +13,7 @@ import torch
 from made.processes import descendants
 from made.trainings import boxes_folder, epochs_logged
 
-from core.model.checkpoint import load_checkpoint
+from steadyseg.core.model.checkpoint import load_checkpoint
 
 ROOT = Path(__file__).parents[2]
 EPOCHS = 30
@@ -54,7 +54,7 @@ def agent(port: int, frames: Path, run: Path, keeps_meeting_place: bool) -> "sub
         "--resume",
     ]
     return subprocess.Popen(
-        [sys.executable, "-m", "torch.distributed.run", *meet, "-m", "--", "app.cli", *train],
+        [sys.executable, "-m", "torch.distributed.run", *meet, "-m", "--", "steadyseg.app.cli", *train],
         cwd=ROOT,
         text=True,
         env=os.environ | SINGLE_PROCESS,

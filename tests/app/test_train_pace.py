@@ -1,7 +1,7 @@
 """How long a training will take, said after its first steps."""
 
-from app.train.command import TimeEstimate
-from core.training.loop import StepDone
+from steadyseg.app.train.command import TimeEstimate
+from steadyseg.core.training.loop import StepDone
 
 
 def test_the_estimate_is_of_the_steps_that_are_left_at_the_pace_of_the_later_first_ones() -> None:

@@ -10,7 +10,7 @@ import pytest
 import torch
 from made.trainings import boxes_folder, colours_folder, epochs_logged, events
 
-from core.model.checkpoint import load_checkpoint
+from steadyseg.core.model.checkpoint import load_checkpoint
 
 ROOT = Path(__file__).parents[2]
 TORCHRUN = [
@@ -22,7 +22,7 @@ TORCHRUN = [
     "2",
     "-m",
     "--",
-    "app.cli",
+    "steadyseg.app.cli",
 ]
 EPOCHS = 20
 

@@ -16,10 +16,10 @@ import pytest
 from made.video import grey_frames, write_video
 from refusals import error_after_work
 
-from app.sources.live import LiveSource
-from app.sources.open_source import open_source
-from app.sources.url import open_url, redact
-from core.errors import InputError
+from steadyseg.app.sources.live import LiveSource
+from steadyseg.app.sources.open_source import open_source
+from steadyseg.app.sources.url import open_url, redact
+from steadyseg.core.errors import InputError
 
 PAUSE_S = 0.5
 
@@ -111,7 +111,7 @@ def test_a_lost_stream_is_reconnected_and_finally_given_up(server: str) -> None:
 def test_a_camera_that_is_gone_for_good_leaves_the_video_and_the_report(
     server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("app.sources.live.LONGEST_DELAY_S", 0.01)
+    monkeypatch.setattr("steadyseg.app.sources.live.LONGEST_DELAY_S", 0.01)
     output, report = tmp_path / "out.mp4", tmp_path / "report.json"
     arguments = [
         "video",

@@ -12,15 +12,15 @@ from pathlib import Path
 
 import pytest
 
-from app.cli import main
-from app.video.caches import Recent
-from app.video.flags import VideoJob, VideoOptions
-from app.video.job import open_for
-from app.video.window import Player
-from core.method import MethodOptions
-from core.segmenter import Segmenter
-from export.run.networks import FrameNetwork
-from seg.street.drive import Street
+from steadyseg.app.cli import main
+from steadyseg.app.video.caches import Recent
+from steadyseg.app.video.flags import VideoJob, VideoOptions
+from steadyseg.app.video.job import open_for
+from steadyseg.app.video.window import Player
+from steadyseg.core.method import MethodOptions
+from steadyseg.core.segmenter import Segmenter
+from steadyseg.export.run.networks import FrameNetwork
+from steadyseg.seg.street.drive import Street
 
 PROJECT = Path(__file__).parents[2]
 JOB = VideoJob("street", options=VideoOptions(model="street-tiny"))
@@ -87,7 +87,7 @@ def display() -> Iterator[str]:
 @pytest.mark.slow
 def test_a_real_window_shows_the_frames_and_hears_the_keys(display: str, tmp_path: Path) -> None:
     environment = os.environ | {"DISPLAY": display}
-    command = [sys.executable, "-m", "app.cli", "video", "street:7:2000", "--model", "street-tiny", "--show"]
+    command = [sys.executable, "-m", "steadyseg.app.cli", "video", "street:7:2000", "--model", "street-tiny", "--show"]
     job = subprocess.Popen(
         command, cwd=PROJECT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )

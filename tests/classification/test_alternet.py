@@ -5,10 +5,10 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from classification.networks.attention import WindowAttention
-from classification.networks.build import build_classifier
-from classification.networks.preresnet import AttentionBlock, PreActBlock
-from classification.options import ClassifierOptions
+from steadyseg.classification.networks.attention import WindowAttention
+from steadyseg.classification.networks.build import build_classifier
+from steadyseg.classification.networks.preresnet import AttentionBlock, PreActBlock
+from steadyseg.classification.options import ClassifierOptions
 
 PATTERNS = {
     (18, False): "cc ca ca ca",

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from classification.networks.attention import WindowAttention
+from steadyseg.classification.networks.attention import WindowAttention
 
 SIZES = [(8, 8), (4, 4), (9, 7), (5, 12), (3, 3), (2, 9), (1, 1), (1, 6), (7, 4)]
 """Multiples of the windows below, and not, and smaller."""

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 import torch
 
-from classification.data.augment import PADDING, Augment, Mixing, rand_augment, shift
-from classification.data.labelled import ClassificationSet, whole_view
-from classification.options import CLASS_PRESETS, PictureOptions
-from core.classes import ClassList
-from core.errors import InputError
+from steadyseg.classification.data.augment import PADDING, Augment, Mixing, rand_augment, shift
+from steadyseg.classification.data.labelled import ClassificationSet, whole_view
+from steadyseg.classification.options import CLASS_PRESETS, PictureOptions
+from steadyseg.core.classes import ClassList
+from steadyseg.core.errors import InputError
 
 GREY = (0.5, 0.5, 0.5)
 PLAIN = PictureOptions(flip=0.0)

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from refusals import refusal
 
-from classification.data.cifar import CIFAR10, CIFAR100, CifarLayout
-from classification.data.labelled import ClassificationSet
-from classification.data.open import open_classification
+from steadyseg.classification.data.cifar import CIFAR10, CIFAR100, CifarLayout
+from steadyseg.classification.data.labelled import ClassificationSet
+from steadyseg.classification.data.open import open_classification
 
 NAMES = {10: [f"name {number}" for number in range(10)], 100: [f"fine {number}" for number in range(100)]}
 

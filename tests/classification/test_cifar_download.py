@@ -21,11 +21,11 @@ import pytest
 from made.local_server import Respond, files_under, serving, status, without_proxy
 from refusals import refusal
 
-from app import data as data_command
-from app.cli import main
-from classification.data import cifar_download
-from classification.data.cifar import CIFAR10, CIFAR100
-from classification.data.cifar_download import ARCHIVES, Archive, download_cifar
+from steadyseg.app import data as data_command
+from steadyseg.app.cli import main
+from steadyseg.classification.data import cifar_download
+from steadyseg.classification.data.cifar import CIFAR10, CIFAR100
+from steadyseg.classification.data.cifar_download import ARCHIVES, Archive, download_cifar
 
 PROJECT = Path(cifar_download.__file__).parents[1]
 FILES = {"train": np.random.default_rng(0).bytes(400_000), "test": b"test " * 1000, "meta": b"meta"}
@@ -341,7 +341,7 @@ def test_a_run_killed_in_the_middle_is_resumed_and_none_joins_it(server: Server,
             handler.wfile.write(content[start : start + 20_000])
 
     server.respond = slow
-    code = "import sys; from pathlib import Path; from classification.data.cifar_download import *; "
+    code = "import sys; from pathlib import Path; from steadyseg.classification.data.cifar_download import *; "
     code += f"download_cifar({archive!r}, "
     with subprocess.Popen([sys.executable, "-c", code + "Path(sys.argv[1]))", str(root)], cwd=PROJECT) as process:
         deadline = time.monotonic() + 20

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 from refusals import refusal
 
-from classification.data.safe_pickle import NAMES, Call, byte_array, read_pickle
-from core.errors import InputError
+from steadyseg.classification.data.safe_pickle import NAMES, Call, byte_array, read_pickle
+from steadyseg.core.errors import InputError
 
 
 def written(tmp_path: Path, content: bytes) -> Path:
@@ -80,7 +80,7 @@ def test_a_call_is_named_and_does_not_run(tmp_path: Path, protocol: int, place: 
         ("copy_reg", "_reconstructor"),
         ("_codecs", "encode"),
         ("builtins", "getattr"),
-        ("classification.data.safe_pickle", "Call"),
+        ("steadyseg.classification.data.safe_pickle", "Call"),
         ("numpy._core.numeric", "_frombuffer"),
         ("NUMPY", "dtype"),
         ("numpy", "dtype "),

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from refusals import refusal
 
-from classification.data.open import (
+from steadyseg.classification.data.open import (
     balanced_fraction,
     balanced_subset,
     open_classification,

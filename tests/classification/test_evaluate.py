@@ -10,9 +10,9 @@ from made.classifier import ANIMALS, save_classifier, save_pictures
 from refusals import refusal
 from torch import Tensor
 
-from classification.calibrate import fit_sets, fit_temperature
-from classification.data.open import open_classification, open_split_of, training_indices
-from classification.evaluate import (
+from steadyseg.classification.calibrate import fit_sets, fit_temperature
+from steadyseg.classification.data.open import open_classification, open_split_of, training_indices
+from steadyseg.classification.evaluate import (
     Batch,
     Classifier,
     ImageMetrics,
@@ -21,13 +21,13 @@ from classification.evaluate import (
     batches,
     default_samples,
 )
-from classification.options import ClassifierOptions
-from classification.pretrained import build_members, read_classifier
-from core.classes import CAMVID, ClassList
-from core.dropout import set_dropout_active
-from core.model.checkpoint import CheckpointMeta
-from core.prediction import Prediction, entropy
-from core.seeds import mix_seed
+from steadyseg.classification.options import ClassifierOptions
+from steadyseg.classification.pretrained import build_members, read_classifier
+from steadyseg.core.classes import CAMVID, ClassList
+from steadyseg.core.dropout import set_dropout_active
+from steadyseg.core.model.checkpoint import CheckpointMeta
+from steadyseg.core.prediction import Prediction, entropy
+from steadyseg.core.seeds import mix_seed
 
 PLAIN = ClassifierOptions(channels=4)
 CPU = torch.device("cpu")
@@ -112,7 +112,7 @@ def test_a_pass_of_an_ensemble_with_dropout_is_one_by_all_its_networks(files: di
 
 def test_batches_hold_every_picture_as_it_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     data = open_classification(save_pictures(tmp_path), "test")
-    monkeypatch.setattr("classification.evaluate.MAX_AT_ONCE", 7)
+    monkeypatch.setattr("steadyseg.classification.evaluate.MAX_AT_ONCE", 7)
     parts = list(batches(data, 24))
     assert [(first, len(labels)) for first, _, labels in parts] == [(0, 7), (7, 7), (14, 4)]
     assert torch.cat([labels for *_, labels in parts]).tolist() == data.labels.tolist()
@@ -266,7 +266,7 @@ def test_a_record_that_is_no_classifier_s_is_refused(tmp_path: Path, changes: di
 
 
 def test_a_segmentation_network_is_refused_by_its_architecture() -> None:
-    from seg.pretrained import find_checkpoint
+    from steadyseg.seg.pretrained import find_checkpoint
 
     assert "'unet', a segmentation network" in refusal(read_classifier, find_checkpoint("street-tiny"))
 

@@ -8,12 +8,12 @@ import torch
 from made.classifier import save_classifier
 from torch import Tensor
 
-from classification.exported import ExportedClassifier, repeat
-from classification.options import ClassifierOptions
-from classification.pretrained import read_classifier
-from core.dropout import draw_mask, export_mask, set_dropout_active
-from core.predictors import MonteCarlo, OnePass
-from core.preprocess import Normalize
+from steadyseg.classification.exported import ExportedClassifier, repeat
+from steadyseg.classification.options import ClassifierOptions
+from steadyseg.classification.pretrained import read_classifier
+from steadyseg.core.dropout import draw_mask, export_mask, set_dropout_active
+from steadyseg.core.predictors import MonteCarlo, OnePass
+from steadyseg.core.preprocess import Normalize
 
 NETWORKS = {
     "ours": ClassifierOptions(channels=4, dropout=0.3, smoothing=True),

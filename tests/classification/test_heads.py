@@ -4,11 +4,11 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from classification.networks.build import build_classifier
-from classification.networks.heads import GlobalMedian, mlp_head, pooled_head
-from classification.networks.layout import HEADS
-from classification.options import ClassifierOptions
-from core.errors import InputError
+from steadyseg.classification.networks.build import build_classifier
+from steadyseg.classification.networks.heads import GlobalMedian, mlp_head, pooled_head
+from steadyseg.classification.networks.layout import HEADS
+from steadyseg.classification.options import ClassifierOptions
+from steadyseg.core.errors import InputError
 
 
 def maps(height: int, width: int, channels: int = 4) -> Tensor:

@@ -10,8 +10,8 @@ from made.pictures import picture
 from PIL import Image
 from refusals import refusal
 
-from classification.data.labelled import centre_view, read_picture, whole_view
-from classification.data.open import open_classification
+from steadyseg.classification.data.labelled import centre_view, read_picture, whole_view
+from steadyseg.classification.data.open import open_classification
 
 
 def made(

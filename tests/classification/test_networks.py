@@ -11,15 +11,15 @@ from refusals import refusal
 from torch import Tensor, nn
 from torchvision.ops import StochasticDepth
 
-from classification.networks.build import build_classifier
-from classification.networks.chain import skip_rates
-from classification.networks.layout import FAMILIES, MODEL_NAMES, MODELS
-from classification.networks.resnet import ResidualBlock
-from classification.options import ClassifierOptions
-from core.dropout import Dropout, is_stochastic, set_dropout_active
-from core.errors import InputError
-from core.predictors import MonteCarlo, SplitNetwork
-from core.smoothing import Prob
+from steadyseg.classification.networks.build import build_classifier
+from steadyseg.classification.networks.chain import skip_rates
+from steadyseg.classification.networks.layout import FAMILIES, MODEL_NAMES, MODELS
+from steadyseg.classification.networks.resnet import ResidualBlock
+from steadyseg.classification.options import ClassifierOptions
+from steadyseg.core.dropout import Dropout, is_stochastic, set_dropout_active
+from steadyseg.core.errors import InputError
+from steadyseg.core.predictors import MonteCarlo, SplitNetwork
+from steadyseg.core.smoothing import Prob
 
 ONE_OF_EACH = (
     "alexnet",

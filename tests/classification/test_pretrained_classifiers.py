@@ -8,11 +8,11 @@ import torch
 from made.classifier import save_classifier
 from refusals import refusal
 
-import classification.pretrained
-from classification.pretrained import find_classifier, list_classifiers, read_classifier
-from core.errors import InputError
-from core.model.checkpoint import load_checkpoint, parse_meta, read_meta
-from studies.harness.bundle import bundle
+import steadyseg.classification.pretrained
+from steadyseg.classification.pretrained import find_classifier, list_classifiers, read_classifier
+from steadyseg.core.errors import InputError
+from steadyseg.core.model.checkpoint import load_checkpoint, parse_meta, read_meta
+from steadyseg.studies.harness.bundle import bundle
 
 LIMIT_MB = 10
 """Of all together."""
@@ -42,7 +42,7 @@ def test_a_run_s_result_becomes_a_pretrained_one(tmp_path: Path, monkeypatch: py
     figures = {"protocol": "stills", "mode": "bnn", "samples": 50, "nll": 0.123457, "top_5_accuracy": 0.9}
     assert meta.metrics == {"stills-bnn": figures} and meta.licence == "free"
 
-    monkeypatch.setattr(classification.pretrained, "FOLDER", folder)
+    monkeypatch.setattr(steadyseg.classification.pretrained, "FOLDER", folder)
     assert list_classifiers() == ["tiny"] and find_classifier("tiny") == made
     network = read_classifier("tiny").network()
     assert next(network.parameters()).dtype == torch.float32
@@ -50,7 +50,7 @@ def test_a_run_s_result_becomes_a_pretrained_one(tmp_path: Path, monkeypatch: py
 
 
 def test_without_any_pretrained_one_a_file_still_opens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(classification.pretrained, "FOLDER", tmp_path / "absent")
+    monkeypatch.setattr(steadyseg.classification.pretrained, "FOLDER", tmp_path / "absent")
     path = save_classifier(tmp_path / "c.safetensors")
     assert read_classifier(path).meta == read_meta(path)
     for name in ("c", "absent.safetensors"):

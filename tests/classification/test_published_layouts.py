@@ -12,11 +12,11 @@ import torchvision
 from made.classifier import random_input
 from torch import Tensor, nn
 
-from classification.networks.build import build_classifier
-from classification.networks.layout import MODELS, RESIDUAL_BLOCKS, VGG_CONVS
-from classification.options import ClassifierOptions
-from core.dropout import Dropout
-from core.smoothing import SpatialSmoothing
+from steadyseg.classification.networks.build import build_classifier
+from steadyseg.classification.networks.layout import MODELS, RESIDUAL_BLOCKS, VGG_CONVS
+from steadyseg.classification.options import ClassifierOptions
+from steadyseg.core.dropout import Dropout
+from steadyseg.core.smoothing import SpatialSmoothing
 
 TORCHVISION = {
     "resnet18": "resnet18",

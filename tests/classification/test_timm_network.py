@@ -10,15 +10,15 @@ from made.inserted import list_inserted
 from refusals import refusal
 from torch import nn
 
-from classification.networks.build import build_classifier
-from classification.networks.timm_network import TimmNetwork
-from classification.options import ClassifierOptions
-from core.dropout import Dropout, is_stochastic, set_dropout_active
-from core.errors import InputError
-from core.insertion import insert_smoothing
-from core.predictors import MonteCarlo, SplitNetwork
-from core.smoothing import SpatialSmoothing
-from core.stages import StageFeatures
+from steadyseg.classification.networks.build import build_classifier
+from steadyseg.classification.networks.timm_network import TimmNetwork
+from steadyseg.classification.options import ClassifierOptions
+from steadyseg.core.dropout import Dropout, is_stochastic, set_dropout_active
+from steadyseg.core.errors import InputError
+from steadyseg.core.insertion import insert_smoothing
+from steadyseg.core.predictors import MonteCarlo, SplitNetwork
+from steadyseg.core.smoothing import SpatialSmoothing
+from steadyseg.core.stages import StageFeatures
 
 VIT = "vit_tiny_patch16_224"
 

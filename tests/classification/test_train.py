@@ -17,20 +17,20 @@ from PIL import Image
 from refusals import error_after_work, refusal
 from torch import Tensor
 
-from app.cli import main
-from classification.data.open import open_classification, open_trained, training_indices
-from classification.networks.build import build_classifier
-from classification.networks.layout import drop_unsuited
-from classification.options import CLASS_PRESETS, ClassifierOptions, ClassTrainConfig, PictureOptions
-from classification.train import ClassificationBatches, measured_colours, prepare_classification
-from core.dropout import is_stochastic
-from core.errors import InputError
-from core.model.checkpoint import load_checkpoint, load_weights
-from core.training.config import TrainConfig
-from core.training.loop import EpochDone, StepDone
-from core.training.optimizer import learning_rate
-from core.training.parts import Run, TrainingParts
-from core.training.run import train
+from steadyseg.app.cli import main
+from steadyseg.classification.data.open import open_classification, open_trained, training_indices
+from steadyseg.classification.networks.build import build_classifier
+from steadyseg.classification.networks.layout import drop_unsuited
+from steadyseg.classification.options import CLASS_PRESETS, ClassifierOptions, ClassTrainConfig, PictureOptions
+from steadyseg.classification.train import ClassificationBatches, measured_colours, prepare_classification
+from steadyseg.core.dropout import is_stochastic
+from steadyseg.core.errors import InputError
+from steadyseg.core.model.checkpoint import load_checkpoint, load_weights
+from steadyseg.core.training.config import TrainConfig
+from steadyseg.core.training.loop import EpochDone, StepDone
+from steadyseg.core.training.optimizer import learning_rate
+from steadyseg.core.training.parts import Run, TrainingParts
+from steadyseg.core.training.run import train
 
 FLAGS = [
     "--network",
@@ -376,7 +376,7 @@ def test_pretrained_weights_bring_their_own_colours(
     """The record says what the training began with; the options of its network say that the weights are in the file."""
     options = ClassifierOptions(network="timm:vit_tiny_patch16_224", pretrained=True)
     network = build_classifier(dataclasses.replace(options, pretrained=False), 4)  # without fetching them
-    monkeypatch.setattr("classification.train.build_classifier", lambda options, classes: network)
+    monkeypatch.setattr("steadyseg.classification.train.build_classifier", lambda options, classes: network)
     meta = prepared(data, tmp_path, classifier=options, size=224).describe(1.0)
     assert (meta.mean, meta.std) == ((0.5, 0.5, 0.5), (0.5, 0.5, 0.5))
     assert meta.options["pretrained"] is False and meta.training["config"]["classifier"]["pretrained"]

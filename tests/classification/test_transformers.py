@@ -8,12 +8,12 @@ from made.classifier import random_input
 from refusals import refusal
 from torch import Tensor, nn
 
-from classification.networks.build import build_classifier
-from classification.networks.vit import ResidualUnit, TokenAttention, local_mask
-from classification.options import ClassifierOptions
-from core.stages import StageFeatures, named_stages
-from core.training.config import TrainConfig
-from core.training.loop import make_optimizer
+from steadyseg.classification.networks.build import build_classifier
+from steadyseg.classification.networks.vit import ResidualUnit, TokenAttention, local_mask
+from steadyseg.classification.options import ClassifierOptions
+from steadyseg.core.stages import StageFeatures, named_stages
+from steadyseg.core.training.config import TrainConfig
+from steadyseg.core.training.loop import make_optimizer
 
 
 def built(network: str, classes: int = 5, **options: Any) -> Any:

@@ -12,10 +12,10 @@ from made.pictures import picture
 from PIL import Image
 from refusals import refusal
 
-from classification.data import zip_folder
-from classification.data.open import open_classification
-from classification.data.zip_folder import open_zip_folder
-from classification.train import measured_colours
+from steadyseg.classification.data import zip_folder
+from steadyseg.classification.data.open import open_classification
+from steadyseg.classification.data.zip_folder import open_zip_folder
+from steadyseg.classification.train import measured_colours
 
 CLASSES = ("cat", "Ant", "bee")
 

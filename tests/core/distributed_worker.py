@@ -12,13 +12,13 @@ import torch.nn.functional as F
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
-from core.dropout import Dropout
-from core.errors import CheckFailed, InputError
-from core.model.checkpoint import CheckpointMeta
-from core.training.config import TrainConfig
-from core.training.distributed import SINGLE_PROCESS, Processes, join_processes
-from core.training.loop import EpochDone, StepDone, dropout_seed, epoch_order, fit
-from core.training.parts import Run, TrainingParts
+from steadyseg.core.dropout import Dropout
+from steadyseg.core.errors import CheckFailed, InputError
+from steadyseg.core.model.checkpoint import CheckpointMeta
+from steadyseg.core.training.config import TrainConfig
+from steadyseg.core.training.distributed import SINGLE_PROCESS, Processes, join_processes
+from steadyseg.core.training.loop import EpochDone, StepDone, dropout_seed, epoch_order, fit
+from steadyseg.core.training.parts import Run, TrainingParts
 
 VOID = 9
 CPU = torch.device("cpu")

@@ -8,8 +8,8 @@ import time
 from datetime import timedelta
 from pathlib import Path
 
-from core.errors import CheckFailed
-from core.training import distributed
+from steadyseg.core.errors import CheckFailed
+from steadyseg.core.training import distributed
 
 PATIENCE_S = 3.0
 

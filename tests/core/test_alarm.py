@@ -4,7 +4,7 @@ statement of a low expected accuracy."""
 import numpy as np
 import pytest
 
-from core.alarm import LOW_BLOCKS, LowAccuracy, PlaceAlarm
+from steadyseg.core.alarm import LOW_BLOCKS, LowAccuracy, PlaceAlarm
 
 HZ = 10
 REFERENCE = 181

@@ -6,8 +6,8 @@ import torch
 from refusals import refusal
 from torch import Tensor
 
-from core.evaluation.temperature import GRID, MIN_PIXELS, TemperatureFit, TemperatureScan, grid_tensor
-from core.prediction import Prediction
+from steadyseg.core.evaluation.temperature import GRID, MIN_PIXELS, TemperatureFit, TemperatureScan, grid_tensor
+from steadyseg.core.prediction import Prediction
 
 CLASSES = 5
 VOID = 255

@@ -16,8 +16,8 @@ from made.methods import fit
 from refusals import refusal
 from torch import Tensor, nn
 
-from core.classes import CAMVID, ClassList
-from core.model.checkpoint import (
+from steadyseg.core.classes import CAMVID, ClassList
+from steadyseg.core.model.checkpoint import (
     FORMAT_VERSION,
     CheckpointMeta,
     load_checkpoint,
@@ -26,7 +26,7 @@ from core.model.checkpoint import (
     read_meta,
     save_checkpoint,
 )
-from seg.pretrained import find_checkpoint, list_segmenters
+from steadyseg.seg.pretrained import find_checkpoint, list_segmenters
 
 META = CheckpointMeta(
     architecture="unet",
@@ -161,8 +161,8 @@ def test_a_save_flushes_to_disk_before_it_renames(tmp_path: Path, monkeypatch: p
 
         return call
 
-    monkeypatch.setattr("core.system.files.os.fsync", noted("fsync", fsync))
-    monkeypatch.setattr("core.system.files.os.replace", noted("replace", replace))
+    monkeypatch.setattr("steadyseg.core.system.files.os.fsync", noted("fsync", fsync))
+    monkeypatch.setattr("steadyseg.core.system.files.os.replace", noted("replace", replace))
     saved(tmp_path)
     assert order == ["fsync", "replace"] * 2  # the file, and the readable copy of its header
 

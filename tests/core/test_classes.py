@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from refusals import refusal
 
-from core.classes import CAMVID, ClassList
+from steadyseg.core.classes import CAMVID, ClassList
 
 RGB = ((1, 2, 3), (4, 5, 6))
 

@@ -8,8 +8,15 @@ import torch
 from refusals import refusal
 from torch import Tensor
 
-from core.errors import InputError
-from core.evaluation.conformal import RISK_BINS, SCORE_BINS, ClassRisk, ConformalScores, Coverage, prediction_sets
+from steadyseg.core.errors import InputError
+from steadyseg.core.evaluation.conformal import (
+    RISK_BINS,
+    SCORE_BINS,
+    ClassRisk,
+    ConformalScores,
+    Coverage,
+    prediction_sets,
+)
 
 CLASSES = 6
 VOID = 255

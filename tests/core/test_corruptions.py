@@ -4,8 +4,8 @@ generator."""
 import numpy as np
 import pytest
 
-from core.corruptions.corruptions import BENCHMARK_CORRUPTIONS, SEVERITIES, TUNING_CORRUPTIONS, corrupt
-from core.errors import InputError
+from steadyseg.core.corruptions.corruptions import BENCHMARK_CORRUPTIONS, SEVERITIES, TUNING_CORRUPTIONS, corrupt
+from steadyseg.core.errors import InputError
 
 imagecorruptions = pytest.importorskip("imagecorruptions", reason="imagecorruptions-imaug is not installed")
 

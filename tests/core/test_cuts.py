@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from core.cuts import CUT, MAX_GAP, CutDetector, distance, structure, thumbnail
-from seg.street.drive import Street
+from steadyseg.core.cuts import CUT, MAX_GAP, CutDetector, distance, structure, thumbnail
+from steadyseg.seg.street.drive import Street
 
 SEEDS = (101, 102, 103)  # no drive of the choice
 

@@ -14,13 +14,13 @@ from distributed_worker import SAMPLES, trained
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
-from core.errors import InputError
-from core.seeds import mix_seed
-from core.training.config import TrainConfig
-from core.training.distributed import SINGLE_PROCESS, Processes, synchronise
-from core.training.loop import dropout_seed, epoch_order
-from seg.networks.build import build_network
-from seg.options import SmpOptions
+from steadyseg.core.errors import InputError
+from steadyseg.core.seeds import mix_seed
+from steadyseg.core.training.config import TrainConfig
+from steadyseg.core.training.distributed import SINGLE_PROCESS, Processes, synchronise
+from steadyseg.core.training.loop import dropout_seed, epoch_order
+from steadyseg.seg.networks.build import build_network
+from steadyseg.seg.options import SmpOptions
 
 ROOT = Path(__file__).parents[2]
 SETTINGS: dict[str, Any] = {

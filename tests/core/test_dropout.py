@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from core.dropout import Dropout, draw_mask, is_stochastic, set_dropout_active
-from core.errors import InputError
+from steadyseg.core.dropout import Dropout, draw_mask, is_stochastic, set_dropout_active
+from steadyseg.core.errors import InputError
 
 MANY = 200_003
 """Elements per drawn mask: odd, so that the last word of random bytes is used in part."""

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from core.corruptions.faults import FAULTS, Fault
-from seg.street.drive import Street
+from steadyseg.core.corruptions.faults import FAULTS, Fault
+from steadyseg.seg.street.drive import Street
 
 PICTURE = Street(height=96, width=128).frame(0).image
 

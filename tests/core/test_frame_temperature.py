@@ -4,7 +4,7 @@ import pytest
 import torch
 from refusals import refusal
 
-from core.novelty.frame_temperature import fit_warmth, warmth
+from steadyseg.core.novelty.frame_temperature import fit_warmth, warmth
 
 USUAL, SLOPE, LEVEL = 0.2, 0.5, 0.4
 

@@ -13,10 +13,10 @@ from made.inserted import list_inserted
 from refusals import refusal
 from torch import Tensor, nn
 
-from core.dropout import Dropout, set_dropout_active
-from core.errors import InputError
-from core.insertion import InsertionPoint, insert_dropout, insert_smoothing, subsampling_points
-from core.smoothing import SpatialSmoothing
+from steadyseg.core.dropout import Dropout, set_dropout_active
+from steadyseg.core.errors import InputError
+from steadyseg.core.insertion import InsertionPoint, insert_dropout, insert_smoothing, subsampling_points
+from steadyseg.core.smoothing import SpatialSmoothing
 
 PLACES = {
     "resnet18": [("maxpool", 64, True), ("layer2", 64, True), ("layer3", 128, True), ("layer4", 256, True)],

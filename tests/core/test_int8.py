@@ -6,7 +6,7 @@ import torch
 from refusals import refusal
 from torch import Tensor, nn
 
-from core.model.int8 import Int8Conv, is_int8_record, is_proven, measure_ranges, round_convolutions
+from steadyseg.core.model.int8 import Int8Conv, is_int8_record, is_proven, measure_ranges, round_convolutions
 
 
 def by_hand(conv: nn.Module, x: Tensor, least: float, greatest: float) -> Tensor:

@@ -10,12 +10,12 @@ import torch
 from made.methods import opened_by_torch
 from refusals import refusal
 
-from core.frame import Frame
-from core.lag import LaggedSmoothing
-from core.method import Method, MethodOptions
-from core.prediction import Prediction
-from core.segmenter import segment
-from seg.street.drive import Street
+from steadyseg.core.frame import Frame
+from steadyseg.core.lag import LaggedSmoothing
+from steadyseg.core.method import Method, MethodOptions
+from steadyseg.core.prediction import Prediction
+from steadyseg.core.segmenter import segment
+from steadyseg.seg.street.drive import Street
 
 TAU = 1.25
 

@@ -11,12 +11,12 @@ import torch
 from made.trainings import CPU, made_parts
 from torch import Tensor, nn
 
-from core.system.machine import training_precision
-from core.training.config import TrainConfig
-from core.training.layout import use_channels_last
-from core.training.loop import fit
-from core.training.parts import Run
-from export.run.open_file import resolve_precision
+from steadyseg.core.system.machine import training_precision
+from steadyseg.core.training.config import TrainConfig
+from steadyseg.core.training.layout import use_channels_last
+from steadyseg.core.training.loop import fit
+from steadyseg.core.training.parts import Run
+from steadyseg.export.run.open_file import resolve_precision
 
 ROOT = Path(__file__).parents[2]
 

@@ -6,7 +6,7 @@ import os
 import torch
 from torch.utils.data import Dataset
 
-from core.training.loaders import EpochLoader
+from steadyseg.core.training.loaders import EpochLoader
 
 
 class Keys(Dataset[torch.Tensor]):

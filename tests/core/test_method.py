@@ -7,9 +7,9 @@ import pytest
 from made.methods import fit
 from refusals import refusal
 
-from core.classes import CAMVID
-from core.method import Method, MethodOptions, settings
-from core.model.checkpoint import CheckpointMeta
+from steadyseg.core.classes import CAMVID
+from steadyseg.core.method import Method, MethodOptions, settings
+from steadyseg.core.model.checkpoint import CheckpointMeta
 
 META = CheckpointMeta("unet", {}, CAMVID, 360, 480, (0.4, 0.4, 0.4), (0.3, 0.3, 0.3))
 FITTED = MethodOptions("vq-dnn").resolve()

@@ -8,8 +8,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from core.errors import InputError
-from core.evaluation.metrics import StreamingMetrics
+from steadyseg.core.errors import InputError
+from steadyseg.core.evaluation.metrics import StreamingMetrics
 
 VOID = 11
 CLASSES = 11

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 import torch
 
-from core.motion import STEPS, Motion, MotionEstimator, warp, warp_plane
-from core.prediction import Prediction
-from core.temporal import GATE_FLOOR, State, TemporalSmoothing
-from export.kernels.postprocess import FusedPostprocess
+from steadyseg.core.motion import STEPS, Motion, MotionEstimator, warp, warp_plane
+from steadyseg.core.prediction import Prediction
+from steadyseg.core.temporal import GATE_FLOOR, State, TemporalSmoothing
+from steadyseg.export.kernels.postprocess import FusedPostprocess
 
 TAU = 8.0
 SIZE = (48, 64)

@@ -6,10 +6,10 @@ import pytest
 import torch
 from pytorch_ood.detector import EnergyBased, Entropy, Mahalanobis, MaxLogit
 
-from core.novelty.gaussians import GaussianSums
-from core.novelty.statistics import ClassDistance
-from core.reference import ReferenceScores, binomial_interval, smooth_score
-from studies.novelty.region_scores import logit_scores
+from steadyseg.core.novelty.gaussians import GaussianSums
+from steadyseg.core.novelty.statistics import ClassDistance
+from steadyseg.core.reference import ReferenceScores, binomial_interval, smooth_score
+from steadyseg.studies.novelty.region_scores import logit_scores
 
 WORLD = ReferenceScores(tuple(float(score) for score in range(1, 61)))
 

@@ -12,7 +12,7 @@ from made.pictures import picture
 from PIL import Image
 from refusals import refusal
 
-from core.system.pictures import EXIF_ORIENTATION, MAX_SCANS, look_at, read_upright, to_rgb, upright_size
+from steadyseg.core.system.pictures import EXIF_ORIENTATION, MAX_SCANS, look_at, read_upright, to_rgb, upright_size
 
 
 def tiff_of_two_sizes(real: int, said: int) -> bytes:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from core.prediction import Prediction, entropy, mean_prediction
+from steadyseg.core.prediction import Prediction, entropy, mean_prediction
 
 
 def members(count: int, shape: tuple[int, ...] = (2, 5, 3, 4), spread: float = 3.0) -> list[Prediction]:

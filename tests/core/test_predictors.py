@@ -7,13 +7,13 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from core.dropout import Dropout, draw_mask, set_dropout_active
-from core.errors import InputError
-from core.novelty.head import NoveltyPredictor
-from core.prediction import FrameNovelty, Prediction, entropy
-from core.predictors import MonteCarlo, OnePass, SplitNetwork, first_tensor, forward_passes
-from seg.networks.unet import UNet
-from seg.options import PUBLISHED_PLACES, UNetOptions
+from steadyseg.core.dropout import Dropout, draw_mask, set_dropout_active
+from steadyseg.core.errors import InputError
+from steadyseg.core.novelty.head import NoveltyPredictor
+from steadyseg.core.prediction import FrameNovelty, Prediction, entropy
+from steadyseg.core.predictors import MonteCarlo, OnePass, SplitNetwork, first_tensor, forward_passes
+from steadyseg.seg.networks.unet import UNet
+from steadyseg.seg.options import PUBLISHED_PLACES, UNetOptions
 
 SAMPLES = 5
 TOLERANCE = {torch.float64: 1e-12, torch.float32: 1e-5}
@@ -41,7 +41,7 @@ def layers(unet: nn.Module) -> list[Dropout]:
 
 def whole_pass(unet: UNet, x: Tensor) -> Tensor:
     """Every stage and every dropout, one after the other: no prefix."""
-    from seg.networks.staged import Flow
+    from steadyseg.seg.networks.staged import Flow
 
     flow = Flow(x)
     for stage, dropout in zip(unet.stages, unet.dropouts, strict=True):

@@ -5,8 +5,8 @@ import pytest
 import torch
 from PIL import Image
 
-from core.errors import InputError
-from core.preprocess import Normalize, network_size, resize
+from steadyseg.core.errors import InputError
+from steadyseg.core.preprocess import Normalize, network_size, resize
 
 
 @pytest.mark.parametrize(

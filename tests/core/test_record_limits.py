@@ -13,19 +13,19 @@ import torch
 from made.worlds import world_record, world_tensors
 from refusals import refusal
 
-from app.open_model import is_classifier, open_model
-from app.scale.engines.machine import peak_memory_bytes
-from classification.networks.build import build_classifier
-from classification.options import ClassifierOptions
-from core.classes import CAMVID, ClassList
-from core.errors import InputError
-from core.method import Method, MethodOptions
-from core.model.checkpoint import CheckpointMeta, parse_meta, save_checkpoint
-from core.model.model import Model
-from core.novelty.record import novelty_head
-from seg.networks.build import build_network
-from seg.options import UNetOptions
-from studies.faults.fuzzing.mutate import damage_json
+from steadyseg.app.open_model import is_classifier, open_model
+from steadyseg.app.scale.engines.machine import peak_memory_bytes
+from steadyseg.classification.networks.build import build_classifier
+from steadyseg.classification.options import ClassifierOptions
+from steadyseg.core.classes import CAMVID, ClassList
+from steadyseg.core.errors import InputError
+from steadyseg.core.method import Method, MethodOptions
+from steadyseg.core.model.checkpoint import CheckpointMeta, parse_meta, save_checkpoint
+from steadyseg.core.model.model import Model
+from steadyseg.core.novelty.record import novelty_head
+from steadyseg.seg.networks.build import build_network
+from steadyseg.seg.options import UNetOptions
+from steadyseg.studies.faults.fuzzing.mutate import damage_json
 
 META = CheckpointMeta("unet", {"channels": 2}, CAMVID, 64, 96, (0.4, 0.4, 0.4), (0.3, 0.3, 0.3))
 SHARES = {"kept": [1.0, 0.9], "right": [0.9, 0.95]}
@@ -96,7 +96,7 @@ def test_a_short_vector_of_novelty_makes_no_great_matrix() -> None:
 
 
 def test_a_file_of_every_kind_survives_damaged_records(tmp_path: Path) -> None:
-    """The record alone, 500 damages of each kind; `python -m studies.faults.fuzzing` opens thousands of whole files."""
+    """The record alone, 500 damages of each kind; `python -m steadyseg.studies.faults.fuzzing` opens whole files."""
     animals, sides = ClassList.of_names(("cat", "dog", "eel")), {"height": 32, "width": 32}
     options = dataclasses.asdict(ClassifierOptions(channels=2, dropout=0.3))
     novel = world_record("dec9")

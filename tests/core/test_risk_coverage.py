@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from core.evaluation.risk_coverage import CURVE_POINTS, RANKS, RiskCoverage
+from steadyseg.core.evaluation.risk_coverage import CURVE_POINTS, RANKS, RiskCoverage
 
 SAMPLES = 6000
 

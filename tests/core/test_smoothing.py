@@ -7,10 +7,10 @@ import pytest
 import torch
 from torch import Tensor
 
-from classification.networks.build import build_classifier
-from core.errors import InputError
-from core.smoothing import DEFAULT_SCALE, Blur, Prob, SpatialSmoothing
-from seg.networks.build import build_network
+from steadyseg.classification.networks.build import build_classifier
+from steadyseg.core.errors import InputError
+from steadyseg.core.smoothing import DEFAULT_SCALE, Blur, Prob, SpatialSmoothing
+from steadyseg.seg.networks.build import build_network
 
 LINES = {1: [1], 2: [1, 1], 3: [1, 2, 1], 5: [1, 4, 6, 4, 1]}
 """arXiv 2105.12639, Eq. 8: the 2-D kernel is the outer product over its sum."""

@@ -8,10 +8,10 @@ import pytest
 import torch
 from torch import nn
 
-from core.stages import StageFeatures, named_stages
-from seg.networks.smp import SmpNetwork
-from seg.networks.unet import UNet
-from seg.options import SmpOptions, UNetOptions
+from steadyseg.core.stages import StageFeatures, named_stages
+from steadyseg.seg.networks.smp import SmpNetwork
+from steadyseg.seg.networks.unet import UNet
+from steadyseg.seg.options import SmpOptions, UNetOptions
 from tests.refusals import refusal
 
 

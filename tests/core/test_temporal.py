@@ -6,9 +6,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from core.errors import InputError
-from core.prediction import Prediction, entropy
-from core.temporal import State, TemporalSmoothing, forget
+from steadyseg.core.errors import InputError
+from steadyseg.core.prediction import Prediction, entropy
+from steadyseg.core.temporal import State, TemporalSmoothing, forget
 
 
 def stream(count: int, shape: tuple[int, ...] = (2, 4, 3, 5), seed: int = 0) -> list[Prediction]:

@@ -1,6 +1,6 @@
 """Times per stage."""
 
-from core.segmenter import MAX_SAMPLES, StageClock
+from steadyseg.core.segmenter import MAX_SAMPLES, StageClock
 
 
 def test_percentiles_are_those_of_the_samples_and_memory_is_bounded() -> None:

@@ -13,15 +13,15 @@ import torch.nn.functional as F
 from made.trainings import CPU, made_parts
 from torch import Tensor, nn
 
-from core.dropout import Dropout
-from core.errors import CheckFailed, InputError
-from core.model.tensor_file import read_tensors
-from core.options import require_ranges
-from core.seeds import mix_seed
-from core.training.config import TRAIN_RANGES, TrainConfig
-from core.training.loop import EpochDone, MeanOfPasses, StepDone, fit, train_step
-from core.training.optimizer import learning_rate, make_optimizer
-from core.training.parts import Run
+from steadyseg.core.dropout import Dropout
+from steadyseg.core.errors import CheckFailed, InputError
+from steadyseg.core.model.tensor_file import read_tensors
+from steadyseg.core.options import require_ranges
+from steadyseg.core.seeds import mix_seed
+from steadyseg.core.training.config import TRAIN_RANGES, TrainConfig
+from steadyseg.core.training.loop import EpochDone, MeanOfPasses, StepDone, fit, train_step
+from steadyseg.core.training.optimizer import learning_rate, make_optimizer
+from steadyseg.core.training.parts import Run
 
 VOID = 9
 

@@ -10,12 +10,12 @@ import torch
 from refusals import refusal
 from torch import nn
 
-from app.classifiers import open_classifier
-from app.open_model import open_segmenter
-from core.classes import CAMVID, ClassList
-from core.model import model
-from core.model.checkpoint import CheckpointMeta, save_checkpoint
-from core.model.model import limited_weights
+from steadyseg.app.classifiers import open_classifier
+from steadyseg.app.open_model import open_segmenter
+from steadyseg.core.classes import CAMVID, ClassList
+from steadyseg.core.model import model
+from steadyseg.core.model.checkpoint import CheckpointMeta, save_checkpoint
+from steadyseg.core.model.model import limited_weights
 
 
 @pytest.mark.parametrize(

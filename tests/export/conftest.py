@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from made.graphs import FLAGS, HEIGHT, Graphs
 
-from app.cli import main
+from steadyseg.app.cli import main
 
 
 @pytest.fixture(scope="session")

@@ -12,13 +12,13 @@ from made.graphs import FLAGS, HEIGHT, Graphs, skip_tracing
 from onnx import numpy_helper, version_converter
 from refusals import error_after_work, one_line_error, refusal
 
-from app.cli import main
-from export.file.carried_proof import CarriedProof, read_proof
-from export.file.metadata import GraphMeta
-from export.file.onnx_file import read_onnx
-from export.run.graph import GraphStreams
-from export.run.sessions import Arrays
-from export.run.verify import Verified, graph_step, moments_apart, verify
+from steadyseg.app.cli import main
+from steadyseg.export.file.carried_proof import CarriedProof, read_proof
+from steadyseg.export.file.metadata import GraphMeta
+from steadyseg.export.file.onnx_file import read_onnx
+from steadyseg.export.run.graph import GraphStreams
+from steadyseg.export.run.sessions import Arrays
+from steadyseg.export.run.verify import Verified, graph_step, moments_apart, verify
 
 pytestmark = pytest.mark.slow
 
@@ -202,7 +202,7 @@ def test_a_graph_that_fails_its_own_proof_is_not_written(
     def other(proof: CarriedProof, *arguments: object, **named: object) -> Verified:
         return replace(Verified({"labels_equal": 0.5}, proof.plan.bounds, 1.0))
 
-    monkeypatch.setattr("app.export.carried_proof.verify", other)
+    monkeypatch.setattr("steadyseg.app.export.carried_proof.verify", other)
     flags = [*FLAGS["vq-dnn"], "--size", str(HEIGHT)]
     words = ["export", "street-tiny", *flags, "-o", tmp_path / "x.onnx"]
     assert "fails the proof that it would carry" in error_after_work(capsys, *words, code=1)

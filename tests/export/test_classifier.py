@@ -14,19 +14,19 @@ from made.methods import fit
 from onnx import ModelProto, TensorProto, helper
 from refusals import one_line_error, refusal
 
-from app.cli import main
-from app.export.classifier import proof_pictures, prove_draws
-from classification.exported import ExportedClassifier
-from classification.options import ClassifierOptions
-from classification.pretrained import read_classifier
-from core.classes import ClassList
-from core.errors import CheckFailed, InputError
-from core.method import Method
-from export.file.metadata import GraphMeta
-from export.file.onnx_file import read_onnx
-from export.run.classifier import GraphClassifier
-from export.run.sessions import session_runner
-from export.write.traced import Traced
+from steadyseg.app.cli import main
+from steadyseg.app.export.classifier import proof_pictures, prove_draws
+from steadyseg.classification.exported import ExportedClassifier
+from steadyseg.classification.options import ClassifierOptions
+from steadyseg.classification.pretrained import read_classifier
+from steadyseg.core.classes import ClassList
+from steadyseg.core.errors import CheckFailed, InputError
+from steadyseg.core.method import Method
+from steadyseg.export.file.metadata import GraphMeta
+from steadyseg.export.file.onnx_file import read_onnx
+from steadyseg.export.run.classifier import GraphClassifier
+from steadyseg.export.run.sessions import session_runner
+from steadyseg.export.write.traced import Traced
 
 META = GraphMeta(
     kind="classifier",
@@ -310,7 +310,7 @@ def test_a_network_without_dropout_has_no_passes(tmp_path: Path, capsys: pytest.
 
 
 def test_the_record_can_be_read_back() -> None:
-    from export.file.metadata import from_props
+    from steadyseg.export.file.metadata import from_props
 
     assert from_props(META.to_props(), "m") == META
     assert from_props(dataclasses.replace(META, method=Method("dnn")).to_props(), "m").method == Method("dnn")

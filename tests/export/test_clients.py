@@ -16,8 +16,8 @@ import pytest
 from made.graphs import HEIGHT, WIDTH, Graphs, scale_weights
 from made.methods import opened
 
-from core.frame import Frame
-from seg.street.drive import Street
+from steadyseg.core.frame import Frame
+from steadyseg.seg.street.drive import Street
 
 CLIENTS = Path(__file__).parents[2] / "deploy" / "clients"
 COUNT = 8

@@ -16,19 +16,19 @@ from made.graphs import HEIGHT, WIDTH, Graphs
 from made.methods import opened
 from refusals import one_line_error, refusal
 
-from app.executors import openvino_executor, torch_precision
-from core.frame import Frame, Maps
-from core.method import MethodOptions
-from core.segmenter import Segmenter
-from core.system.machine import training_precision
-from export.file.onnx_file import read_onnx
-from export.run.graph import GraphStreams
-from export.run.networks import OpenVinoPasses
-from export.run.sessions import openvino_runner, session_runner
-from seg.pretrained import read_segmenter
-from seg.streaming import StreamingSegmenter
-from seg.street.drive import Street, StreetSet
-from studies.performance.executors import WholePasses
+from steadyseg.app.executors import openvino_executor, torch_precision
+from steadyseg.core.frame import Frame, Maps
+from steadyseg.core.method import MethodOptions
+from steadyseg.core.segmenter import Segmenter
+from steadyseg.core.system.machine import training_precision
+from steadyseg.export.file.onnx_file import read_onnx
+from steadyseg.export.run.graph import GraphStreams
+from steadyseg.export.run.networks import OpenVinoPasses
+from steadyseg.export.run.sessions import openvino_runner, session_runner
+from steadyseg.seg.pretrained import read_segmenter
+from steadyseg.seg.streaming import StreamingSegmenter
+from steadyseg.seg.street.drive import Street, StreetSet
+from steadyseg.studies.performance.executors import WholePasses
 
 pytestmark = pytest.mark.slow
 
@@ -88,8 +88,8 @@ def test_a_graph_file_runs_as_the_checkpoint_does(graphs: Graphs, executor: str,
 
 @pytest.mark.parametrize("name", ["vq-dnn", "motion", pytest.param("dnn", marks=pytest.mark.long)])
 def test_the_whole_graph_runs_as_torch_does_and_keeps_its_state(graphs: Graphs, name: str) -> None:
-    from export.file.onnx_file import read_onnx
-    from export.run.graph import GraphExecutor
+    from steadyseg.export.file.onnx_file import read_onnx
+    from steadyseg.export.run.graph import GraphExecutor
 
     file = read_onnx(graphs(name))
     whole = Segmenter(GraphExecutor(file.data, file.meta, "cpu", keep_probs=True))
@@ -239,7 +239,7 @@ def test_a_conversion_reports_to_nobody(tmp_path: Path) -> None:
     pytest.importorskip("openvino", reason="OpenVINO is for x86-64")
     code = (
         "import os, torch\n"
-        "from export.run.networks import openvino_model\n"
+        "from steadyseg.export.run.networks import openvino_model\n"
         "forks = []; os.register_at_fork(before=lambda: forks.append(1))\n"
         "openvino_model(torch.nn.Conv2d(3, 4, 1), [torch.zeros(1, 3, 8, 8)])\n"
         "import atexit; atexit.register(lambda: print(len(forks)))"

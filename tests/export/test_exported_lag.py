@@ -8,11 +8,11 @@ from made.methods import opened
 from refusals import one_line_error
 from test_executors import assert_same, frames
 
-from app.cli import main
-from core.frame import Maps
-from core.segmenter import Segmenter, segment
-from export.file.onnx_file import read_onnx
-from export.run.graph import GraphExecutor
+from steadyseg.app.cli import main
+from steadyseg.core.frame import Maps
+from steadyseg.core.segmenter import Segmenter, segment
+from steadyseg.export.file.onnx_file import read_onnx
+from steadyseg.export.run.graph import GraphExecutor
 
 pytestmark = pytest.mark.slow
 LAG = 2

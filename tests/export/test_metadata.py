@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from refusals import refusal
 
-from core.classes import CAMVID
-from core.errors import InputError
-from core.method import Method
-from export.file.metadata import MAX_CHARACTERS, GraphMeta, from_props
+from steadyseg.core.classes import CAMVID
+from steadyseg.core.errors import InputError
+from steadyseg.core.method import Method
+from steadyseg.export.file.metadata import MAX_CHARACTERS, GraphMeta, from_props
 
 META = GraphMeta(
     kind="stream",

@@ -21,15 +21,15 @@ from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto, helper
 from onnxruntime.quantization import CalibrationDataReader, QuantFormat, quantize_static
 from refusals import refusal
 
-from core.classes import ClassList
-from core.errors import InputError
-from core.method import Method
-from export.file import onnx_file
-from export.file import protobuf_limits as wire
-from export.file.metadata import GraphMeta
-from export.file.onnx_file import read_onnx
-from export.run.sessions import cpu_session, read_openvino
-from export.write.traced import write_model
+from steadyseg.core.classes import ClassList
+from steadyseg.core.errors import InputError
+from steadyseg.core.method import Method
+from steadyseg.export.file import onnx_file
+from steadyseg.export.file import protobuf_limits as wire
+from steadyseg.export.file.metadata import GraphMeta
+from steadyseg.export.file.onnx_file import read_onnx
+from steadyseg.export.run.sessions import cpu_session, read_openvino
+from steadyseg.export.write.traced import write_model
 
 META = GraphMeta(
     kind="stream",
@@ -120,7 +120,7 @@ def refused(path: Path) -> str:
 def refused_with_peak(path: Path) -> tuple[str, int]:
     """What a fresh process says, and the most memory it had, in kB: 70,000 with onnx and nothing else."""
     script = (
-        "from pathlib import Path; from export.file.onnx_file import read_onnx\n"
+        "from pathlib import Path; from steadyseg.export.file.onnx_file import read_onnx\n"
         f"try: read_onnx(Path({str(path)!r}))\nexcept ValueError as error: print(error)\n"
         "print(Path('/proc/self/status').read_text().split('VmHWM:')[1].split()[0])"
     )
@@ -719,7 +719,7 @@ def test_no_file_beside_the_model_is_opened(tmp_path: Path) -> None:
     path = written(tmp_path, model)
     watch = (
         "import sys; opened = []; sys.addaudithook(lambda e, a: opened.append(str(a[0])) if e == 'open' else None)\n"
-        "from pathlib import Path; from export.file.onnx_file import read_onnx\n"
+        "from pathlib import Path; from steadyseg.export.file.onnx_file import read_onnx\n"
         f"try: read_onnx(Path({str(path)!r}))\nexcept ValueError: pass\n"
         f"print([name for name in opened if name.startswith({str(tmp_path)!r}) or 'passwd' in name])"
     )
@@ -730,7 +730,7 @@ def test_no_file_beside_the_model_is_opened(tmp_path: Path) -> None:
 def test_without_the_onnx_package_the_command_that_brings_it_is_said(tmp_path: Path) -> None:
     hidden = (
         "import sys; sys.modules['onnx'] = None\n"
-        "from pathlib import Path; from export.file.onnx_file import read_onnx\n"
+        "from pathlib import Path; from steadyseg.export.file.onnx_file import read_onnx\n"
         f"try: read_onnx(Path({str(tmp_path / 'm.onnx')!r}))\nexcept ValueError as error: print(error)"
     )
     done = subprocess.run([sys.executable, "-c", hidden], capture_output=True, text=True, check=True)

@@ -10,12 +10,12 @@ import pytest
 import torch
 from torch import Tensor
 
-from core.errors import InputError
-from core.prediction import Prediction, mean_prediction
-from core.preprocess import enlarge
-from core.temporal import State, TemporalSmoothing
-from export.kernels import postprocess as postprocess
-from export.kernels.postprocess import FusedPostprocess, PostprocessMaps, postprocess_available
+from steadyseg.core.errors import InputError
+from steadyseg.core.prediction import Prediction, mean_prediction
+from steadyseg.core.preprocess import enlarge
+from steadyseg.core.temporal import State, TemporalSmoothing
+from steadyseg.export.kernels import postprocess as postprocess
+from steadyseg.export.kernels.postprocess import FusedPostprocess, PostprocessMaps, postprocess_available
 
 needs_numba = pytest.mark.skipif(
     not postprocess_available(), reason="numba is absent: the compiled maps cannot be made"
@@ -242,7 +242,7 @@ def test_the_state_is_small_and_handed_out_as_a_copy() -> None:
 
 
 def test_without_numba_the_import_error_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "export.kernels.update", None)
+    monkeypatch.setitem(sys.modules, "steadyseg.export.kernels.update", None)
     postprocess_available.cache_clear()
     try:
         assert not postprocess_available()
@@ -257,8 +257,8 @@ def test_without_a_folder_to_cache_in_the_kernels_still_compile(monkeypatch: pyt
     from numba import types
     from numba.core.caching import CompileResultCacheImpl
 
-    from export.kernels.enlarge import _split
-    from export.kernels.update import compile_kernel
+    from steadyseg.export.kernels.enlarge import _split
+    from steadyseg.export.kernels.update import compile_kernel
 
     monkeypatch.setattr(CompileResultCacheImpl, "_locator_classes", [])
 

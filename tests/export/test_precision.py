@@ -15,23 +15,23 @@ from onnx import TensorProto
 from refusals import one_line_error
 from torch import nn
 
-from app.cli import main
-from app.export.int8_loss import Loss, subsample_frames
-from core.classes import CAMVID
-from core.errors import CheckFailed
-from core.frame import Frame
-from core.model.checkpoint import CheckpointMeta, save_checkpoint
-from core.segmenter import Segmenter
-from core.tracing import Signature
-from export.file.onnx_file import read_onnx
-from export.file.subgraph import network_alone, network_of, with_network
-from export.run.open_file import graph_executor
-from export.run.sessions import session_runner
-from export.write.proof import Bounds, measure_parity, network_pairs, require_parity
-from export.write.traced import trace
-from seg.networks.unet import UNet
-from seg.options import UNetOptions
-from seg.street.drive import StreetSet
+from steadyseg.app.cli import main
+from steadyseg.app.export.int8_loss import Loss, subsample_frames
+from steadyseg.core.classes import CAMVID
+from steadyseg.core.errors import CheckFailed
+from steadyseg.core.frame import Frame
+from steadyseg.core.model.checkpoint import CheckpointMeta, save_checkpoint
+from steadyseg.core.segmenter import Segmenter
+from steadyseg.core.tracing import Signature
+from steadyseg.export.file.onnx_file import read_onnx
+from steadyseg.export.file.subgraph import network_alone, network_of, with_network
+from steadyseg.export.run.open_file import graph_executor
+from steadyseg.export.run.sessions import session_runner
+from steadyseg.export.write.proof import Bounds, measure_parity, network_pairs, require_parity
+from steadyseg.export.write.traced import trace
+from steadyseg.seg.networks.unet import UNet
+from steadyseg.seg.options import UNetOptions
+from steadyseg.seg.street.drive import StreetSet
 
 pytestmark = pytest.mark.slow
 
@@ -193,7 +193,7 @@ def test_fp16_with_dropout_draws_the_same_masks(
     meta = CheckpointMeta("unet", dataclasses.asdict(options), CAMVID, HEIGHT, WIDTH, (0.4,) * 3, (0.25,) * 3)
     save_checkpoint(tmp_path / "random.safetensors", network.state_dict(), meta)
     noise = tuple(picture(seed, HEIGHT, WIDTH) for seed in range(21))
-    monkeypatch.setattr("app.export.segmenter.proof_frames", lambda: noise)
+    monkeypatch.setattr("steadyseg.app.export.segmenter.proof_frames", lambda: noise)
     model, output = str(tmp_path / "random.safetensors"), tmp_path / "x.onnx"
     flags = ["--stateful", "--mode", "vq-bnn", "--precision", "fp16"]
     assert export(output, *flags, model=model) == 0

@@ -10,15 +10,15 @@ from made.graphs import HEIGHT, WIDTH, Graphs, scale_weights, skip_tracing
 from made.methods import opened_by_torch
 from refusals import one_line_error
 
-from app.cli import main
-from core.errors import CheckFailed
-from export.file.onnx_file import read_onnx
-from export.run.sessions import Arrays, session_runner
-from export.write.proof import compare_draws, prove_stream
-from export.write.stream_run import RESET_AT, stream_pairs
-from export.write.traced import Traced
-from seg.exported import ExportedStep
-from seg.street.drive import Street
+from steadyseg.app.cli import main
+from steadyseg.core.errors import CheckFailed
+from steadyseg.export.file.onnx_file import read_onnx
+from steadyseg.export.run.sessions import Arrays, session_runner
+from steadyseg.export.write.proof import compare_draws, prove_stream
+from steadyseg.export.write.stream_run import RESET_AT, stream_pairs
+from steadyseg.export.write.traced import Traced
+from steadyseg.seg.exported import ExportedStep
+from steadyseg.seg.street.drive import Street
 
 pytestmark = pytest.mark.slow
 
@@ -87,7 +87,7 @@ def test_a_file_of_two_streams_is_proven_and_is_none_for_a_video(
 
 def test_masks_of_the_graph_have_the_rate_and_are_independent() -> None:
     """Rate, independence of any two elements, of two layers and of two calls, on the traced mask itself."""
-    from core.dropout import export_mask
+    from steadyseg.core.dropout import export_mask
 
     torch.manual_seed(1)
     x = torch.ones(1, 12, 20, 24)

@@ -9,8 +9,8 @@ from made.graphs import Graphs
 from made.methods import opened
 from refusals import one_line_error, refusal
 
-from app.scale.cameras.camera_file import read_cameras
-from export.run.sessions import open_session
+from steadyseg.app.scale.cameras.camera_file import read_cameras
+from steadyseg.export.run.sessions import open_session
 
 pytestmark = pytest.mark.slow
 CUDA = "CUDAExecutionProvider"

@@ -11,8 +11,8 @@ pytest.importorskip("openvino")
 SCRIPT = """
 import os, signal, subprocess, threading
 import numpy as np, onnx
-from export.run.networks import OpenVinoNetwork
-from export.run.sessions import read_openvino
+from steadyseg.export.run.networks import OpenVinoNetwork
+from steadyseg.export.run.sessions import read_openvino
 
 def image(name):
     return onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [1, 3, 8, 8])

@@ -7,10 +7,10 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from app.open_model import open_segmenter
-from core.frame import Frame
-from core.method import MethodOptions
-from core.segmenter import Segmenter
+from steadyseg.app.open_model import open_segmenter
+from steadyseg.core.frame import Frame
+from steadyseg.core.method import MethodOptions
+from steadyseg.core.segmenter import Segmenter
 
 pytest.importorskip("openvino")
 pytest.importorskip("numba")

@@ -25,14 +25,14 @@ from made.graphs import HEIGHT, WIDTH, Graphs, skip_tracing
 from made.methods import opened
 from refusals import one_line_error
 
-from app.cli import main
-from core.frame import Frame
-from core.segmenter import Segmenter
-from export.file.onnx_file import read_onnx
-from export.run.graph import GraphExecutor
-from export.run.sessions import cpu_session, session_runner
-from export.write.triton import write_repository
-from seg.street.drive import Street
+from steadyseg.app.cli import main
+from steadyseg.core.frame import Frame
+from steadyseg.core.segmenter import Segmenter
+from steadyseg.export.file.onnx_file import read_onnx
+from steadyseg.export.run.graph import GraphExecutor
+from steadyseg.export.run.sessions import cpu_session, session_runner
+from steadyseg.export.write.triton import write_repository
+from steadyseg.seg.street.drive import Street
 
 PROJECT = Path(__file__).parents[2]
 NUMPY = {"TYPE_UINT8": np.uint8, "TYPE_FP32": np.float32, "TYPE_FP16": np.float16}

@@ -15,15 +15,15 @@ from onnx import TensorProto, helper
 from refusals import one_line_error
 from torch import nn
 
-from app.cli import main
-from core.dropout import set_dropout_active
-from core.frame import Maps
-from core.predictors import first_tensor
-from core.preprocess import Normalize
-from export.file.onnx_file import read_onnx
-from export.run.sessions import cpu_session
-from seg.pretrained import read_segmenter
-from seg.street.drive import Street
+from steadyseg.app.cli import main
+from steadyseg.core.dropout import set_dropout_active
+from steadyseg.core.frame import Maps
+from steadyseg.core.predictors import first_tensor
+from steadyseg.core.preprocess import Normalize
+from steadyseg.export.file.onnx_file import read_onnx
+from steadyseg.export.run.sessions import cpu_session
+from steadyseg.seg.pretrained import read_segmenter
+from steadyseg.seg.street.drive import Street
 
 pytestmark = pytest.mark.slow
 

@@ -8,10 +8,10 @@ import numpy as np
 import torch
 from PIL import Image
 
-from classification.networks.build import build_classifier
-from classification.options import ClassifierOptions
-from core.classes import ClassList
-from core.model.checkpoint import CheckpointMeta, save_checkpoint
+from steadyseg.classification.networks.build import build_classifier
+from steadyseg.classification.options import ClassifierOptions
+from steadyseg.core.classes import ClassList
+from steadyseg.core.model.checkpoint import CheckpointMeta, save_checkpoint
 
 ANIMALS = ("cat", "dog", "eel", "fox", "gnu", "hen")
 

@@ -33,7 +33,7 @@ def skip_tracing(
             change(model)
         return model
 
-    patch.setattr("export.write.traced.to_onnx", made_before)
+    patch.setattr("steadyseg.export.write.traced.to_onnx", made_before)
 
 
 def scale_weights(model: onnx.ModelProto) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from torch import nn
 
-from core.insertion import PrependedLayer
+from steadyseg.core.insertion import PrependedLayer
 
 
 def list_inserted(network: nn.Module) -> Iterator[PrependedLayer]:

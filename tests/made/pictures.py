@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from seg.street.drive import StreetSet
+from steadyseg.seg.street.drive import StreetSet
 
 
 def picture(seed: int, height: int = 12, width: int = 16) -> np.ndarray:

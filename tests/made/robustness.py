@@ -10,16 +10,16 @@ from made.pictures import save_split
 from PIL import Image
 from torch import Tensor, nn
 
-from classification.networks.build import build_classifier
-from classification.options import ClassifierOptions
-from core.classes import CAMVID, ClassList
-from core.dropout import set_dropout_active
-from core.method import Method, settings
-from core.model.checkpoint import CheckpointMeta, save_checkpoint
-from core.preprocess import Normalize
-from core.training.layout import use_channels_last
-from seg.networks.build import build_network
-from seg.options import UNetOptions
+from steadyseg.classification.networks.build import build_classifier
+from steadyseg.classification.options import ClassifierOptions
+from steadyseg.core.classes import CAMVID, ClassList
+from steadyseg.core.dropout import set_dropout_active
+from steadyseg.core.method import Method, settings
+from steadyseg.core.model.checkpoint import CheckpointMeta, save_checkpoint
+from steadyseg.core.preprocess import Normalize
+from steadyseg.core.training.layout import use_channels_last
+from steadyseg.seg.networks.build import build_network
+from steadyseg.seg.options import UNetOptions
 
 COLOURS = {"blue": (60, 90, 190), "green": (70, 170, 60), "red": (190, 70, 80)}
 NAMES = tuple(COLOURS)

@@ -11,9 +11,9 @@ from made.pictures import save_split
 from PIL import Image
 from torch import nn
 
-from core.classes import CAMVID
-from core.training.parts import Batch, Loss, TrainingParts
-from seg.data.class_file import CLASSES_FILE
+from steadyseg.core.classes import CAMVID
+from steadyseg.core.training.parts import Batch, Loss, TrainingParts
+from steadyseg.seg.data.class_file import CLASSES_FILE
 
 CPU = torch.device("cpu")
 TINY_SEGMENTATION = (

@@ -5,9 +5,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from core.novelty.gaussians import Gaussians
-from core.novelty.record import novelty_tensors
-from core.novelty.statistics import FrameDistance
+from steadyseg.core.novelty.gaussians import Gaussians
+from steadyseg.core.novelty.record import novelty_tensors
+from steadyseg.core.novelty.statistics import FrameDistance
 
 COLUMNS = 4
 """A stage and three statistics of the logits."""

@@ -9,10 +9,10 @@ import torch
 from torch import Tensor
 from torchvision.transforms import v2
 
-from core.corruptions.corruptions import BENCHMARK_CORRUPTIONS, TUNING_CORRUPTIONS
-from seg.data.augment import Augment, Example, shift_hue, to_tensors
-from seg.data.textures import texture
-from seg.options import AugmentOptions
+from steadyseg.core.corruptions.corruptions import BENCHMARK_CORRUPTIONS, TUNING_CORRUPTIONS
+from steadyseg.seg.data.augment import Augment, Example, shift_hue, to_tensors
+from steadyseg.seg.data.textures import texture
+from steadyseg.seg.options import AugmentOptions
 
 VOID = 255
 STILL = AugmentOptions(

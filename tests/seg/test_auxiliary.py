@@ -8,15 +8,15 @@ import torch
 from made.trainings import CPU, boxes_folder
 from refusals import refusal
 
-from core.model.checkpoint import load_checkpoint
-from core.training.config import TrainConfig
-from core.training.parts import Run
-from core.training.run import train
-from seg.networks.auxiliary import DeepSupervision
-from seg.networks.build import build_network
-from seg.options import AugmentOptions, SegTrainConfig, SmpOptions, UNetOptions, check_training
-from seg.pretrained import read_segmenter
-from seg.train import prepare_segmentation
+from steadyseg.core.model.checkpoint import load_checkpoint
+from steadyseg.core.training.config import TrainConfig
+from steadyseg.core.training.parts import Run
+from steadyseg.core.training.run import train
+from steadyseg.seg.networks.auxiliary import DeepSupervision
+from steadyseg.seg.networks.build import build_network
+from steadyseg.seg.options import AugmentOptions, SegTrainConfig, SmpOptions, UNetOptions, check_training
+from steadyseg.seg.pretrained import read_segmenter
+from steadyseg.seg.train import prepare_segmentation
 
 UNET = UNetOptions(channels=2, depth=3, dropout=0.0, dropout_places=())
 SMP = SmpOptions(encoder="resnet18", decoder_channels=(8, 8, 8, 8, 4), decoder_dropout=0.0, head_stride=2)

@@ -1,6 +1,6 @@
 """Blocks of neighbouring frames, with gaps around them."""
 
-from seg.novelty.frames import hold_out_blocks
+from steadyseg.seg.novelty.frames import hold_out_blocks
 from tests.refusals import refusal
 
 

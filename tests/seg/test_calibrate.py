@@ -12,16 +12,16 @@ import torch.nn.functional as F
 from made.methods import TorchSegmenter, opened_by_torch
 from torch import Tensor, nn
 
-from core.classes import CAMVID
-from core.evaluation.conformal import ClassRisk, ConformalScores
-from core.evaluation.temperature import GRID
-from core.frame import Frame, Maps
-from core.method import ModeName
-from seg.calibrate import STRIDE, ConformalFit, fit_temperature
-from seg.evaluate import seed_frames
-from seg.streaming import StreamingSegmenter
-from seg.street.drive import Street
-from seg.torch_executor import TorchExecutor
+from steadyseg.core.classes import CAMVID
+from steadyseg.core.evaluation.conformal import ClassRisk, ConformalScores
+from steadyseg.core.evaluation.temperature import GRID
+from steadyseg.core.frame import Frame, Maps
+from steadyseg.core.method import ModeName
+from steadyseg.seg.calibrate import STRIDE, ConformalFit, fit_temperature
+from steadyseg.seg.evaluate import seed_frames
+from steadyseg.seg.streaming import StreamingSegmenter
+from steadyseg.seg.street.drive import Street
+from steadyseg.seg.torch_executor import TorchExecutor
 
 SEED = 5
 

@@ -9,13 +9,13 @@ from made.pictures import labels, picture
 from PIL import Image
 from refusals import refusal
 
-from core.classes import CAMVID, ClassList
-from core.errors import InputError
-from core.system.pictures import read_upright
-from seg.data.camvid import open_split, read_label
-from seg.data.statistics import class_weights, measure
-from seg.options import SegTrainConfig
-from seg.training_set import open_training_set
+from steadyseg.core.classes import CAMVID, ClassList
+from steadyseg.core.errors import InputError
+from steadyseg.core.system.pictures import read_upright
+from steadyseg.seg.data.camvid import open_split, read_label
+from steadyseg.seg.data.statistics import class_weights, measure
+from steadyseg.seg.options import SegTrainConfig
+from steadyseg.seg.training_set import open_training_set
 
 THREE = ClassList(("a", "b", "c"), ((1, 2, 3), (4, 5, 6), (7, 8, 9)), void=255)
 

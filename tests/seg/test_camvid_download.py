@@ -18,9 +18,16 @@ import pytest
 from made.local_server import Respond, files_under, send, serving, status, without_proxy
 from refusals import refusal
 
-from seg.data import camvid_download
-from seg.data.camvid import open_split
-from seg.data.camvid_download import LICENCE_NOTE, MANIFEST, DownloadReport, blob_sha1, download_camvid, read_manifest
+from steadyseg.seg.data import camvid_download
+from steadyseg.seg.data.camvid import open_split
+from steadyseg.seg.data.camvid_download import (
+    LICENCE_NOTE,
+    MANIFEST,
+    DownloadReport,
+    blob_sha1,
+    download_camvid,
+    read_manifest,
+)
 
 PROJECT = Path(camvid_download.__file__).parents[1]
 CONTENT = {
@@ -343,7 +350,7 @@ def test_a_read_only_root_is_reported(server: Server, manifest: Path, root: Path
 RUN = """
 import signal, sys
 from pathlib import Path
-from seg.data.camvid_download import download_camvid
+from steadyseg.seg.data.camvid_download import download_camvid
 root, url, manifest = sys.argv[1:]
 signal.signal(signal.SIGINT, signal.default_int_handler)  # background jobs inherit it ignored
 """

@@ -10,15 +10,15 @@ import pytest
 from PIL import Image
 from refusals import refusal
 
-from app.cli import main
-from core.classes import CAMVID, CAMVID_31, ClassList
-from core.model.checkpoint import read_meta
-from seg.data.camvid import ImageFolderSplit, open_split, read_label
-from seg.data.camvid_download import MANIFEST, read_manifest
-from seg.data.camvid_original import LABELS, MEMBERS, STILLS, find_published_split, read_color_label
-from seg.data.class_file import classes_of, read_classes
-from seg.options import SegTrainConfig
-from seg.training_set import open_training_set
+from steadyseg.app.cli import main
+from steadyseg.core.classes import CAMVID, CAMVID_31, ClassList
+from steadyseg.core.model.checkpoint import read_meta
+from steadyseg.seg.data.camvid import ImageFolderSplit, open_split, read_label
+from steadyseg.seg.data.camvid_download import MANIFEST, read_manifest
+from steadyseg.seg.data.camvid_original import LABELS, MEMBERS, STILLS, find_published_split, read_color_label
+from steadyseg.seg.data.class_file import classes_of, read_classes
+from steadyseg.seg.options import SegTrainConfig
+from steadyseg.seg.training_set import open_training_set
 
 # label_colors.txt of the data set, in its order, with the class of the 11 beside
 PUBLISHED = """

@@ -15,15 +15,15 @@ from made.trainings import TINY_SEGMENTATION, epochs_logged
 from PIL import Image
 from refusals import error_after_work, refusal
 
-from app.cli import main
-from core.classes import CAMVID
-from core.model.checkpoint import read_meta
-from export.file.onnx_file import read_onnx
-from seg.data.camvid import has_split, open_split
-from seg.data.class_file import classes_of
-from seg.data.formats.cityscapes import CITYSCAPES
-from seg.data.held_out import recording_of
-from studies.systems.memory import write_folder
+from steadyseg.app.cli import main
+from steadyseg.core.classes import CAMVID
+from steadyseg.core.model.checkpoint import read_meta
+from steadyseg.export.file.onnx_file import read_onnx
+from steadyseg.seg.data.camvid import has_split, open_split
+from steadyseg.seg.data.class_file import classes_of
+from steadyseg.seg.data.formats.cityscapes import CITYSCAPES
+from steadyseg.seg.data.held_out import recording_of
+from steadyseg.studies.systems.memory import write_folder
 
 
 @pytest.fixture
@@ -60,7 +60,7 @@ def test_a_set_in_that_layout_is_trained_on_killed_resumed_evaluated_and_exporte
     write_folder(data, {"train": 160, "val": 40}, 64, 128, files=200)
     words = ["train", "seg", "--data", str(data), "--run", str(run), *TINY_SEGMENTATION]
     words += ["allow_missing_classes=true", "--epochs", "3"]
-    process = subprocess.Popen([sys.executable, "-m", "app.cli", *words], stderr=subprocess.DEVNULL)
+    process = subprocess.Popen([sys.executable, "-m", "steadyseg.app.cli", *words], stderr=subprocess.DEVNULL)
     deadline = time.monotonic() + 120
     while epochs_logged(run) < 1 and process.poll() is None and time.monotonic() < deadline:
         time.sleep(0.05)

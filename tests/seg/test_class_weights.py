@@ -3,11 +3,11 @@
 import pytest
 import torch
 
-from core.errors import InputError
-from seg.calibrate import adjust_head, read_class_weights
-from seg.networks.unet import UNet
-from seg.options import UNetOptions
-from studies.results.sweep import without_class_weights
+from steadyseg.core.errors import InputError
+from steadyseg.seg.calibrate import adjust_head, read_class_weights
+from steadyseg.seg.networks.unet import UNet
+from steadyseg.seg.options import UNetOptions
+from steadyseg.studies.results.sweep import without_class_weights
 
 WEIGHTS = torch.tensor([0.2, 1.0, 5.0])
 

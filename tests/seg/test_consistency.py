@@ -9,12 +9,12 @@ from made.trainings import CPU, boxes_folder
 from refusals import refusal
 from torch import Tensor
 
-from core.training.config import TrainConfig
-from core.training.parts import Run
-from core.training.run import train
-from seg.consistency import PER_VIEW, WithViews, add_views, consistency_loss
-from seg.options import AugmentOptions, SegTrainConfig, SmpOptions, UNetOptions, check_training
-from seg.train import prepare_segmentation
+from steadyseg.core.training.config import TrainConfig
+from steadyseg.core.training.parts import Run
+from steadyseg.core.training.run import train
+from steadyseg.seg.consistency import PER_VIEW, WithViews, add_views, consistency_loss
+from steadyseg.seg.options import AugmentOptions, SegTrainConfig, SmpOptions, UNetOptions, check_training
+from steadyseg.seg.train import prepare_segmentation
 
 STILL = torch.eye(2, 3)[None]
 

@@ -13,16 +13,16 @@ from made.trainings import boxes_folder
 from refusals import refusal
 from torch import Tensor
 
-from core.classes import CAMVID
-from core.training.config import TrainConfig
-from core.training.parts import Run
-from core.training.run import train
-from seg.data.augment import Augment, Example
-from seg.distill import Teacher, soft_loss, teacher_probs
-from seg.loss import SegmentationLoss
-from seg.options import AugmentOptions, SegTrainConfig, UNetOptions, check_training
-from seg.street.drive import Street
-from seg.train import prepare_segmentation
+from steadyseg.core.classes import CAMVID
+from steadyseg.core.training.config import TrainConfig
+from steadyseg.core.training.parts import Run
+from steadyseg.core.training.run import train
+from steadyseg.seg.data.augment import Augment, Example
+from steadyseg.seg.distill import Teacher, soft_loss, teacher_probs
+from steadyseg.seg.loss import SegmentationLoss
+from steadyseg.seg.options import AugmentOptions, SegTrainConfig, UNetOptions, check_training
+from steadyseg.seg.street.drive import Street
+from steadyseg.seg.train import prepare_segmentation
 
 CPU = torch.device("cpu")
 STILL = AugmentOptions(
@@ -178,7 +178,7 @@ def test_teacher_probabilities_are_stored_once(
     made = teacher_probs(["street-tiny"], images, CAMVID, 180, CPU, file)
     assert len(alone) == 2 and not torch.equal(alone[0], alone[1])
     assert all(torch.equal(one, other) for one, other in zip(alone, made, strict=True))
-    monkeypatch.delattr("seg.distill.Teacher")  # nothing is computed from here on
+    monkeypatch.delattr("steadyseg.seg.distill.Teacher")  # nothing is computed from here on
     again = teacher_probs(["street-tiny"], images, CAMVID, 180, CPU, file)
     assert all(torch.equal(one, other) for one, other in zip(alone, again, strict=True))
     for models, pictures, height in (

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 import torch
 
-from core.classes import ClassList
-from core.evaluation.metrics import StreamingMetrics
-from core.frame import Frame, Maps
-from seg.evaluate import EDGE_KEYS, EdgeMetrics, label_edges
+from steadyseg.core.classes import ClassList
+from steadyseg.core.evaluation.metrics import StreamingMetrics
+from steadyseg.core.frame import Frame, Maps
+from steadyseg.seg.evaluate import EDGE_KEYS, EdgeMetrics, label_edges
 
 CLASSES = ClassList(("a", "b", "c"), ((0, 0, 0), (1, 1, 1), (2, 2, 2)), void=9)
 

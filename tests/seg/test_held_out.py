@@ -6,11 +6,11 @@ import pytest
 from made.trainings import camvid_names
 from refusals import refusal
 
-from core.classes import CAMVID
-from seg.data.camvid import open_split
-from seg.data.held_out import CAMVID_STRETCHES, GUARD, camvid_stretches, hold_out, read_stretches
-from seg.street.drive import LOOKS, StreetSet
-from seg.training_set import split_held_out
+from steadyseg.core.classes import CAMVID
+from steadyseg.seg.data.camvid import open_split
+from steadyseg.seg.data.held_out import CAMVID_STRETCHES, GUARD, camvid_stretches, hold_out, read_stretches
+from steadyseg.seg.street.drive import LOOKS, StreetSet
+from steadyseg.seg.training_set import split_held_out
 
 REAL = Path(__file__).parents[3] / "shared" / "data" / "camvid"
 NAMES = [f"a_{i}" for i in range(8)] + [f"b_{i}" for i in range(6)]

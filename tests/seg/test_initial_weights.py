@@ -9,18 +9,18 @@ from made.classifier import ANIMALS, save_classifier, save_pictures
 from refusals import refusal
 from torch import nn
 
-from classification.options import ClassifierOptions, ClassTrainConfig
-from classification.pretrained import read_classifier
-from classification.train import prepare_classification
-from core.classes import CAMVID, CAMVID_31, ClassList
-from core.errors import InputError
-from core.model.checkpoint import CheckpointMeta, save_checkpoint
-from core.training.initial_weights import inherited_licence, load_initial_weights
-from core.training.parts import Run
-from seg.networks.build import build_network
-from seg.options import SmpOptions, UNetOptions
-from seg.pretrained import read_segmenter
-from seg.train import read_initial
+from steadyseg.classification.options import ClassifierOptions, ClassTrainConfig
+from steadyseg.classification.pretrained import read_classifier
+from steadyseg.classification.train import prepare_classification
+from steadyseg.core.classes import CAMVID, CAMVID_31, ClassList
+from steadyseg.core.errors import InputError
+from steadyseg.core.model.checkpoint import CheckpointMeta, save_checkpoint
+from steadyseg.core.training.initial_weights import inherited_licence, load_initial_weights
+from steadyseg.core.training.parts import Run
+from steadyseg.seg.networks.build import build_network
+from steadyseg.seg.options import SmpOptions, UNetOptions
+from steadyseg.seg.pretrained import read_segmenter
+from steadyseg.seg.train import read_initial
 
 OPTIONS = {
     "unet": UNetOptions(channels=2, depth=3, dropout_places=("enc3",)),

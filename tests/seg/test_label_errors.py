@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from seg.label_errors import ConfidentJoint, find_suspects
+from steadyseg.seg.label_errors import ConfidentJoint, find_suspects
 
 
 def slow_joint(pictures: list[tuple[np.ndarray, np.ndarray]], classes: int) -> tuple[list[float], np.ndarray]:

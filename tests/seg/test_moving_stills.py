@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from core.classes import CAMVID
-from core.frame import Frame
-from seg.data.camvid import ImageFolderSplit, open_split
-from seg.data.moving_stills import (
+from steadyseg.core.classes import CAMVID
+from steadyseg.core.frame import Frame
+from steadyseg.seg.data.camvid import ImageFolderSplit, open_split
+from steadyseg.seg.data.moving_stills import (
     CLIP_FRAMES,
     MEASURED_FRAMES,
     REFERENCE_WIDTH,

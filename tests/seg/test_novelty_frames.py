@@ -6,10 +6,10 @@ import dataclasses
 import pytest
 from made.pictures import labels, picture, save_split
 
-from core.model.checkpoint import read_meta
-from seg.data.camvid import ImageFolderSplit, open_split
-from seg.novelty.frames import BLOCK, GAP, Frames
-from seg.pretrained import find_checkpoint
+from steadyseg.core.model.checkpoint import read_meta
+from steadyseg.seg.data.camvid import ImageFolderSplit, open_split
+from steadyseg.seg.novelty.frames import BLOCK, GAP, Frames
+from steadyseg.seg.pretrained import find_checkpoint
 
 COUNT = 2 * BLOCK + 2 * GAP
 

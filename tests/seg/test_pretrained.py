@@ -7,11 +7,11 @@ import pytest
 import torch
 from made.methods import opened_by_torch
 
-from core.errors import InputError
-from core.model.checkpoint import load_checkpoint, parse_meta, read_meta
-from seg.pretrained import FOLDER, find_checkpoint, list_segmenters
-from seg.street.drive import Street
-from studies.harness.bundle import bundle
+from steadyseg.core.errors import InputError
+from steadyseg.core.model.checkpoint import load_checkpoint, parse_meta, read_meta
+from steadyseg.seg.pretrained import FOLDER, find_checkpoint, list_segmenters
+from steadyseg.seg.street.drive import Street
+from steadyseg.studies.harness.bundle import bundle
 
 LIMIT_MB = {"camvid-unet-s": 20, "camvid-realtime": 20, "camvid-mobile": 3, "street-tiny": 2}
 
@@ -57,7 +57,7 @@ def test_bundling_halves_the_weights_and_keeps_the_results(tmp_path: Path) -> No
 
 
 def test_weights_that_half_precision_cannot_hold_are_not_pretrained(tmp_path: Path) -> None:
-    from core.model.checkpoint import save_checkpoint
+    from steadyseg.core.model.checkpoint import save_checkpoint
 
     tensors, meta = load_checkpoint(FOLDER / "street-tiny.safetensors")
     tensors["head.bias"] = tensors["head.bias"].float() + 1e6

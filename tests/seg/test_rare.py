@@ -7,10 +7,10 @@ import pytest
 import torch
 from test_augment import STILL
 
-from core.classes import CAMVID
-from seg.data.augment import Augment, Example
-from seg.data.rare import RarePictures, paste, place_of, rare_classes
-from seg.data.statistics import measure
+from steadyseg.core.classes import CAMVID
+from steadyseg.seg.data.augment import Augment, Example
+from steadyseg.seg.data.rare import RarePictures, paste, place_of, rare_classes
+from steadyseg.seg.data.statistics import measure
 
 RARE = 6
 HEIGHT, WIDTH = 64, 96

@@ -8,15 +8,15 @@ import torch.nn.functional as F
 from refusals import refusal
 from torch import Tensor, nn
 
-from app.cli import main
-from core.classes import CAMVID
-from core.dropout import Dropout, set_dropout_active
-from core.model.checkpoint import CheckpointMeta, save_checkpoint
-from export.file.onnx_file import read_onnx
-from export.run.sessions import session_runner
-from seg.networks.build import build_network
-from seg.networks.segnet import SegNet
-from seg.options import PUBLISHED_PLACES, SegNetOptions
+from steadyseg.app.cli import main
+from steadyseg.core.classes import CAMVID
+from steadyseg.core.dropout import Dropout, set_dropout_active
+from steadyseg.core.model.checkpoint import CheckpointMeta, save_checkpoint
+from steadyseg.export.file.onnx_file import read_onnx
+from steadyseg.export.run.sessions import session_runner
+from steadyseg.seg.networks.build import build_network
+from steadyseg.seg.networks.segnet import SegNet
+from steadyseg.seg.options import PUBLISHED_PLACES, SegNetOptions
 
 NAMES = ("enc1", "enc2", "enc3", "enc4", "enc5", "dec6", "dec7", "dec8", "dec9", "dec10")
 

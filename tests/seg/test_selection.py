@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from seg.selection import GAPS, choose_frames, mean_ranks, standardise
+from steadyseg.seg.selection import GAPS, choose_frames, mean_ranks, standardise
 
 
 def test_each_choice_is_the_best_of_all_that_are_left() -> None:

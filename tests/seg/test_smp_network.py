@@ -13,13 +13,13 @@ from made.methods import opened_by_torch
 from refusals import refusal
 from torch import Tensor, nn
 
-from core.classes import CAMVID
-from core.dropout import Dropout, set_dropout_active
-from core.model.checkpoint import CheckpointMeta, save_checkpoint
-from core.predictors import MonteCarlo, SplitNetwork
-from seg.networks.build import build_network
-from seg.networks.smp import SmpNetwork
-from seg.options import SmpOptions
+from steadyseg.core.classes import CAMVID
+from steadyseg.core.dropout import Dropout, set_dropout_active
+from steadyseg.core.model.checkpoint import CheckpointMeta, save_checkpoint
+from steadyseg.core.predictors import MonteCarlo, SplitNetwork
+from steadyseg.seg.networks.build import build_network
+from steadyseg.seg.networks.smp import SmpNetwork
+from steadyseg.seg.options import SmpOptions
 
 ARCHITECTURES = ("Unet", "UnetPlusPlus", "FPN", "DeepLabV3Plus", "Linknet")
 """Unet and Linknet have a list of decoder blocks; the others get one dropout layer after the decoder."""
@@ -214,9 +214,9 @@ def test_what_cannot_be_built_is_refused_in_one_line(options: dict[str, object])
 OFFLINE = """
 import time
 time.sleep = lambda seconds: None  # the hub's client pauses 23 s between its six tries
-from core.errors import InputError
-from seg.options import SmpOptions
-from seg.networks.smp import SmpNetwork
+from steadyseg.core.errors import InputError
+from steadyseg.seg.options import SmpOptions
+from steadyseg.seg.networks.smp import SmpNetwork
 try:
     SmpNetwork(5, SmpOptions(encoder_weights="imagenet"))
 except InputError as error:

@@ -13,17 +13,17 @@ from made.methods import TorchSegmenter, fit, method, opened_by_torch
 from made.pictures import picture
 from torch import Tensor, nn
 
-from core.classes import ClassList
-from core.dropout import Dropout, set_dropout_active
-from core.errors import InputError
-from core.frame import Frame, Maps
-from core.method import MODE_NAMES, ModeName
-from core.model.checkpoint import CheckpointMeta, save_checkpoint
-from core.temporal import TemporalSmoothing
-from seg.networks.unet import UNet
-from seg.options import UNetOptions
-from seg.streaming import StreamingSegmenter
-from seg.torch_executor import TorchExecutor
+from steadyseg.core.classes import ClassList
+from steadyseg.core.dropout import Dropout, set_dropout_active
+from steadyseg.core.errors import InputError
+from steadyseg.core.frame import Frame, Maps
+from steadyseg.core.method import MODE_NAMES, ModeName
+from steadyseg.core.model.checkpoint import CheckpointMeta, save_checkpoint
+from steadyseg.core.temporal import TemporalSmoothing
+from steadyseg.seg.networks.unet import UNet
+from steadyseg.seg.options import UNetOptions
+from steadyseg.seg.streaming import StreamingSegmenter
+from steadyseg.seg.torch_executor import TorchExecutor
 
 MEAN, STD = (0.4, 0.45, 0.5), (0.3, 0.25, 0.2)
 CLASSES = ClassList(("a", "b", "c", "d"), ((255, 0, 0), (0, 255, 0), (0, 0, 255), (9, 9, 9)))

@@ -8,15 +8,15 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from core.classes import CAMVID
-from core.errors import InputError
-from core.frame import Frame
-from seg.street.drive import Street
+from steadyseg.core.classes import CAMVID
+from steadyseg.core.errors import InputError
+from steadyseg.core.frame import Frame
+from steadyseg.seg.street.drive import Street
 
 SKY, BUILDING, ROAD = 0, 1, 3
 DIGEST = """
 import hashlib
-from seg.street.drive import Street
+from steadyseg.seg.street.drive import Street
 frame = Street(seed=4, height=48, width=64).frame(37)
 print(hashlib.sha256(frame.image.tobytes() + frame.label.tobytes()).hexdigest())
 """

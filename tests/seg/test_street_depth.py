@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from seg.street.drive import Street
-from seg.street.paint.camera import Camera, Road, camera_at
-from seg.street.paint.canvas import BUILDING, OVERSAMPLING, PAVEMENT, ROAD, SKY
-from seg.street.paint.depth import DepthCanvas
-from seg.street.paint.light import light_of
+from steadyseg.seg.street.drive import Street
+from steadyseg.seg.street.paint.camera import Camera, Road, camera_at
+from steadyseg.seg.street.paint.canvas import BUILDING, OVERSAMPLING, PAVEMENT, ROAD, SKY
+from steadyseg.seg.street.paint.depth import DepthCanvas
+from steadyseg.seg.street.paint.light import light_of
 
 STRAIGHT = Road((0.0, 0.0), (1.0, 1.0), (0.0, 0.0))
 

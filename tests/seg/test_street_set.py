@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from core.errors import InputError
-from seg.street.drive import StreetSet
+from steadyseg.core.errors import InputError
+from steadyseg.seg.street.drive import StreetSet
 
 
 def test_pictures_are_repeatable_and_different() -> None:

@@ -22,19 +22,19 @@ from made.trainings import CPU, boxes_folder, camvid_names, epochs_logged, event
 from refusals import error_after_work, one_line_error
 from torch import Tensor
 
-from app.cli import main
-from core.errors import InputError
-from core.model.checkpoint import load_checkpoint
-from core.model.tensor_file import read_tensors, write_tensors
-from core.training.loaders import LONGEST_TMPDIR, load_batches
-from core.training.optimizer import learning_rate
-from core.training.parts import Run, TrainingParts
-from core.training.run_folder import open_run
-from seg.data.camvid import open_split
-from seg.loss import SegmentationLoss
-from seg.options import AugmentOptions, SegTrainConfig, SmpOptions, TrainConfig, UNetOptions
-from seg.presets import PRESETS
-from seg.train import SegmentationBatches, prepare_segmentation
+from steadyseg.app.cli import main
+from steadyseg.core.errors import InputError
+from steadyseg.core.model.checkpoint import load_checkpoint
+from steadyseg.core.model.tensor_file import read_tensors, write_tensors
+from steadyseg.core.training.loaders import LONGEST_TMPDIR, load_batches
+from steadyseg.core.training.optimizer import learning_rate
+from steadyseg.core.training.parts import Run, TrainingParts
+from steadyseg.core.training.run_folder import open_run
+from steadyseg.seg.data.camvid import open_split
+from steadyseg.seg.loss import SegmentationLoss
+from steadyseg.seg.options import AugmentOptions, SegTrainConfig, SmpOptions, TrainConfig, UNetOptions
+from steadyseg.seg.presets import PRESETS
+from steadyseg.seg.train import SegmentationBatches, prepare_segmentation
 
 ROOT = Path(__file__).parents[2]
 FLAGS = [
@@ -75,7 +75,7 @@ def arguments(data: Path, run: Path, epochs: int = EPOCHS) -> list[str]:
 
 def killed_after(epochs: int, command: list[str], run: Path) -> None:
     """Runs the command in a process of its own and kills it (-9) a random moment after that epoch."""
-    process = subprocess.Popen([sys.executable, "-m", "app.cli", *command], cwd=ROOT, stderr=subprocess.PIPE)
+    process = subprocess.Popen([sys.executable, "-m", "steadyseg.app.cli", *command], cwd=ROOT, stderr=subprocess.PIPE)
     try:
         while epochs_logged(run) < epochs and process.poll() is None:
             time.sleep(0.005)
@@ -129,7 +129,7 @@ def test_a_run_is_one_process_s_until_it_ends_in_whatever_way(
     for number, code, flags in ((signal.SIGTERM, 130, []), (signal.SIGKILL, -signal.SIGKILL, ["--resume"])):
         done = epochs_logged(run)
         process = subprocess.Popen(
-            [sys.executable, "-m", "app.cli", *command, *flags],
+            [sys.executable, "-m", "steadyseg.app.cli", *command, *flags],
             cwd=ROOT,
             stderr=subprocess.PIPE,
             text=True,
@@ -302,12 +302,12 @@ def test_the_number_format_is_decided_once(
 ) -> None:
     """Said, recorded, and kept by a resumed run on a processor that would choose another one."""
     run, command = tmp_path / "run", [*arguments(data, tmp_path / "run", epochs=1), "--config"]
-    monkeypatch.setattr("core.training.run.training_precision", lambda device: "bf16")
+    monkeypatch.setattr("steadyseg.core.training.run.training_precision", lambda device: "bf16")
     assert main([*command, "precision=auto"]) == 0
     assert "on cpu in bf16;" in " ".join(capsys.readouterr().err.split())
     record = load_checkpoint(run / "model.safetensors")[1].training["config"]
     assert record["loop"]["precision"] == "bf16" and began_with(run)["loop"].precision == "bf16"
-    monkeypatch.setattr("core.training.run.training_precision", lambda device: "fp32")
+    monkeypatch.setattr("steadyseg.core.training.run.training_precision", lambda device: "fp32")
     assert "precision (bf16 then, fp32 now)" in one_line_error(capsys, *command, "precision=auto", "--resume")
     assert main([*command, "precision=bf16", "--resume"]) == 0
 

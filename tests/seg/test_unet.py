@@ -10,14 +10,14 @@ import torch.nn.functional as F
 from refusals import refusal
 from torch import Tensor, nn
 
-from core.dropout import Dropout, set_dropout_active
-from core.errors import InputError
-from core.options import PaddingName
-from core.smoothing import SpatialSmoothing
-from seg.networks.build import build_network
-from seg.networks.staged import stage_names
-from seg.networks.unet import UNet
-from seg.options import PUBLISHED_PLACES, UNetOptions
+from steadyseg.core.dropout import Dropout, set_dropout_active
+from steadyseg.core.errors import InputError
+from steadyseg.core.options import PaddingName
+from steadyseg.core.smoothing import SpatialSmoothing
+from steadyseg.seg.networks.build import build_network
+from steadyseg.seg.networks.staged import stage_names
+from steadyseg.seg.networks.unet import UNet
+from steadyseg.seg.options import PUBLISHED_PLACES, UNetOptions
 
 NAMES = ("enc1", "enc2", "enc3", "enc4", "enc5", "dec6", "dec7", "dec8", "dec9")
 

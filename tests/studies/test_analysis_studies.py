@@ -6,13 +6,13 @@ from typing import Any
 import pytest
 import torch
 
-from studies.ablations.bootstrap import paired_bootstrap
-from studies.ablations.matrix import ABLATIONS, SEEDS, to_train
-from studies.ablations.tables import ablation_table
-from studies.analysis import expectations
-from studies.analysis.__main__ import PAGE
-from studies.analysis.runs import all_runs
-from studies.harness.reports import data_digests, known_digest
+from steadyseg.studies.ablations.bootstrap import paired_bootstrap
+from steadyseg.studies.ablations.matrix import ABLATIONS, SEEDS, to_train
+from steadyseg.studies.ablations.tables import ablation_table
+from steadyseg.studies.analysis import expectations
+from steadyseg.studies.analysis.__main__ import PAGE
+from steadyseg.studies.analysis.runs import all_runs
+from steadyseg.studies.harness.reports import data_digests, known_digest
 
 
 def report(rows: list[dict[str, Any]]) -> dict[str, Any]:

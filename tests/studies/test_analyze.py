@@ -13,8 +13,8 @@ from made.robustness import SIDE, classifier, image_folder, segmenter, stills_fo
 from PIL import Image
 from refusals import one_line_error
 
-from app.cli import main
-from seg.pretrained import find_checkpoint
+from steadyseg.app.cli import main
+from steadyseg.seg.pretrained import find_checkpoint
 
 pytest.importorskip("imagecorruptions", reason="imagecorruptions-imaug is not installed")
 
@@ -107,7 +107,7 @@ def test_an_interrupted_run_leaves_the_studies_that_are_whole(
             raise KeyboardInterrupt
         return items
 
-    monkeypatch.setattr("studies.robustness.command.track", stopped)
+    monkeypatch.setattr("steadyseg.studies.robustness.command.track", stopped)
     arguments = (
         room / "still.safetensors",
         "--data",
@@ -315,7 +315,7 @@ def test_a_network_that_is_not_calibrated_is_refused_where_that_is_asked_for(
 
 def test_the_help_lists_what_can_be_analyzed_and_imports_no_torch() -> None:
     code = (
-        "import sys; from app.cli import main\n"
+        "import sys; from steadyseg.app.cli import main\n"
         "try: main(['analyze', 'robustness', '--help'])\n"
         "except SystemExit as stop: assert stop.code == 0\n"
         "heavy = {'torch', 'matplotlib', 'cv2'} & set(sys.modules); assert not heavy, heavy"

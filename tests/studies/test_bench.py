@@ -15,22 +15,22 @@ from made.methods import opened_by_torch
 from made.video import grey_frames, write_video
 from refusals import one_line_error
 
-from app.cli import main
-from core.dropout import set_dropout_active
-from core.errors import InputError
-from core.frame import Frame
-from core.model.int8 import Int8Conv
-from core.prediction import Prediction
-from core.smoothing import SpatialSmoothing
-from seg.networks.smp import SmpNetwork
-from seg.networks.unet import UNet
-from seg.options import SmpOptions, UNetOptions
-from studies.harness.window import WindowSmoothing
-from studies.performance.baselines import TAU, WINDOW, NaiveDeque, Published
-from studies.performance.rows import GRAPH_ROWS, ROWS, STREAM_ROWS, chosen_rows
-from studies.performance.soak import soak
-from studies.performance.timing import SHORT_S, Budget, Row, Timing, measure, turns
-from studies.performance.variants import Subject, without_smoothing
+from steadyseg.app.cli import main
+from steadyseg.core.dropout import set_dropout_active
+from steadyseg.core.errors import InputError
+from steadyseg.core.frame import Frame
+from steadyseg.core.model.int8 import Int8Conv
+from steadyseg.core.prediction import Prediction
+from steadyseg.core.smoothing import SpatialSmoothing
+from steadyseg.seg.networks.smp import SmpNetwork
+from steadyseg.seg.networks.unet import UNet
+from steadyseg.seg.options import SmpOptions, UNetOptions
+from steadyseg.studies.harness.window import WindowSmoothing
+from steadyseg.studies.performance.baselines import TAU, WINDOW, NaiveDeque, Published
+from steadyseg.studies.performance.rows import GRAPH_ROWS, ROWS, STREAM_ROWS, chosen_rows
+from steadyseg.studies.performance.soak import soak
+from steadyseg.studies.performance.timing import SHORT_S, Budget, Row, Timing, measure, turns
+from steadyseg.studies.performance.variants import Subject, without_smoothing
 
 SMALL = ("street-tiny", "--size", "64", "--config", "row_seconds=0.02")
 
@@ -271,7 +271,7 @@ def test_rows_can_be_chosen_and_torch_asked_for(tmp_path: Path, clip: Path, caps
 def test_without_a_file_the_street_is_the_clip(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("studies.performance.clip.CLIP_FRAMES", 12)
+    monkeypatch.setattr("steadyseg.studies.performance.clip.CLIP_FRAMES", 12)
     report = tmp_path / "r.json"
     arguments = [*SMALL, "--executor", "torch", "--report", str(report), "--only", "bare", "end_to_end_labels"]
     assert main(["bench", *arguments]) == 0
@@ -298,7 +298,7 @@ def test_a_graph_file_is_timed_too(tmp_path: Path, clip: Path) -> None:
 def test_a_busy_machine_is_noted(
     load: float, noted: bool, clip: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("studies.performance.command.load_average", lambda: load)
+    monkeypatch.setattr("steadyseg.studies.performance.command.load_average", lambda: load)
     arguments = [*SMALL, "--executor", "torch", "--source", str(clip), "--only", "bare"]
     assert main(["bench", *arguments]) == 0
     assert ("other processes were busy" in capsys.readouterr().out) == noted

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from core.temporal import TemporalSmoothing
-from studies.systems.depth import FAR, Moments, figures, nll, pictures, train
+from steadyseg.core.temporal import TemporalSmoothing
+from steadyseg.studies.systems.depth import FAR, Moments, figures, nll, pictures, train
 
 
 def moments(mean: float, deviation: float) -> Moments:
@@ -43,7 +43,7 @@ def test_a_short_training_is_better_than_one_depth_for_all() -> None:
     images, depths = pictures(range(5000, 5003), 2)
     network = train(images, depths, steps=40)
     with torch.no_grad():
-        from studies.systems.depth import CONSTANT
+        from steadyseg.studies.systems.depth import CONSTANT
 
         found = Moments.of_output(network(CONSTANT(images.float())))
     near = depths < FAR

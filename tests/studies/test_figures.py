@@ -10,16 +10,16 @@ from typing import Any
 
 import pytest
 
-from app.cli import read_flags
-from app.commands import find_command
-from core.errors import CheckFailed
-from seg.data.held_out import CAMVID_STRETCHES
-from seg.pretrained import read_segmenter
-from studies.figures import __main__ as figures
-from studies.figures.by_hand import BY_HAND
-from studies.figures.step import Step, fit_split
-from studies.figures.steps import all_steps
-from studies.harness.study import PAGES, Cache
+from steadyseg.app.cli import read_flags
+from steadyseg.app.commands import find_command
+from steadyseg.core.errors import CheckFailed
+from steadyseg.seg.data.held_out import CAMVID_STRETCHES
+from steadyseg.seg.pretrained import read_segmenter
+from steadyseg.studies.figures import __main__ as figures
+from steadyseg.studies.figures.by_hand import BY_HAND
+from steadyseg.studies.figures.step import Step, fit_split
+from steadyseg.studies.figures.steps import all_steps
+from steadyseg.studies.harness.study import PAGES, Cache
 
 DIGESTS = ("digest", "rests_on", "weights")
 
@@ -49,7 +49,7 @@ def test_every_command_of_a_step_is_one() -> None:
     for step in all_steps(Path("data")):
         for module, *words in step.lines(step.networks, Path("data")):
             assert find_spec(module)
-            if module == "app.cli":
+            if module == "steadyseg.app.cli":
                 program, command, rest = find_command(words)
                 read_flags(program, command, rest)
 

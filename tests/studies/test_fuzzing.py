@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from core.errors import CheckFailed, InputError
-from studies.faults.fuzzing import trial
-from studies.faults.fuzzing.trial import try_file
+from steadyseg.core.errors import CheckFailed, InputError
+from steadyseg.studies.faults.fuzzing import trial
+from steadyseg.studies.faults.fuzzing.trial import try_file
 
 
 def is_whole(path: Path) -> Iterator[str]:
@@ -69,7 +69,7 @@ def test_the_memory_of_a_trial_is_told() -> None:
     """In a process of its own: a child starts with its parent's memory, and that of the tests is 1.6 GB."""
     program = """
 from pathlib import Path
-from studies.faults.fuzzing.trial import try_file
+from steadyseg.studies.faults.fuzzing.trial import try_file
 
 def fills(path):
     yield str(len(b"x" * 300_000_000))

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 from made.trainings import TINY_SEGMENTATION, boxes_folder
 
-from app.cli import read_flags
-from app.commands import find_command
-from studies.gpu.__main__ import main
-from studies.gpu.executors import row_names
-from studies.gpu.jobs import FORMS, format_jobs, paper_jobs, recipe_jobs
-from studies.gpu.trainings import Block, Job, is_done, run_block
+from steadyseg.app.cli import read_flags
+from steadyseg.app.commands import find_command
+from steadyseg.studies.gpu.__main__ import main
+from steadyseg.studies.gpu.executors import row_names
+from steadyseg.studies.gpu.jobs import FORMS, format_jobs, paper_jobs, recipe_jobs
+from steadyseg.studies.gpu.trainings import Block, Job, is_done, run_block
 
 
 @pytest.fixture(scope="module")

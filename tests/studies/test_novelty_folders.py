@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from studies.novelty.by_network import save
-from studies.novelty.collect import begin
+from steadyseg.studies.novelty.by_network import save
+from steadyseg.studies.novelty.collect import begin
 
 
 def test_new_weights_leave_the_results_of_other_studies(tmp_path: Path) -> None:

@@ -7,8 +7,8 @@ import pytest
 import torch
 from refusals import refusal
 
-from core.prediction import Prediction
-from studies.systems.occupancy import TESTS, TRAIN, measure_rows, read_rows, smooth, train
+from steadyseg.core.prediction import Prediction
+from steadyseg.studies.systems.occupancy import TESTS, TRAIN, measure_rows, read_rows, smooth, train
 
 
 @pytest.fixture

@@ -5,9 +5,9 @@ import math
 import pytest
 import torch
 
-from core.errors import InputError
-from core.prediction import Prediction, entropy
-from studies.harness.ood_detection import auroc, uncertainty_scores
+from steadyseg.core.errors import InputError
+from steadyseg.core.prediction import Prediction, entropy
+from steadyseg.studies.harness.ood_detection import auroc, uncertainty_scores
 
 
 def slow_auroc(inside: list[float], outside: list[float]) -> float:

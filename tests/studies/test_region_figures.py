@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from studies.novelty.region_figures import component_f1, overlaps
+from steadyseg.studies.novelty.region_figures import component_f1, overlaps
 
 
 def picture(*boxes: tuple[int, int, int, int]) -> np.ndarray:

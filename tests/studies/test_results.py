@@ -13,33 +13,33 @@ import pytest
 import torch
 from made.methods import TorchSegmenter
 
-from app.cli import main, read_flags
-from app.commands import find_command
-from core.classes import CAMVID
-from core.method import MethodOptions
-from core.model.checkpoint import CheckpointMeta, load_checkpoint, save_checkpoint
-from core.preprocess import Normalize, resize
-from core.segmenter import Segmenter
-from core.temporal import TemporalSmoothing
-from seg.calibrate import ConformalCheck, ConformalFit, fit_temperature, read_class_weights
-from seg.evaluate import FrameMetrics, seed_frames
-from seg.networks.unet import UNet
-from seg.options import UNetOptions
-from seg.pretrained import read_segmenter
-from seg.street.drive import Street
-from seg.torch_executor import torch_executor
-from studies.harness.networks import measured_networks
-from studies.harness.study import PAGES, Cache, data_digest
-from studies.results.front import SHOWN, front_digest
-from studies.results.jobs import all_jobs, fits_of, fits_record, job_digest
-from studies.results.methods import ALL, MEMBER, MOTION_INPUTS, ONE, Method, Sampling
-from studies.results.parts import Parts
-from studies.results.plots import write_plots
-from studies.results.published_tables import effects_table
-from studies.results.rows import Fits
-from studies.results.sweep import RISK_CLASS, Subject, Swept, sweep
-from studies.results.tables import control_table
-from studies.results.trainings import NETWORKS, training_words
+from steadyseg.app.cli import main, read_flags
+from steadyseg.app.commands import find_command
+from steadyseg.core.classes import CAMVID
+from steadyseg.core.method import MethodOptions
+from steadyseg.core.model.checkpoint import CheckpointMeta, load_checkpoint, save_checkpoint
+from steadyseg.core.preprocess import Normalize, resize
+from steadyseg.core.segmenter import Segmenter
+from steadyseg.core.temporal import TemporalSmoothing
+from steadyseg.seg.calibrate import ConformalCheck, ConformalFit, fit_temperature, read_class_weights
+from steadyseg.seg.evaluate import FrameMetrics, seed_frames
+from steadyseg.seg.networks.unet import UNet
+from steadyseg.seg.options import UNetOptions
+from steadyseg.seg.pretrained import read_segmenter
+from steadyseg.seg.street.drive import Street
+from steadyseg.seg.torch_executor import torch_executor
+from steadyseg.studies.harness.networks import measured_networks
+from steadyseg.studies.harness.study import PAGES, Cache, data_digest
+from steadyseg.studies.results.front import SHOWN, front_digest
+from steadyseg.studies.results.jobs import all_jobs, fits_of, fits_record, job_digest
+from steadyseg.studies.results.methods import ALL, MEMBER, MOTION_INPUTS, ONE, Method, Sampling
+from steadyseg.studies.results.parts import Parts
+from steadyseg.studies.results.plots import write_plots
+from steadyseg.studies.results.published_tables import effects_table
+from steadyseg.studies.results.rows import Fits
+from steadyseg.studies.results.sweep import RISK_CLASS, Subject, Swept, sweep
+from steadyseg.studies.results.tables import control_table
+from steadyseg.studies.results.trainings import NETWORKS, training_words
 
 pytestmark = pytest.mark.slow
 
@@ -174,7 +174,7 @@ def test_a_row_with_class_weights_undone_is_that_of_the_checkpoint_made_so(tmp_p
     path = saved(tmp_path, 1, 0.3)
     made = str(tmp_path / "made.safetensors")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("app.evaluation.data.STREET_FRAMES", 2)
+        patch.setattr("steadyseg.app.evaluation.data.STREET_FRAMES", 2)
         assert main(["calibrate", str(path), "--data", "street", "-o", made, "--logit-adjustment"]) == 0
     methods = {"vq-dnn": Method(ONE, STILL, undone=True), "bnn-3": Method(Sampling("dropout", 3), undone=True)}
     found = swept([path], methods, {}).rows
@@ -237,7 +237,7 @@ def test_every_figure_of_the_page_is_drawn(tmp_path: Path) -> None:
 
 WORKER = """
 import multiprocessing, sys, time
-from studies.results.jobs import exit_with_parent
+from steadyseg.studies.results.jobs import exit_with_parent
 
 def work():
     print("working", flush=True)

@@ -8,10 +8,10 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from studies.harness.reports import data_digests, known_digest
-from studies.robustness.__main__ import PAGE, ood_videos
-from studies.robustness.runs import GROUPS, SEEDS, all_runs
-from studies.robustness.seed_tables import compare, corruption_mean, seeds_table, success
+from steadyseg.studies.harness.reports import data_digests, known_digest
+from steadyseg.studies.robustness.__main__ import PAGE, ood_videos
+from steadyseg.studies.robustness.runs import GROUPS, SEEDS, all_runs
+from steadyseg.studies.robustness.seed_tables import compare, corruption_mean, seeds_table, success
 
 
 def report(nll: float, smooth: float) -> dict[str, Any]:

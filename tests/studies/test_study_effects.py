@@ -6,10 +6,10 @@ import statistics
 import pytest
 import torch
 
-from core.prediction import Prediction
-from studies.classification.effects import EFFECTS, FEW, MANY, OFF, Side, changes
-from studies.classification.matrix import EVERY
-from studies.harness.per_picture import PerPicture
+from steadyseg.core.prediction import Prediction
+from steadyseg.studies.classification.effects import EFFECTS, FEW, MANY, OFF, Side, changes
+from steadyseg.studies.classification.matrix import EVERY
+from steadyseg.studies.harness.per_picture import PerPicture
 
 PLAIN, SMOOTH = Side("resnet18", False, False), Side("resnet18", False, True)
 

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from core.prediction import Prediction
-from core.temporal import TemporalSmoothing
-from studies.systems.toy import (
+from steadyseg.core.prediction import Prediction
+from steadyseg.core.temporal import TemporalSmoothing
+from steadyseg.studies.systems.toy import (
     TAU,
     Predictive,
     bnn,

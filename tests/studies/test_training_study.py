@@ -9,13 +9,13 @@ import torch
 from made.trainings import TINY_SEGMENTATION, boxes_folder, camvid_names
 from refusals import refusal
 
-from core.corruptions.corruptions import BENCHMARK_CORRUPTIONS
-from seg.options import AugmentOptions
-from studies.training import __main__ as study
-from studies.training import recipes
-from studies.training import tables as document
-from studies.training.measure import HeldOut
-from studies.training.recipes import RECIPES, Recipe, Row, all_rows
+from steadyseg.core.corruptions.corruptions import BENCHMARK_CORRUPTIONS
+from steadyseg.seg.options import AugmentOptions
+from steadyseg.studies.training import __main__ as study
+from steadyseg.studies.training import recipes
+from steadyseg.studies.training import tables as document
+from steadyseg.studies.training.measure import HeldOut
+from steadyseg.studies.training.recipes import RECIPES, Recipe, Row, all_rows
 
 
 def test_what_a_row_needs_is_trained_before_it() -> None:
@@ -51,8 +51,8 @@ def test_a_table_is_trained_measured_and_written(tmp_path: Path, monkeypatch: py
     monkeypatch.setattr(document, "all_rows", lambda: table)
     page = tmp_path / "training"
     page.mkdir()
-    monkeypatch.setattr("studies.harness.tables.PAGES", tmp_path)
-    monkeypatch.setattr("studies.harness.pages.PAGES", tmp_path)
+    monkeypatch.setattr("steadyseg.studies.harness.tables.PAGES", tmp_path)
+    monkeypatch.setattr("steadyseg.studies.harness.pages.PAGES", tmp_path)
     monkeypatch.setattr(study, "RECORD", page / "record.json")
     (page / "README.md").write_text("Before.\n<!-- table plain -->\n<!-- end -->\nAfter.\n")
     torch.set_num_threads(1)

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from studies.transformers import expectations as looks
-from studies.transformers import tables
+from steadyseg.studies.transformers import expectations as looks
+from steadyseg.studies.transformers import tables
 
 
 def row(model: str, unit: str, high: float, side: int = 8) -> dict[str, Any]:

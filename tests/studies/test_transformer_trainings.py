@@ -12,19 +12,19 @@ import pytest
 from made.classifier import save_classifier, save_pictures
 from PIL import Image
 
-from app.cli import main
-from app.train import command as train_command
-from classification.options import ClassifierOptions
-from core.errors import CheckFailed, InputError
-from core.model.checkpoint import load_checkpoint
-from core.training.loop import EpochDone
-from studies.harness.networks import PROJECT
-from studies.transformers import measure
-from studies.transformers import train as queue
-from studies.transformers.build_up import build_up, next_attention, row_of
-from studies.transformers.rates import chosen_rate
-from studies.transformers.rows import PILOTS, RATE, RATES, ROWS, Row
-from studies.transformers.tables import right_of
+from steadyseg.app.cli import main
+from steadyseg.app.train import command as train_command
+from steadyseg.classification.options import ClassifierOptions
+from steadyseg.core.errors import CheckFailed, InputError
+from steadyseg.core.model.checkpoint import load_checkpoint
+from steadyseg.core.training.loop import EpochDone
+from steadyseg.studies.harness.networks import PROJECT
+from steadyseg.studies.transformers import measure
+from steadyseg.studies.transformers import train as queue
+from steadyseg.studies.transformers.build_up import build_up, next_attention, row_of
+from steadyseg.studies.transformers.rates import chosen_rate
+from steadyseg.studies.transformers.rows import PILOTS, RATE, RATES, ROWS, Row
+from steadyseg.studies.transformers.tables import right_of
 
 
 def test_every_row_has_a_name_of_its_own_and_equally_many_steps() -> None:
@@ -153,7 +153,7 @@ def test_an_unknown_row_is_refused_and_one_that_another_command_trains_is_left_t
     with pytest.raises(InputError, match="no such row; expected cifar10-resnet18-plain"):
         queue.run_all(tmp_path, tmp_path, ["resnet"], 0)
     program = (
-        "import sys; from core.system.files import lock; held = open(sys.argv[1], 'a'); "
+        "import sys; from steadyseg.core.system.files import lock; held = open(sys.argv[1], 'a'); "
         "print(lock(held, for_children=False), flush=True); sys.stdin.read()"
     )
     command = [sys.executable, "-c", program, str(tmp_path / ".adamw-vit6-0")]

@@ -7,9 +7,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from core.prediction import Prediction
-from core.temporal import TemporalSmoothing
-from studies.harness.window import WindowSmoothing
+from steadyseg.core.prediction import Prediction
+from steadyseg.core.temporal import TemporalSmoothing
+from steadyseg.studies.harness.window import WindowSmoothing
 
 PUBLISHED = (0.55524, 0.24949, 0.11210, 0.05037, 0.02263, 0.01017)
 """arXiv 1907.05911, K = 5, tau = 1.25, newest to oldest."""

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import SplitResult, quote, urljoin, urlsplit
 
-from app.sources.url import redact
-from core.errors import InputError
+from steadyseg.app.sources.url import redact
+from steadyseg.core.errors import InputError
 
 PORTS = {"http": 80, "https": 443}
 MAX_REDIRECTS = 3

@@ -11,29 +11,29 @@ from typing import Any
 
 import numpy as np
 
-from app.opencv import opencv
-from app.page.file.timeline import Timeline
-from app.page.parts.network_pool import Lease, NetworkPool, OpenMethod
-from app.page.parts.pictures import jpeg, overlay_picture, second_picture
-from app.page.parts.settings import Settings, model_meta
-from app.report_file import write_json
-from app.sources.image_folder import IMAGE_SUFFIXES
-from app.sources.open_source import open_source
-from app.sources.source import SourceInfo
-from app.video.job import process
-from app.video.legend import Legend
-from app.video.render import conformal_threshold, side_by_side
-from app.video.report import StreamReport
-from app.video.sinks import TABLE, Sink, WriteMasks, class_table, mask_files
-from app.video.video_writer import VideoSink
-from app.video.views import SCALES
-from core.classes import CAMVID, ClassList
-from core.errors import InputError
-from core.frame import Frame, Maps
-from core.method import Method
-from core.model.checkpoint import CheckpointMeta
-from core.segmenter import Segmenter
-from core.system.machine import trim_memory
+from steadyseg.app.opencv import opencv
+from steadyseg.app.page.file.timeline import Timeline
+from steadyseg.app.page.parts.network_pool import Lease, NetworkPool, OpenMethod
+from steadyseg.app.page.parts.pictures import jpeg, overlay_picture, second_picture
+from steadyseg.app.page.parts.settings import Settings, model_meta
+from steadyseg.app.report_file import write_json
+from steadyseg.app.sources.image_folder import IMAGE_SUFFIXES
+from steadyseg.app.sources.open_source import open_source
+from steadyseg.app.sources.source import SourceInfo
+from steadyseg.app.video.job import process
+from steadyseg.app.video.legend import Legend
+from steadyseg.app.video.render import conformal_threshold, side_by_side
+from steadyseg.app.video.report import StreamReport
+from steadyseg.app.video.sinks import TABLE, Sink, WriteMasks, class_table, mask_files
+from steadyseg.app.video.video_writer import VideoSink
+from steadyseg.app.video.views import SCALES
+from steadyseg.core.classes import CAMVID, ClassList
+from steadyseg.core.errors import InputError
+from steadyseg.core.frame import Frame, Maps
+from steadyseg.core.method import Method
+from steadyseg.core.model.checkpoint import CheckpointMeta
+from steadyseg.core.segmenter import Segmenter
+from steadyseg.core.system.machine import trim_memory
 
 STREET = "street:7:150"
 """Six seconds of the procedural street. Its labels are known, so the report has accuracy and calibration error."""

@@ -4,16 +4,16 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from app.page.file.fetch import fetch
-from app.page.file.file_job import STREET, Progress, Result, segment_file
-from app.page.flags import PageOptions
-from app.page.parts.controls import QUIET, Controls
-from app.page.parts.network_pool import NetworkPool
-from app.page.parts.report import metrics_html, report_html
-from app.page.parts.settings import Settings
-from app.page.visitors.disk import Disk
-from app.page.visitors.sessions import Session, Sessions
-from core.errors import InputError
+from steadyseg.app.page.file.fetch import fetch
+from steadyseg.app.page.file.file_job import STREET, Progress, Result, segment_file
+from steadyseg.app.page.flags import PageOptions
+from steadyseg.app.page.parts.controls import QUIET, Controls
+from steadyseg.app.page.parts.network_pool import NetworkPool
+from steadyseg.app.page.parts.report import metrics_html, report_html
+from steadyseg.app.page.parts.settings import Settings
+from steadyseg.app.page.visitors.disk import Disk
+from steadyseg.app.page.visitors.sessions import Session, Sessions
+from steadyseg.core.errors import InputError
 
 INTRO = (
     "<p>The result is a video of the segmentation and the second picture side by side. The labels of the procedural "

@@ -5,10 +5,10 @@ import math
 from dataclasses import dataclass
 from html import escape
 
-from app.video.report import FrameFigures
-from app.video.verdict import percent
-from core.reference import NOVEL
-from core.segmenter import Segmenter
+from steadyseg.app.video.report import FrameFigures
+from steadyseg.app.video.verdict import percent
+from steadyseg.core.reference import NOVEL
+from steadyseg.core.segmenter import Segmenter
 
 MAX_POINTS = 600
 """So many points are merged in pairs, so that an hour takes no more memory than a minute."""

@@ -5,8 +5,8 @@ import struct
 
 import numpy as np
 
-from app.opencv import opencv
-from core.errors import InputError
+from steadyseg.app.opencv import opencv
+from steadyseg.core.errors import InputError
 
 MIN_SIDE, MAX_SIDE = 16, 1920
 """Limits of a picture's sides in pixels; the page sends 640 at most."""

@@ -13,10 +13,10 @@ from collections.abc import Mapping
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any
 
-from app.page.live.live_stream import LivePictures
-from app.page.live.live_worker import LiveWorkers, Request
-from app.page.parts.settings import settings_from
-from core.errors import InputError
+from steadyseg.app.page.live.live_stream import LivePictures
+from steadyseg.app.page.live.live_worker import LiveWorkers, Request
+from steadyseg.app.page.parts.settings import settings_from
+from steadyseg.core.errors import InputError
 
 if TYPE_CHECKING:
     from starlette.requests import Request as WebRequest

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from app.page.parts.network_pool import Lease, NetworkPool, OpenMethod
-from app.page.parts.pictures import jpeg, overlay_picture, second_picture
-from app.page.parts.settings import MethodSettings, Settings
-from app.video.verdict import CAVEAT, describe_frame, frame_level
-from core.errors import InputError
-from core.frame import Frame, Maps
+from steadyseg.app.page.parts.network_pool import Lease, NetworkPool, OpenMethod
+from steadyseg.app.page.parts.pictures import jpeg, overlay_picture, second_picture
+from steadyseg.app.page.parts.settings import MethodSettings, Settings
+from steadyseg.app.video.verdict import CAVEAT, describe_frame, frame_level
+from steadyseg.core.errors import InputError
+from steadyseg.core.frame import Frame, Maps
 
 RATE_HZ = 15.0
 """Frame rate at which tau was chosen; gaps between camera pictures count in frames of this rate."""

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from app.page.parts.settings import MODES
-from app.video.render import draw_uncertainty
-from app.video.views import SCALES
-from core.classes import ClassList
+from steadyseg.app.page.parts.settings import MODES
+from steadyseg.app.video.render import draw_uncertainty
+from steadyseg.app.video.views import SCALES
+from steadyseg.core.classes import ClassList
 
 TILES = (
     ("fps", "frames/s", "frames shown per second, over the last two seconds"),

@@ -14,16 +14,16 @@ from typing import Any
 
 import numpy as np
 
-from app.page.live.camera_picture import camera_picture
-from app.page.live.live_stream import LivePictures, LiveStream
-from app.page.live.source_feed import Subscription
-from app.page.parts.network_pool import Lease, NetworkPool, OpenMethod
-from app.page.parts.settings import MethodSettings, Settings
-from app.sources.read_ahead import FrameQueue
-from core.errors import InputError
-from core.frame import Frame
-from core.segmenter import Segmenter
-from core.system.machine import trim_memory
+from steadyseg.app.page.live.camera_picture import camera_picture
+from steadyseg.app.page.live.live_stream import LivePictures, LiveStream
+from steadyseg.app.page.live.source_feed import Subscription
+from steadyseg.app.page.parts.network_pool import Lease, NetworkPool, OpenMethod
+from steadyseg.app.page.parts.settings import MethodSettings, Settings
+from steadyseg.app.sources.read_ahead import FrameQueue
+from steadyseg.core.errors import InputError
+from steadyseg.core.frame import Frame
+from steadyseg.core.segmenter import Segmenter
+from steadyseg.core.system.machine import trim_memory
 
 IDLE_S = 20.0
 """Seconds without a frame after which a visitor counts as gone."""

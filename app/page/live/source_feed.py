@@ -6,10 +6,10 @@ from pathlib import Path
 
 import numpy as np
 
-from app.sources.open_source import is_street, open_source
-from app.sources.source import Source
-from app.sources.url import redact
-from core.errors import InputError
+from steadyseg.app.sources.open_source import is_street, open_source
+from steadyseg.app.sources.source import Source
+from steadyseg.app.sources.url import redact
+from steadyseg.core.errors import InputError
 
 PATIENCE_S = 10.0
 """Seconds without a frame after which a source is reported as silent."""

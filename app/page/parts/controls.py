@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from app.open_model import is_graph
-from app.page.parts.settings import (
+from steadyseg.app.open_model import is_graph
+from steadyseg.app.page.parts.settings import (
     FIRST_MODE,
     MAX_AHEAD,
     MAX_SAMPLES,
@@ -23,13 +23,13 @@ from app.page.parts.settings import (
     offered_models,
     read_graph,
 )
-from app.video.render import conformal_threshold
-from app.video.verdict import percent
-from app.video.views import SCALES, MapName
-from core.errors import InputError
-from core.method import MethodOptions, default_tau, is_temporal, method_of_fit, settings
-from core.model.checkpoint import CheckpointMeta
-from core.model.thresholds import remaining
+from steadyseg.app.video.render import conformal_threshold
+from steadyseg.app.video.verdict import percent
+from steadyseg.app.video.views import SCALES, MapName
+from steadyseg.core.errors import InputError
+from steadyseg.core.method import MethodOptions, default_tau, is_temporal, method_of_fit, settings
+from steadyseg.core.model.checkpoint import CheckpointMeta
+from steadyseg.core.model.thresholds import remaining
 
 QUIET: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private"}
 """Options of every event: no progress over the components, and no entry in Gradio's API."""

@@ -6,12 +6,12 @@ from collections.abc import Callable, Hashable
 from functools import partial
 from typing import Self
 
-from app.open_model import open_segmenter
-from app.page.parts.settings import MethodSettings, model_meta
-from core.errors import InputError
-from core.frame import Frame, Maps
-from core.model.checkpoint import CheckpointMeta
-from export.run.networks import FrameNetwork
+from steadyseg.app.open_model import open_segmenter
+from steadyseg.app.page.parts.settings import MethodSettings, model_meta
+from steadyseg.core.errors import InputError
+from steadyseg.core.frame import Frame, Maps
+from steadyseg.core.model.checkpoint import CheckpointMeta
+from steadyseg.export.run.networks import FrameNetwork
 
 MAX_IDLE = 4
 """Compiled networks that wait for the next visitor (40 MB each at 360 pixels of height); making one takes seconds."""

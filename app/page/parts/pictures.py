@@ -2,14 +2,14 @@
 
 import numpy as np
 
-from app.opencv import opencv
-from app.page.parts.settings import ViewSettings
-from app.video.render import conformal_threshold, draw_contours, draw_overlay
-from app.video.views import MapName, draw_map
-from core.classes import ClassList
-from core.frame import Frame, Maps
-from core.method import Method
-from core.model.checkpoint import CheckpointMeta
+from steadyseg.app.opencv import opencv
+from steadyseg.app.page.parts.settings import ViewSettings
+from steadyseg.app.video.render import conformal_threshold, draw_contours, draw_overlay
+from steadyseg.app.video.views import MapName, draw_map
+from steadyseg.core.classes import ClassList
+from steadyseg.core.frame import Frame, Maps
+from steadyseg.core.method import Method
+from steadyseg.core.model.checkpoint import CheckpointMeta
 
 JPEG_QUALITY = 85
 

@@ -3,8 +3,8 @@
 from html import escape
 from typing import Any
 
-from app.sources.source import LOSSES
-from app.video.verdict import novelty_level
+from steadyseg.app.sources.source import LOSSES
+from steadyseg.app.video.verdict import novelty_level
 
 METRICS = {
     "accuracy": "accuracy",

@@ -7,18 +7,18 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from app.open_model import is_graph
-from app.video.palette import display_classes
-from app.video.views import MAP_NAMES, MapName
-from core.errors import InputError
-from core.method import MODE_NAMES, MOTION_TAU, MethodOptions, ModeName, is_temporal, settings
-from core.model.checkpoint import CheckpointMeta, read_meta
-from core.options import is_number
-from core.system.machine import choose_device
-from export.file.metadata import GraphMeta
-from export.file.onnx_file import read_onnx
-from export.run.open_file import require_stream
-from seg.pretrained import find_checkpoint, list_segmenters
+from steadyseg.app.open_model import is_graph
+from steadyseg.app.video.palette import display_classes
+from steadyseg.app.video.views import MAP_NAMES, MapName
+from steadyseg.core.errors import InputError
+from steadyseg.core.method import MODE_NAMES, MOTION_TAU, MethodOptions, ModeName, is_temporal, settings
+from steadyseg.core.model.checkpoint import CheckpointMeta, read_meta
+from steadyseg.core.options import is_number
+from steadyseg.core.system.machine import choose_device
+from steadyseg.export.file.metadata import GraphMeta
+from steadyseg.export.file.onnx_file import read_onnx
+from steadyseg.export.run.open_file import require_stream
+from steadyseg.seg.pretrained import find_checkpoint, list_segmenters
 
 MODES: tuple[tuple[str, ModeName], ...] = (
     ("single frame (dnn)", "dnn"),

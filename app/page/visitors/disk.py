@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from core.errors import InputError
+from steadyseg.core.errors import InputError
 
 QUOTA = 8
 """Limit of all files together, as a multiple of the largest upload."""

@@ -10,8 +10,8 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from app.page.visitors.disk import UPLOAD_FOLDER
-from core.errors import InputError
+from steadyseg.app.page.visitors.disk import UPLOAD_FOLDER
+from steadyseg.core.errors import InputError
 
 MAX_SESSIONS = 64
 """Pages that are open at once. Gradio keeps 70 kB for each."""

@@ -11,9 +11,9 @@ from collections.abc import AsyncGenerator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from app.page.visitors.disk import Disk
-from app.page.visitors.gradio_memory import forget_upload
-from core.errors import InputError
+from steadyseg.app.page.visitors.disk import Disk
+from steadyseg.app.page.visitors.gradio_memory import forget_upload
+from steadyseg.core.errors import InputError
 
 if TYPE_CHECKING:
     from starlette.requests import Request

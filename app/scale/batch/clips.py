@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from app.scale.flags import flag_reader
-from app.sources.image_folder import IMAGE_SUFFIXES, natural_order
-from app.sources.open_source import is_street
-from app.video.flags import VideoJob, VideoOptions
-from core.errors import InputError
+from steadyseg.app.scale.flags import flag_reader
+from steadyseg.app.sources.image_folder import IMAGE_SUFFIXES, natural_order
+from steadyseg.app.sources.open_source import is_street
+from steadyseg.app.video.flags import VideoJob, VideoOptions
+from steadyseg.core.errors import InputError
 
 VIDEO_SUFFIXES = tuple(".mp4 .mkv .mov .avi .webm .m4v .mpg .mpeg .ts .flv .wmv .mxf .gif .ogv".split())
 """Suffixes of videos in a folder; a file that is named itself may have any suffix."""

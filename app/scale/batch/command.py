@@ -9,20 +9,20 @@ from pathlib import Path
 
 from rich.table import Column, Table
 
-from app.console import Console, progress_bar
-from app.report_file import write_json
-from app.scale.batch.clips import Clip, find_clips
-from app.scale.batch.drive import drive
-from app.scale.batch.frame_table import import_pyarrow
-from app.scale.batch.results import read_results, remove_leftovers
-from app.scale.batch.task import BatchOutputs, Row
-from app.scale.batch.worker import VideoWorker, about
-from app.scale.engines.local_engine import THREADS, open_engine
-from app.scale.engines.machine import usable_cores
-from app.scale.flags import BatchJob
-from app.video.verdict import CAVEAT
-from core.errors import CheckFailed, InputError
-from core.system.files import lock
+from steadyseg.app.console import Console, progress_bar
+from steadyseg.app.report_file import write_json
+from steadyseg.app.scale.batch.clips import Clip, find_clips
+from steadyseg.app.scale.batch.drive import drive
+from steadyseg.app.scale.batch.frame_table import import_pyarrow
+from steadyseg.app.scale.batch.results import read_results, remove_leftovers
+from steadyseg.app.scale.batch.task import BatchOutputs, Row
+from steadyseg.app.scale.batch.worker import VideoWorker, about
+from steadyseg.app.scale.engines.local_engine import THREADS, open_engine
+from steadyseg.app.scale.engines.machine import usable_cores
+from steadyseg.app.scale.flags import BatchJob
+from steadyseg.app.video.verdict import CAVEAT
+from steadyseg.core.errors import CheckFailed, InputError
+from steadyseg.core.system.files import lock
 
 SHOWN = 20
 """Videos in each table on the terminal; summary.json lists all."""

@@ -4,10 +4,10 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from app.scale.batch.clips import Clip
-from app.scale.batch.task import Row, WorkerVersion
-from app.scale.engines.engine import Answer, Engine
-from core.errors import CheckFailed, InputError
+from steadyseg.app.scale.batch.clips import Clip
+from steadyseg.app.scale.batch.task import Row, WorkerVersion
+from steadyseg.app.scale.engines.engine import Answer, Engine
+from steadyseg.core.errors import CheckFailed, InputError
 
 TRIES = 3
 """Attempts at a video whose worker dies or meets an error that is not the video's own."""

@@ -3,9 +3,9 @@
 from pathlib import Path
 from typing import Any, Self
 
-from app.video.report import FrameFigures
-from core.classes import ClassList
-from core.errors import InputError
+from steadyseg.app.video.report import FrameFigures
+from steadyseg.core.classes import ClassList
+from steadyseg.core.errors import InputError
 
 VERSION = "1"
 """Version of the columns and their meaning, stored in the schema's metadata under `VERSION_KEY`."""

@@ -10,22 +10,22 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from app.open_model import find_model, is_graph
-from app.report_file import write_json
-from app.scale.batch.clips import Clip
-from app.scale.batch.frame_table import VERSION, FrameTable
-from app.scale.batch.task import BatchOutputs
-from app.sources.image_folder import list_images
-from app.sources.source import Source
-from app.video.caches import Recent
-from app.video.flags import VideoJob
-from app.video.job import needs_probs, open_for, segment_to_files
-from core.errors import InputError
-from core.frame import Frame
-from core.method import draws_dropout
-from core.segmenter import Segmenter
-from core.system.files import whole_folder
-from export.run.networks import FrameNetwork
+from steadyseg.app.open_model import find_model, is_graph
+from steadyseg.app.report_file import write_json
+from steadyseg.app.scale.batch.clips import Clip
+from steadyseg.app.scale.batch.frame_table import VERSION, FrameTable
+from steadyseg.app.scale.batch.task import BatchOutputs
+from steadyseg.app.sources.image_folder import list_images
+from steadyseg.app.sources.source import Source
+from steadyseg.app.video.caches import Recent
+from steadyseg.app.video.flags import VideoJob
+from steadyseg.app.video.job import needs_probs, open_for, segment_to_files
+from steadyseg.core.errors import InputError
+from steadyseg.core.frame import Frame
+from steadyseg.core.method import draws_dropout
+from steadyseg.core.segmenter import Segmenter
+from steadyseg.core.system.files import whole_folder
+from steadyseg.export.run.networks import FrameNetwork
 
 REPORT, FRAMES, VIDEO, MASKS = "report.json", "frames.parquet", "video.mp4", "masks"
 CHUNK = 2**22

@@ -8,14 +8,14 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from app.scale.batch.task import BatchOutputs, Row, WorkerVersion
-from app.scale.engines.machine import peak_memory_bytes, pin_cores
-from core.errors import InputError
-from core.system.files import DISK_ERRORS
+from steadyseg.app.scale.batch.task import BatchOutputs, Row, WorkerVersion
+from steadyseg.app.scale.engines.machine import peak_memory_bytes, pin_cores
+from steadyseg.core.errors import InputError
+from steadyseg.core.system.files import DISK_ERRORS
 
 if TYPE_CHECKING:
-    from app.scale.batch.clips import Clip
-    from app.scale.batch.results import Segmenters
+    from steadyseg.app.scale.batch.clips import Clip
+    from steadyseg.app.scale.batch.results import Segmenters
 
 
 STALL_S = 300.0
@@ -65,7 +65,7 @@ class VideoWorker:
 
     def _make(self, clip: "Clip") -> Row:
         segmenters = self._open()
-        from app.scale.batch.results import make_results
+        from steadyseg.app.scale.batch.results import make_results
 
         row, began_s = Row(clip.name, clip.job.source), time.perf_counter()
         try:
@@ -82,8 +82,8 @@ class VideoWorker:
 
     def _open(self) -> "Segmenters":
         if self._segmenters is None:
-            from app.scale.batch.results import Segmenters
-            from app.scale.engines.machine import limit_threads
+            from steadyseg.app.scale.batch.results import Segmenters
+            from steadyseg.app.scale.engines.machine import limit_threads
 
             limit_threads(self._threads)
             self._segmenters = Segmenters()
@@ -94,7 +94,7 @@ def about(model: str) -> WorkerVersion:
     """The versions of this process."""
     from importlib.metadata import version
 
-    from app.scale.batch.results import digest
+    from steadyseg.app.scale.batch.results import digest
 
     python = ".".join(platform.python_version_tuple()[:2])
     return WorkerVersion(version("steadyseg"), python, version("torch"), digest(model))

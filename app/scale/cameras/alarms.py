@@ -7,9 +7,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from app.scale.cameras.camera_file import Camera
-from app.scale.cameras.state import CameraFigures
-from core.errors import InputError
+from steadyseg.app.scale.cameras.camera_file import Camera
+from steadyseg.app.scale.cameras.state import CameraFigures
+from steadyseg.core.errors import InputError
 
 MAX_PENDING = 2**20
 """Bytes of lines that wait for a disk with room or a reader: about 5,000 alarms."""

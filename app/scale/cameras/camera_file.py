@@ -6,12 +6,12 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
-from app.scale.flags import flag_reader
-from app.sources.url import redact
-from app.video.flags import VideoOptions
-from core.errors import InputError
-from core.options import is_number
-from export.run.provider_options import read_provider_options
+from steadyseg.app.scale.flags import flag_reader
+from steadyseg.app.sources.url import redact
+from steadyseg.app.video.flags import VideoOptions
+from steadyseg.core.errors import InputError
+from steadyseg.core.options import is_number
+from steadyseg.export.run.provider_options import read_provider_options
 
 OPTIONS = tuple(
     "model mode samples tau motion calibrated adaptive size executor precision device provider_options".split()

@@ -10,18 +10,18 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from app.console import Console
-from app.report_file import check_place, write_json
-from app.scale.cameras.alarms import Alarms, AlarmWriter
-from app.scale.cameras.camera_file import Camera, CameraSet, read_cameras
-from app.scale.cameras.metrics import MetricsServer, prometheus_text
-from app.scale.cameras.state import CameraFigures
-from app.scale.cameras.supervisor import Supervisor
-from app.scale.cameras.worker import CameraWorker, Measured
-from app.scale.engines.engine import Answer, Engine
-from app.scale.engines.local_engine import THREADS, open_engine
-from app.scale.flags import CamerasJob
-from core.errors import CheckFailed, InputError
+from steadyseg.app.console import Console
+from steadyseg.app.report_file import check_place, write_json
+from steadyseg.app.scale.cameras.alarms import Alarms, AlarmWriter
+from steadyseg.app.scale.cameras.camera_file import Camera, CameraSet, read_cameras
+from steadyseg.app.scale.cameras.metrics import MetricsServer, prometheus_text
+from steadyseg.app.scale.cameras.state import CameraFigures
+from steadyseg.app.scale.cameras.supervisor import Supervisor
+from steadyseg.app.scale.cameras.worker import CameraWorker, Measured
+from steadyseg.app.scale.engines.engine import Answer, Engine
+from steadyseg.app.scale.engines.local_engine import THREADS, open_engine
+from steadyseg.app.scale.flags import CamerasJob
+from steadyseg.core.errors import CheckFailed, InputError
 
 COLUMNS = ("camera", "frames", "age s\nsilent s", "dropped\nrestarts", "gap s", "entropy\nnovelty")
 

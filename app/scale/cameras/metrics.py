@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from app.scale.cameras.state import CameraFigures
-from core.errors import InputError
-from core.system.hosts import LOCAL_HOSTS, AllowedHosts
+from steadyseg.app.scale.cameras.state import CameraFigures
+from steadyseg.core.errors import InputError
+from steadyseg.core.system.hosts import LOCAL_HOSTS, AllowedHosts
 
 MAX_CONNECTIONS, REQUEST_WITHIN_S = 16, 5.0
 """Connections at a time, each with a thread, and the seconds after which one is ended; Prometheus needs one for some

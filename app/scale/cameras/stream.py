@@ -5,12 +5,12 @@ import time
 from collections import Counter
 from dataclasses import dataclass, replace
 
-from app.scale.cameras.camera_file import Camera, redacted
-from app.sources.open_source import open_source
-from app.sources.source import Source
-from core.classes import ClassList
-from core.errors import InputError
-from core.frame import Frame
+from steadyseg.app.scale.cameras.camera_file import Camera, redacted
+from steadyseg.app.sources.open_source import open_source
+from steadyseg.app.sources.source import Source
+from steadyseg.core.classes import ClassList
+from steadyseg.core.errors import InputError
+from steadyseg.core.frame import Frame
 
 FIRST_DELAY_S, LONGEST_DELAY_S = 1.0, 60.0
 """Waits between attempts, doubled after each failure. What ends without one is opened at most once in the first."""

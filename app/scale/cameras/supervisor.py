@@ -5,10 +5,10 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from app.scale.cameras.camera_file import Camera
-from app.scale.cameras.state import CameraFigures, CameraHistory
-from app.scale.engines.engine import Answer, Engine
-from core.errors import CheckFailed, InputError
+from steadyseg.app.scale.cameras.camera_file import Camera
+from steadyseg.app.scale.cameras.state import CameraFigures, CameraHistory
+from steadyseg.app.scale.engines.engine import Answer, Engine
+from steadyseg.core.errors import CheckFailed, InputError
 
 ASK_EVERY_S = 1.0
 ANSWER_WITHIN_S, OPEN_WITHIN_S = 30.0, 180.0

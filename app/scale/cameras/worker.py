@@ -6,15 +6,15 @@ from collections import deque
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from app.scale.cameras.state import CameraState
-from app.scale.engines.machine import peak_memory_bytes, pin_cores
-from core.errors import InputError
+from steadyseg.app.scale.cameras.state import CameraState
+from steadyseg.app.scale.engines.machine import peak_memory_bytes, pin_cores
+from steadyseg.core.errors import InputError
 
 if TYPE_CHECKING:
-    from app.scale.cameras.camera_file import Camera
-    from app.scale.cameras.stream import Arrived, CameraStream
-    from app.video.flags import VideoOptions
-    from core.frame import Maps
+    from steadyseg.app.scale.cameras.camera_file import Camera
+    from steadyseg.app.scale.cameras.stream import Arrived, CameraStream
+    from steadyseg.app.video.flags import VideoOptions
+    from steadyseg.core.frame import Maps
 
 PROBE_FRAMES, PROBE_WARM = 12, 4
 RATE_OVER_S = 10.0
@@ -51,7 +51,7 @@ class CameraWorker:
         """Segments a few frames and returns the cost. Raises InputError if the model cannot be opened."""
         import numpy as np
 
-        from core.frame import Frame
+        from steadyseg.core.frame import Frame
 
         segmenter = self._open(wait=True)
         height, width = segmenter.size
@@ -66,7 +66,7 @@ class CameraWorker:
 
     def watch(self, cameras: "tuple[Camera, ...]") -> None:
         """Starts the thread of every camera; a camera that cannot be opened is tried again without end."""
-        from app.scale.cameras.stream import CameraStream
+        from steadyseg.app.scale.cameras.stream import CameraStream
 
         watched = []
         for place, camera in enumerate(cameras):
@@ -109,10 +109,10 @@ class CameraWorker:
 
     def _open(self, wait: bool = False) -> Any:
         """A segmenter with its own state. All share the compiled networks, since one thread steps them."""
-        from app.scale.engines.machine import limit_threads
-        from app.video.caches import BackgroundNetworks
-        from app.video.flags import VideoJob
-        from app.video.job import open_for
+        from steadyseg.app.scale.engines.machine import limit_threads
+        from steadyseg.app.video.caches import BackgroundNetworks
+        from steadyseg.app.video.flags import VideoJob
+        from steadyseg.app.video.job import open_for
 
         limit_threads(self._threads)
         self._networks = self._networks or BackgroundNetworks()
@@ -133,8 +133,8 @@ class WatchedCamera:
 
     def step(self, arrived: "Arrived") -> None:
         """Segments a frame; a failure is recorded as this camera's trouble until a frame succeeds."""
-        from app.scale.cameras.camera_file import redacted
-        from app.video.caches import StillCompiling
+        from steadyseg.app.scale.cameras.camera_file import redacted
+        from steadyseg.app.video.caches import StillCompiling
 
         began_s = time.thread_time()
         try:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from core.errors import InputError
+from steadyseg.core.errors import InputError
 
 MakeWorker = Callable[[], Any]
 """Makes the worker in its own process; must be picklable."""

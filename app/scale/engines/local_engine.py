@@ -11,9 +11,9 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
 from typing import Any, NamedTuple
 
-from app.scale.engines.engine import Answer, Engine, MakeWorker, WorkerProxy
-from app.scale.engines.machine import free_memory_bytes, workers_that_fit
-from core.system.files import private_folder
+from steadyseg.app.scale.engines.engine import Answer, Engine, MakeWorker, WorkerProxy
+from steadyseg.app.scale.engines.machine import free_memory_bytes, workers_that_fit
+from steadyseg.core.system.files import private_folder
 
 THREADS = 1
 """Threads of a worker. One video on two threads is slower than two videos on one each, since decoding and drawing do
@@ -128,7 +128,7 @@ def open_engine(ray: str | None, make: MakeWorker, device: str) -> Iterator[Engi
     """
     engine: Engine
     if ray is not None:
-        from app.scale.engines.ray_engine import RayEngine
+        from steadyseg.app.scale.engines.ray_engine import RayEngine
 
         address = None if ray == "local" else ray
         engine = RayEngine(make, THREADS, address, gpus=int(device not in ("auto", "cpu")))

@@ -5,9 +5,9 @@ import os
 from pathlib import Path
 from typing import BinaryIO
 
-from app.opencv import opencv
-from core.system.files import lock, private_folder
-from core.system.machine import available_cpus
+from steadyseg.app.opencv import opencv
+from steadyseg.core.system.files import lock, private_folder
+from steadyseg.core.system.machine import available_cpus
 
 KEPT_FREE = 0.1
 """Share of the machine's free memory that is left free: frames of later videos may be larger than the first one's."""

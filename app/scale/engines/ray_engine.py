@@ -11,9 +11,9 @@ import sys
 import threading
 from typing import Any
 
-from app.scale.engines.engine import Answer, MakeWorker, WorkerProxy
-from app.scale.engines.machine import KEPT_FREE, usable_cores
-from core.errors import CheckFailed, InputError
+from steadyseg.app.scale.engines.engine import Answer, MakeWorker, WorkerProxy
+from steadyseg.app.scale.engines.machine import KEPT_FREE, usable_cores
+from steadyseg.core.errors import CheckFailed, InputError
 
 PATIENCE_S = 12.0
 """Time limit for an answer of a cluster, which takes 2 s; with the imports of a command 4 s of processor time, less

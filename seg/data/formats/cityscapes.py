@@ -5,9 +5,9 @@ from pathlib import Path
 
 import numpy as np
 
-from core.classes import read_table
-from core.system.pictures import look_at
-from seg.data.formats.source import UNLABELLED, Label, LabelledPicture, LabelSource
+from steadyseg.core.classes import read_table
+from steadyseg.core.system.pictures import look_at
+from steadyseg.seg.data.formats.source import UNLABELLED, Label, LabelledPicture, LabelSource
 
 ENDING = "_gtFine_labelIds.png"
 CITYSCAPES = read_table(

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from seg.data.formats.masks import Overlaps, Shape, decode_coco_rle, fill_polygon, painter
-from seg.data.formats.source import LabelledPicture, LabelSource, one_line, read_json
+from steadyseg.seg.data.formats.masks import Overlaps, Shape, decode_coco_rle, fill_polygon, painter
+from steadyseg.seg.data.formats.source import LabelledPicture, LabelSource, one_line, read_json
 
 EXPECTED = "COCO's images, categories and annotations"
 SPLITS = ("train", "val", "test")

@@ -8,9 +8,17 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from core.errors import InputError
-from core.system.pictures import look_at
-from seg.data.formats.source import UNLABELLED, Color, Label, LabelledPicture, LabelSource, one_line, read_json
+from steadyseg.core.errors import InputError
+from steadyseg.core.system.pictures import look_at
+from steadyseg.seg.data.formats.source import (
+    UNLABELLED,
+    Color,
+    Label,
+    LabelledPicture,
+    LabelSource,
+    one_line,
+    read_json,
+)
 
 PALETTE_NAMES = ("labelmap.txt", "label_colors.txt", "class_dict.csv", "classes.json", "palette.txt")
 """Names under which palettes are looked for: CVAT's and Datumaro's, CamVid's, Kaggle's, ours."""

@@ -7,8 +7,8 @@ from xml.etree import ElementTree
 
 import numpy as np
 
-from seg.data.formats.masks import Overlaps, Shape, fill_polygon, fill_runs, painter
-from seg.data.formats.source import Color, LabelledPicture, LabelSource, one_line
+from steadyseg.seg.data.formats.masks import Overlaps, Shape, fill_polygon, fill_runs, painter
+from steadyseg.seg.data.formats.source import Color, LabelledPicture, LabelSource, one_line
 
 OUTLINES = ("polygon", "mask")
 

@@ -10,9 +10,9 @@ from urllib.parse import unquote
 
 import numpy as np
 
-from core.system.pictures import look_at
-from seg.data.formats.masks import Overlaps, Shape, decode_brush, fill_polygon, painter
-from seg.data.formats.source import PICTURE_SUFFIXES, LabelledPicture, LabelSource, one_line, read_json
+from steadyseg.core.system.pictures import look_at
+from steadyseg.seg.data.formats.masks import Overlaps, Shape, decode_brush, fill_polygon, painter
+from steadyseg.seg.data.formats.source import PICTURE_SUFFIXES, LabelledPicture, LabelSource, one_line, read_json
 
 EXPECTED = "Label Studio's JSON export"
 PNG_NAME = re.compile(r"task-(\d+)-annotation-\d+-by-[^-]*-[^-]+-(.+)-\d+")

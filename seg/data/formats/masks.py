@@ -7,8 +7,8 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from core.system.pictures import MAX_PIXELS
-from seg.data.formats.source import UNLABELLED, Label
+from steadyseg.core.system.pictures import MAX_PIXELS
+from steadyseg.seg.data.formats.source import UNLABELLED, Label
 
 FARTHEST = 1e6
 """Largest coordinate of a corner, in pixels; corners beyond are moved there."""

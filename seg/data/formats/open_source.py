@@ -2,14 +2,14 @@
 
 from pathlib import Path
 
-from core.errors import InputError
-from seg.data.formats.cityscapes import ENDING, read_cityscapes
-from seg.data.formats.coco import read_coco
-from seg.data.formats.colour_pngs import PALETTE_NAMES, read_colour_pngs, read_voc
-from seg.data.formats.cvat import read_cvat
-from seg.data.formats.label_studio import PNG_NAME, read_label_studio, read_label_studio_pngs
-from seg.data.formats.masks import Overlaps
-from seg.data.formats.source import LabelSource, read_json
+from steadyseg.core.errors import InputError
+from steadyseg.seg.data.formats.cityscapes import ENDING, read_cityscapes
+from steadyseg.seg.data.formats.coco import read_coco
+from steadyseg.seg.data.formats.colour_pngs import PALETTE_NAMES, read_colour_pngs, read_voc
+from steadyseg.seg.data.formats.cvat import read_cvat
+from steadyseg.seg.data.formats.label_studio import PNG_NAME, read_label_studio, read_label_studio_pngs
+from steadyseg.seg.data.formats.masks import Overlaps
+from steadyseg.seg.data.formats.source import LabelSource, read_json
 
 KNOWN = (
     "COCO (.json), CVAT for images 1.1 (.xml), Label Studio (.json, or its brush PNGs), Cityscapes (gtFine/), VOC "

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from core.errors import InputError
-from core.system.json_text import parse_json
+from steadyseg.core.errors import InputError
+from steadyseg.core.system.json_text import parse_json
 
 UNLABELLED = 255
 """Id of pixels that no label covers."""

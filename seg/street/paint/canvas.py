@@ -6,10 +6,10 @@ from functools import cached_property
 import cv2
 import numpy as np
 
-from core.classes import CAMVID
-from seg.street.paint.camera import NEAR_M, Camera
-from seg.street.paint.light import Color, Light
-from seg.street.paint.texture import CLEAR, Texture
+from steadyseg.core.classes import CAMVID
+from steadyseg.seg.street.paint.camera import NEAR_M, Camera
+from steadyseg.seg.street.paint.light import Color, Light
+from steadyseg.seg.street.paint.texture import CLEAR, Texture
 
 SKY, BUILDING, POLE, ROAD, PAVEMENT, TREE, SIGN, FENCE, CAR, PEDESTRIAN, BICYCLIST = range(len(CAMVID))
 """CamVid's class ids by name."""

@@ -5,9 +5,9 @@ from functools import lru_cache
 
 import numpy as np
 
-from seg.street.paint.canvas import CAR, ROAD
-from seg.street.paint.light import Color, read_colors
-from seg.street.paint.mesh import Face, Mesh, face, mesh, rectangle, ring
+from steadyseg.seg.street.paint.canvas import CAR, ROAD
+from steadyseg.seg.street.paint.light import Color, read_colors
+from steadyseg.seg.street.paint.mesh import Face, Mesh, face, mesh, rectangle, ring
 
 Outline = tuple[tuple[float, float, float], ...]
 

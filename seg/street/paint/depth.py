@@ -3,9 +3,9 @@
 import cv2
 import numpy as np
 
-from seg.street.paint.camera import NEAR_M, Camera
-from seg.street.paint.canvas import _FRACTION_BITS, OVERSAMPLING, Canvas, Limb, fixed_point
-from seg.street.paint.light import Color, Light
+from steadyseg.seg.street.paint.camera import NEAR_M, Camera
+from steadyseg.seg.street.paint.canvas import _FRACTION_BITS, OVERSAMPLING, Canvas, Limb, fixed_point
+from steadyseg.seg.street.paint.light import Color, Light
 
 
 class DepthCanvas(Canvas):

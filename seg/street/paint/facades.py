@@ -6,10 +6,10 @@ from functools import lru_cache
 
 import numpy as np
 
-from seg.street.paint.camera import generator
-from seg.street.paint.light import Color, read_colors
-from seg.street.paint.texture import Texture
-from seg.street.paint.wall import Wall
+from steadyseg.seg.street.paint.camera import generator
+from steadyseg.seg.street.paint.light import Color, read_colors
+from steadyseg.seg.street.paint.texture import Texture
+from steadyseg.seg.street.paint.wall import Wall
 
 GROUND_FLOOR_M = 3.5
 FLOOR_M = 3.0

@@ -4,10 +4,10 @@ from functools import lru_cache
 
 import numpy as np
 
-from seg.street.paint.camera import generator
-from seg.street.paint.canvas import FENCE
-from seg.street.paint.light import Color
-from seg.street.paint.texture import CLEAR, Texture
+from steadyseg.seg.street.paint.camera import generator
+from steadyseg.seg.street.paint.canvas import FENCE
+from steadyseg.seg.street.paint.light import Color
+from steadyseg.seg.street.paint.texture import CLEAR, Texture
 
 TEXELS_PER_METRE = 64
 LENGTH_M = 4.0

@@ -4,9 +4,9 @@ from functools import lru_cache
 
 import numpy as np
 
-from seg.street.paint.canvas import POLE, SIGN
-from seg.street.paint.light import Color
-from seg.street.paint.mesh import Face, Mesh, box, mesh, panel, rectangle, ring
+from steadyseg.seg.street.paint.canvas import POLE, SIGN
+from steadyseg.seg.street.paint.light import Color
+from steadyseg.seg.street.paint.mesh import Face, Mesh, box, mesh, panel, rectangle, ring
 
 GALVANISED: Color = (140, 144, 146)
 BLACK: Color = (38, 40, 42)

@@ -6,10 +6,10 @@ from itertools import pairwise
 import cv2
 import numpy as np
 
-from seg.street.paint.camera import LANE_M, generator
-from seg.street.paint.canvas import PAVEMENT, ROAD, TREE, Canvas
-from seg.street.paint.light import Color
-from seg.street.paint.texture import Texture, fractal_noise, labelled
+from steadyseg.seg.street.paint.camera import LANE_M, generator
+from steadyseg.seg.street.paint.canvas import PAVEMENT, ROAD, TREE, Canvas
+from steadyseg.seg.street.paint.light import Color
+from steadyseg.seg.street.paint.texture import Texture, fractal_noise, labelled
 
 KERB_M = 5.7
 """Half width of the road: two lanes of 3.5 m and parking along both kerbs."""

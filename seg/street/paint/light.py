@@ -6,7 +6,7 @@ from functools import cached_property, lru_cache
 
 import numpy as np
 
-from seg.street.paint.camera import generator
+from steadyseg.seg.street.paint.camera import generator
 
 Color = tuple[float, float, float]
 """RGB, 0..255 for surfaces and 0..1 and a little more for light."""

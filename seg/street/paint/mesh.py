@@ -6,8 +6,8 @@ from functools import cached_property, lru_cache
 
 import numpy as np
 
-from seg.street.paint.canvas import Canvas
-from seg.street.paint.light import Color, Light
+from steadyseg.seg.street.paint.canvas import Canvas
+from steadyseg.seg.street.paint.light import Color, Light
 
 Points = np.ndarray | list[tuple[float, float, float]]
 

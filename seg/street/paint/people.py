@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from seg.street.paint.canvas import BICYCLIST, PEDESTRIAN, Canvas, Limb
-from seg.street.paint.light import Color, read_colors
+from steadyseg.seg.street.paint.canvas import BICYCLIST, PEDESTRIAN, Canvas, Limb
+from steadyseg.seg.street.paint.light import Color, read_colors
 
 SKINS: tuple[Color, ...] = ((226, 182, 152), (198, 148, 116), (148, 100, 74), (104, 70, 52), (238, 200, 172))
 HAIRS: tuple[Color, ...] = ((44, 32, 26), (92, 62, 38), (176, 140, 84), (150, 150, 150), (24, 22, 22))

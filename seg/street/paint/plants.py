@@ -6,10 +6,10 @@ from functools import lru_cache
 import cv2
 import numpy as np
 
-from seg.street.paint.camera import generator
-from seg.street.paint.canvas import TREE, Canvas
-from seg.street.paint.light import Color
-from seg.street.paint.texture import CLEAR, Texture, fractal_noise, labelled
+from steadyseg.seg.street.paint.camera import generator
+from steadyseg.seg.street.paint.canvas import TREE, Canvas
+from steadyseg.seg.street.paint.light import Color
+from steadyseg.seg.street.paint.texture import CLEAR, Texture, fractal_noise, labelled
 
 ROWS, COLUMNS = 448, 384
 

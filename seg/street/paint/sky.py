@@ -5,10 +5,10 @@ from functools import lru_cache
 import cv2
 import numpy as np
 
-from seg.street.paint.camera import generator
-from seg.street.paint.canvas import BUILDING, SKY, TREE, Canvas, fixed_point
-from seg.street.paint.light import Light, light_of
-from seg.street.paint.texture import fractal_noise
+from steadyseg.seg.street.paint.camera import generator
+from steadyseg.seg.street.paint.canvas import BUILDING, SKY, TREE, Canvas, fixed_point
+from steadyseg.seg.street.paint.light import Light, light_of
+from steadyseg.seg.street.paint.texture import fractal_noise
 
 ROWS, COLUMNS = 200, 640
 TOP, SIDE = 0.75, 1.3

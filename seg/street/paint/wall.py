@@ -3,9 +3,9 @@
 import cv2
 import numpy as np
 
-from seg.street.paint.canvas import BUILDING
-from seg.street.paint.light import Color
-from seg.street.paint.texture import fractal_noise, labelled
+from steadyseg.seg.street.paint.canvas import BUILDING
+from steadyseg.seg.street.paint.light import Color
+from steadyseg.seg.street.paint.texture import fractal_noise, labelled
 
 TEXELS_PER_METRE = 36
 

@@ -6,7 +6,7 @@ from itertools import pairwise
 import torch
 from torch import Tensor
 
-from core.errors import InputError
+from steadyseg.core.errors import InputError
 
 
 class SpatialCovariance:

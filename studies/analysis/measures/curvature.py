@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from core.errors import CheckFailed, InputError
+from steadyseg.core.errors import CheckFailed, InputError
 
 MEMINFO = Path("/proc/meminfo")
 

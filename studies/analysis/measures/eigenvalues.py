@@ -6,8 +6,8 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from core.errors import InputError
-from studies.analysis.measures.curvature import orthogonal_to
+from steadyseg.core.errors import InputError
+from steadyseg.studies.analysis.measures.curvature import orthogonal_to
 
 
 class Symmetric(Protocol):

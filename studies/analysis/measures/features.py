@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from studies.analysis.measures.units import Unit
+from steadyseg.studies.analysis.measures.units import Unit
 
 See = Callable[[Unit, Tensor, Tensor], None]
 """(unit, the map that entered it, the map that left it)."""

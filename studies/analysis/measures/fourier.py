@@ -11,7 +11,7 @@ spectrum: the frequencies are those of the shorter side, and of the longer one t
 import torch
 from torch import Tensor
 
-from core.errors import InputError
+from steadyseg.core.errors import InputError
 
 FLOOR = 1e-6
 """Added before the logarithm, as published."""

@@ -15,8 +15,8 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from core.errors import InputError
-from core.seeds import mix_seed
+from steadyseg.core.errors import InputError
+from steadyseg.core.seeds import mix_seed
 
 Rule = Literal["axis0", "filter"]
 Weights = dict[str, Tensor]

@@ -16,8 +16,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from studies.analysis.measures.features import Seen
-from studies.analysis.measures.units import Unit
+from steadyseg.studies.analysis.measures.features import Seen
+from steadyseg.studies.analysis.measures.units import Unit
 
 
 @contextmanager

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import torch.nn.functional as F
 from torch import Tensor
 
-from core.preprocess import nearest
+from steadyseg.core.preprocess import nearest
 
 
 @dataclass(frozen=True)

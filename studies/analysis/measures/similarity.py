@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from core.errors import InputError
+from steadyseg.core.errors import InputError
 
 MIN_BATCH = 4
 PART = 2**19

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from studies.analysis.measures.curvature import orthogonal_to
-from studies.analysis.measures.eigenvalues import Symmetric, normalised
+from steadyseg.studies.analysis.measures.curvature import orthogonal_to
+from steadyseg.studies.analysis.measures.eigenvalues import Symmetric, normalised
 
 
 @dataclass(frozen=True)

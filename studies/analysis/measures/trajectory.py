@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from core.errors import InputError
-from studies.analysis.measures.landscape import Weights
+from steadyseg.core.errors import InputError
+from steadyseg.studies.analysis.measures.landscape import Weights
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,9 @@ from typing import Literal
 
 from torch import nn
 
-from core.errors import InputError
-from core.insertion import PrependedLayer
-from core.smoothing import SpatialSmoothing
+from steadyseg.core.errors import InputError
+from steadyseg.core.insertion import PrependedLayer
+from steadyseg.core.smoothing import SpatialSmoothing
 
 UnitKind = Literal["block", "conv", "attention", "mlp", "smoothing"]
 KINDS: tuple[UnitKind, ...] = ("block", "conv", "attention", "mlp", "smoothing")

@@ -8,7 +8,7 @@ positions, of the mean of the draws: what an ensemble of them leaves.
 
 from torch import Tensor
 
-from core.errors import InputError
+from steadyseg.core.errors import InputError
 
 
 class DrawVariance:

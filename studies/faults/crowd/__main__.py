@@ -1,6 +1,6 @@
 """Forty visitors at once, four of them hostile: what the page answers to the honest ones, and what it holds.
 
-    python -m studies.faults.crowd [--seconds 600] [--model camvid-realtime]
+    python -m steadyseg.studies.faults.crowd [--seconds 600] [--model camvid-realtime]
 
 The limits are LIMITS. A record of the same length and model is kept; --fresh measures again. Exit code 1 where a limit
 is passed. It needs the machine for itself. The record is docs/studies/reliability/crowd.json.
@@ -17,12 +17,12 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from core.errors import InputError
-from core.system.files import write_atomic
-from studies.faults.crowd.visitors import HOSTILE, Counts, FileVisitor, LiveVisitor
-from studies.faults.page_soak.__main__ import sample, served
-from studies.faults.page_soak.visitors import street_jpegs, street_video
-from studies.harness.study import PAGES, exit_code, origin
+from steadyseg.core.errors import InputError
+from steadyseg.core.system.files import write_atomic
+from steadyseg.studies.faults.crowd.visitors import HOSTILE, Counts, FileVisitor, LiveVisitor
+from steadyseg.studies.faults.page_soak.__main__ import sample, served
+from steadyseg.studies.faults.page_soak.visitors import street_jpegs, street_video
+from steadyseg.studies.harness.study import PAGES, exit_code, origin
 
 RECORD = PAGES / "reliability" / "crowd.json"
 LIVE, FILES = 24, 12

@@ -15,8 +15,8 @@ from urllib.parse import urlsplit
 import httpx
 import numpy as np
 
-from app.page.parts.pictures import jpeg
-from studies.faults.page_soak.visitors import dependency, run_file_job
+from steadyseg.app.page.parts.pictures import jpeg
+from steadyseg.studies.faults.page_soak.visitors import dependency, run_file_job
 
 Counts = Counter[str]
 TIMEOUT_S = 60.0

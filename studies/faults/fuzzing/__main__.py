@@ -1,7 +1,7 @@
 """Damaged files of every kind, opened as the product opens them: none may end in a traceback, hang or fill the memory.
 
-python -m studies.faults.fuzzing --count 2000        # 15 minutes on two cores; writes the committed record
-python -m studies.faults.fuzzing --kinds image --count 400 --keep found --json images.json
+python -m steadyseg.studies.faults.fuzzing --count 2000        # 15 minutes on two cores; writes the committed record
+python -m steadyseg.studies.faults.fuzzing --kinds image --count 400 --keep found --json images.json
 """
 
 import argparse
@@ -17,11 +17,11 @@ from typing import Any
 
 import torch
 
-from core.system.files import write_atomic
-from studies.faults.fuzzing.kinds import KINDS, Kind
-from studies.faults.fuzzing.trial import SECONDS, Trial, try_file
-from studies.faults.tables import fuzzing_table
-from studies.harness.study import PAGES, origin
+from steadyseg.core.system.files import write_atomic
+from steadyseg.studies.faults.fuzzing.kinds import KINDS, Kind
+from steadyseg.studies.faults.fuzzing.trial import SECONDS, Trial, try_file
+from steadyseg.studies.faults.tables import fuzzing_table
+from steadyseg.studies.harness.study import PAGES, origin
 
 PAGE = PAGES / "reliability"
 MAX_ABOVE_BYTES = 2 * 2**30

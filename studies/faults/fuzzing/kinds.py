@@ -16,24 +16,24 @@ import onnx
 import torch
 from google.protobuf.message import DecodeError
 
-from app.executors import RunOptions
-from app.open_model import is_classifier, make_segmenter, open_model
-from app.sources.open_source import open_source
-from core.frame import Frame
-from core.method import MethodOptions
-from core.model.checkpoint import read_meta
-from core.model.model import Model
-from core.model.tensor_file import HEADER_KEY, read_tensors
-from core.system.json_text import parse_json
-from core.system.pictures import look_at, read_upright, upright_size
-from export.file.onnx_file import read_onnx
-from export.file.protobuf_limits import count_parts
-from export.run.classifier import GraphClassifier
-from seg.data.class_file import read_classes
-from studies.faults.fuzzing import seeds
-from studies.faults.fuzzing.mutate import damage_bytes, damage_json, damage_message
-from studies.faults.fuzzing.requests import Server, damage_request, request_seeds, send_request, server
-from studies.faults.fuzzing.trial import Stages
+from steadyseg.app.executors import RunOptions
+from steadyseg.app.open_model import is_classifier, make_segmenter, open_model
+from steadyseg.app.sources.open_source import open_source
+from steadyseg.core.frame import Frame
+from steadyseg.core.method import MethodOptions
+from steadyseg.core.model.checkpoint import read_meta
+from steadyseg.core.model.model import Model
+from steadyseg.core.model.tensor_file import HEADER_KEY, read_tensors
+from steadyseg.core.system.json_text import parse_json
+from steadyseg.core.system.pictures import look_at, read_upright, upright_size
+from steadyseg.export.file.onnx_file import read_onnx
+from steadyseg.export.file.protobuf_limits import count_parts
+from steadyseg.export.run.classifier import GraphClassifier
+from steadyseg.seg.data.class_file import read_classes
+from steadyseg.studies.faults.fuzzing import seeds
+from steadyseg.studies.faults.fuzzing.mutate import damage_bytes, damage_json, damage_message
+from steadyseg.studies.faults.fuzzing.requests import Server, damage_request, request_seeds, send_request, server
+from steadyseg.studies.faults.fuzzing.trial import Stages
 
 
 @dataclass(frozen=True)

@@ -18,9 +18,9 @@ from typing import Any
 
 import httpx
 
-from core.errors import InputError
-from studies.faults.fuzzing.mutate import damage_bytes, damage_json
-from studies.faults.page_soak.visitors import dependency, street_jpegs, street_video
+from steadyseg.core.errors import InputError
+from steadyseg.studies.faults.fuzzing.mutate import damage_bytes, damage_json
+from steadyseg.studies.faults.page_soak.visitors import dependency, street_jpegs, street_video
 
 KEY = "0123456789abcdef" * 2
 BOUNDARY = "street"
@@ -35,7 +35,7 @@ class Server:
     def __init__(self) -> None:
         self._folder = Path(tempfile.mkdtemp())
         self._log = self._folder / "log"
-        command = [sys.executable, "-m", "app.cli", "demo", "street-tiny", "--port", "7896"]
+        command = [sys.executable, "-m", "steadyseg.app.cli", "demo", "street-tiny", "--port", "7896"]
         with self._log.open("wb") as log:
             self.process = subprocess.Popen(
                 [*command, "--no-open-browser"],

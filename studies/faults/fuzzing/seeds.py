@@ -14,14 +14,14 @@ import numpy as np
 import torch
 from PIL import Image
 
-from classification.networks.build import build_classifier
-from classification.options import ClassifierOptions
-from core.classes import CAMVID, ClassList
-from core.model.checkpoint import CheckpointMeta, save_checkpoint
-from seg.networks.build import build_network
-from seg.options import SmpOptions, UNetOptions
-from seg.pretrained import find_checkpoint
-from seg.street.drive import Street
+from steadyseg.classification.networks.build import build_classifier
+from steadyseg.classification.options import ClassifierOptions
+from steadyseg.core.classes import CAMVID, ClassList
+from steadyseg.core.model.checkpoint import CheckpointMeta, save_checkpoint
+from steadyseg.seg.networks.build import build_network
+from steadyseg.seg.options import SmpOptions, UNetOptions
+from steadyseg.seg.pretrained import find_checkpoint
+from steadyseg.seg.street.drive import Street
 
 HEIGHT, WIDTH = 48, 64
 SIZE = ("--size", "96")
@@ -70,7 +70,7 @@ def graphs(folder: Path) -> list[Path]:
         path = folder / f"{name}.onnx"
         model = str(classifier) if model == "CLASSIFIER" else model
         if not path.exists():
-            command = [sys.executable, "-m", "app.cli", "export", model, *flags, "-o", str(path)]
+            command = [sys.executable, "-m", "steadyseg.app.cli", "export", model, *flags, "-o", str(path)]
             subprocess.run(command, check=True, capture_output=True)  # its threads must not be this process's
         made.append(path)
     return made

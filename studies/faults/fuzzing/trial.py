@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from core.errors import CheckFailed, InputError
+from steadyseg.core.errors import CheckFailed, InputError
 
 SECONDS = 20
 ROOM_BYTES = 4 * 2**30

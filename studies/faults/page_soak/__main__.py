@@ -1,6 +1,6 @@
 """An hour of the page under load: visitors who stay, visitors who come and go, and file jobs.
 
-    python -m studies.faults.page_soak [--seconds 3600] [--model camvid-realtime]
+    python -m steadyseg.studies.faults.page_soak [--seconds 3600] [--model camvid-realtime]
 
 The server is a process of its own. Its memory, threads, open files and folder are sampled from outside.
 The record is docs/studies/reliability/page-soak.json.
@@ -21,12 +21,18 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from core.errors import InputError
-from core.system.files import write_atomic
-from studies.faults.page_soak.visitors import LiveVisitor, make_up_sessions, run_file_job, street_jpegs, street_video
-from studies.harness.browser import browser_page, disk_use_kb, street_camera, wait_for_picture
-from studies.harness.pages import write_page
-from studies.harness.study import PAGES, exit_code, origin
+from steadyseg.core.errors import InputError
+from steadyseg.core.system.files import write_atomic
+from steadyseg.studies.faults.page_soak.visitors import (
+    LiveVisitor,
+    make_up_sessions,
+    run_file_job,
+    street_jpegs,
+    street_video,
+)
+from steadyseg.studies.harness.browser import browser_page, disk_use_kb, street_camera, wait_for_picture
+from steadyseg.studies.harness.pages import write_page
+from steadyseg.studies.harness.study import PAGES, exit_code, origin
 
 PAGE = PAGES / "reliability"
 STAYING, PASSING, JOBS = 3, 200, 20
@@ -150,7 +156,7 @@ def flatness(samples: list[dict[str, Any]]) -> dict[str, Any]:
 @contextmanager
 def served(model: str, folder: Path, *flags: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
     """(the server's process, its address); what it writes lies in `folder`."""
-    command = [sys.executable, "-m", "app.cli", "demo", model, "--port", "7899", "--no-open-browser"]
+    command = [sys.executable, "-m", "steadyseg.app.cli", "demo", model, "--port", "7899", "--no-open-browser"]
     command += flags or ["--max-sessions", str(STAYING + 2)]
     environment = {**os.environ, "TMPDIR": str(folder), "PYTHONUNBUFFERED": "1"}
     with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as server:

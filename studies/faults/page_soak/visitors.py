@@ -12,8 +12,8 @@ from typing import Any
 import av
 import httpx
 
-from app.page.parts.pictures import jpeg
-from seg.street.drive import Street
+from steadyseg.app.page.parts.pictures import jpeg
+from steadyseg.seg.street.drive import Street
 
 TIMEOUT_S = 120
 

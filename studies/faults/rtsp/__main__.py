@@ -1,6 +1,6 @@
 """Ten minutes of RTSP with the faults of a network camera, for the command and for the page.
 
-    python -m studies.faults.rtsp [--only video|page] [--seconds 600]
+    python -m steadyseg.studies.faults.rtsp [--only video|page] [--seconds 600]
 
 A real server (studies/faults/rtsp/server.py says which packages it needs) behind a proxy of ours: killed and started
 again five times, held back for 30 s, cut off five times, and the picture's size changed. Writes
@@ -15,11 +15,11 @@ from pathlib import Path
 
 from rich.console import Console
 
-from core.system.files import write_atomic
-from studies.faults.rtsp.page import watch_page
-from studies.faults.rtsp.watch import watch_video
-from studies.harness.pages import write_page
-from studies.harness.study import PAGES, exit_code
+from steadyseg.core.system.files import write_atomic
+from steadyseg.studies.faults.rtsp.page import watch_page
+from steadyseg.studies.faults.rtsp.watch import watch_video
+from steadyseg.studies.harness.pages import write_page
+from steadyseg.studies.harness.study import PAGES, exit_code
 
 PAGE = PAGES / "reliability"
 USUAL_S = 600.0

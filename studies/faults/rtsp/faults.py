@@ -12,8 +12,8 @@ from pathlib import Path
 
 from rich.console import Console
 
-from core.errors import InputError
-from studies.faults.rtsp.proxy import Proxy
+from steadyseg.core.errors import InputError
+from steadyseg.studies.faults.rtsp.proxy import Proxy
 
 SYSTEM_PYTHON = "/usr/bin/python3"
 

@@ -15,10 +15,10 @@ from typing import Any
 
 from rich.console import Console
 
-from core.errors import InputError
-from studies.faults.rtsp.faults import FAULTS, free_port, inflict, served
-from studies.faults.rtsp.watch import GAP_S, MODEL, address_of, ended, running, sampled
-from studies.harness.study import origin
+from steadyseg.core.errors import InputError
+from steadyseg.studies.faults.rtsp.faults import FAULTS, free_port, inflict, served
+from steadyseg.studies.faults.rtsp.watch import GAP_S, MODEL, address_of, ended, running, sampled
+from steadyseg.studies.harness.study import origin
 
 AGAIN_S = 1.0
 """Seconds between an error and the visitor's next try."""

@@ -16,11 +16,11 @@ from typing import Any
 import av
 from rich.console import Console
 
-from core.errors import InputError
-from studies.faults.rtsp.faults import FAULTS, inflict, served
-from studies.harness.study import origin
+from steadyseg.core.errors import InputError
+from steadyseg.studies.faults.rtsp.faults import FAULTS, inflict, served
+from steadyseg.studies.harness.study import origin
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).resolve().parents[3]
 MODEL = "street-tiny"
 GAP_S = 1.0
 """Seconds between two frames of the recording above which there was an outage; the stream has 25 frames a second."""
@@ -67,7 +67,7 @@ def address_of(port: int) -> str:
 @contextmanager
 def running(folder: Path, *arguments: str, **options: Any) -> "Iterator[subprocess.Popen[str]]":
     """The command as a process, which is gone afterwards; what it says on stderr goes to a file of the folder."""
-    command = [sys.executable, "-m", "app.cli", *arguments]
+    command = [sys.executable, "-m", "steadyseg.app.cli", *arguments]
     with (folder / "stderr").open("w") as errors:
         product = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=errors, text=True, **options)
         try:

@@ -12,9 +12,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from core.errors import CheckFailed, InputError
-from core.preprocess import Normalize, enlarge
-from core.training.loop import MeanOfPasses
+from steadyseg.core.errors import CheckFailed, InputError
+from steadyseg.core.preprocess import Normalize, enlarge
+from steadyseg.core.training.loop import MeanOfPasses
 
 EPS = 2 / 255
 """Not seen by eye, and a network that was not trained against attacks is left some right answers, so that methods

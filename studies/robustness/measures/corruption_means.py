@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import astuple, dataclass
 from typing import Any, Literal
 
-from core.corruptions.corruptions import BENCHMARK_CORRUPTIONS, SEVERITIES, TUNING_CORRUPTIONS, require_known
-from core.errors import InputError
+from steadyseg.core.corruptions.corruptions import BENCHMARK_CORRUPTIONS, SEVERITIES, TUNING_CORRUPTIONS, require_known
+from steadyseg.core.errors import InputError
 
 DataName = Literal["cifar10", "cifar100", "imagenet"]
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from core.errors import InputError
+from steadyseg.core.errors import InputError
 
 PAPER_CENTRES = tuple(i / 10 for i in range(1, 10))
 """The paper's bands, each 0.1 pi wide."""

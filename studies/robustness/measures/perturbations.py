@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from core.corruptions.corruptions import require_known, require_picture
+from steadyseg.core.corruptions.corruptions import require_known, require_picture
 
 Comparison = Literal["first", "neighbours"]
 

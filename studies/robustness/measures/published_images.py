@@ -5,9 +5,9 @@ from tokenize import TokenError
 
 import numpy as np
 
-from core.corruptions.corruptions import BENCHMARK_CORRUPTIONS, SEVERITIES, TUNING_CORRUPTIONS, require_known
-from core.errors import InputError
-from studies.robustness.measures.perturbations import PUBLISHED, PUBLISHED_EXTRA
+from steadyseg.core.corruptions.corruptions import BENCHMARK_CORRUPTIONS, SEVERITIES, TUNING_CORRUPTIONS, require_known
+from steadyseg.core.errors import InputError
+from steadyseg.studies.robustness.measures.perturbations import PUBLISHED, PUBLISHED_EXTRA
 
 PICTURE = (32, 32, 3)
 

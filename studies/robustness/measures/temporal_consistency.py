@@ -4,9 +4,9 @@
 import torch
 from torch import Tensor
 
-from core.errors import InputError
-from core.evaluation.metrics import StreamingMetrics
-from studies.robustness.measures.perturbations import Comparison
+from steadyseg.core.errors import InputError
+from steadyseg.core.evaluation.metrics import StreamingMetrics
+from steadyseg.studies.robustness.measures.perturbations import Comparison
 
 MEASURES = ("consistency", "cec", "cec_reference")
 

@@ -10,12 +10,12 @@ import pytest
 from PIL import Image
 from refusals import refusal
 
-from seg.data.formats.cityscapes import CITYSCAPES
-from seg.data.formats.colour_pngs import VOC_NAMES, read_palette, read_voc
-from seg.data.formats.cvat import read_cvat
-from seg.data.formats.masks import decode_coco_rle, fill_polygon
-from seg.data.formats.open_source import open_labels
-from seg.data.formats.source import UNLABELLED, PictureFinder, one_line
+from steadyseg.seg.data.formats.cityscapes import CITYSCAPES
+from steadyseg.seg.data.formats.colour_pngs import VOC_NAMES, read_palette, read_voc
+from steadyseg.seg.data.formats.cvat import read_cvat
+from steadyseg.seg.data.formats.masks import decode_coco_rle, fill_polygon
+from steadyseg.seg.data.formats.open_source import open_labels
+from steadyseg.seg.data.formats.source import UNLABELLED, PictureFinder, one_line
 
 EXPORTS = Path(__file__).parent / "exports"
 TRUTH_NAMES = {0: "road", 1: "car", UNLABELLED: ""}

@@ -8,10 +8,10 @@ import pytest
 from PIL import Image
 from refusals import error_after_work, one_line_error
 
-from app.cli import main
-from core.classes import ClassList
-from seg.data.camvid import open_split
-from seg.data.class_file import read_classes
+from steadyseg.app.cli import main
+from steadyseg.core.classes import ClassList
+from steadyseg.seg.data.camvid import open_split
+from steadyseg.seg.data.class_file import read_classes
 
 EXPORTS = Path(__file__).parent / "exports"
 

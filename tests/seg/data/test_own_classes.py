@@ -8,11 +8,11 @@ import pytest
 from made.pictures import picture, save_split
 from refusals import refusal
 
-from core.classes import CAMVID, CAMVID_31, ClassList
-from seg.data.class_file import CLASSES_FILE, classes_of
-from seg.data.statistics import count_pixels, describe_shares, require_every_class
-from seg.options import SegTrainConfig
-from seg.training_set import LabelledImages, open_training_images
+from steadyseg.core.classes import CAMVID, CAMVID_31, ClassList
+from steadyseg.seg.data.class_file import CLASSES_FILE, classes_of
+from steadyseg.seg.data.statistics import count_pixels, describe_shares, require_every_class
+from steadyseg.seg.options import SegTrainConfig
+from steadyseg.seg.training_set import LabelledImages, open_training_images
 
 OWN = ClassList(("ground", "thing"), ((1, 1, 1), (2, 2, 2)), 255)
 
@@ -90,10 +90,10 @@ MEMORY = """
 import sys
 from pathlib import Path
 import torch
-from core.training.parts import Run
-from seg.train import prepare_segmentation
-from seg.options import SegTrainConfig, AugmentOptions, UNetOptions
-from core.training.config import TrainConfig
+from steadyseg.core.training.parts import Run
+from steadyseg.seg.train import prepare_segmentation
+from steadyseg.seg.options import SegTrainConfig, AugmentOptions, UNetOptions
+from steadyseg.core.training.config import TrainConfig
 
 config = SegTrainConfig(
     data=Path(sys.argv[1]), unet=UNetOptions(channels=2, depth=3, dropout_places=()), size=96, loaders=0,

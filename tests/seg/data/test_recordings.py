@@ -2,7 +2,7 @@
 
 import pytest
 
-from seg.data.held_out import GUARD, MIN_FRAMES, divide, in_order, recording_of
+from steadyseg.seg.data.held_out import GUARD, MIN_FRAMES, divide, in_order, recording_of
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,8 @@ from made.classifier import save_classifier, save_pictures
 from made.robustness import SIDE, classifier, image_folder, segmenter, stills_folder
 from refusals import error_after_work, one_line_error, steadyseg
 
-from app.cli import main
-from classification.options import ClassifierOptions
+from steadyseg.app.cli import main
+from steadyseg.classification.options import ClassifierOptions
 
 STUDIES = ("fourier", "variance", "hessian", "landscape", "lesion", "similarity", "reliability")
 SMALL: dict[str, tuple[str, ...]] = {
@@ -37,7 +37,7 @@ def room(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def classes() -> Any:
     from made.robustness import NAMES
 
-    from core.classes import ClassList
+    from steadyseg.core.classes import ClassList
 
     return ClassList.of_names(NAMES)
 
@@ -303,7 +303,7 @@ def test_maps_of_one_point_are_left_out_and_refused_by_name(tmp_path: Path, caps
 def test_a_loss_that_is_no_number_ends_in_one_line(
     room: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from core.model.checkpoint import load_checkpoint, save_checkpoint
+    from steadyseg.core.model.checkpoint import load_checkpoint, save_checkpoint
 
     tensors, meta = load_checkpoint(room / "drop.safetensors")
     tensors["stem.1.running_var"] = torch.full_like(tensors["stem.1.running_var"], 1e-38)

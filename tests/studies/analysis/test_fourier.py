@@ -6,7 +6,7 @@ import pytest
 import torch
 from refusals import refusal
 
-from studies.analysis.measures.fourier import FLOOR, frequencies, log_amplitude
+from steadyseg.studies.analysis.measures.fourier import FLOOR, frequencies, log_amplitude
 
 
 @pytest.mark.parametrize(("height", "width"), [(16, 16), (15, 15), (16, 24)])

@@ -8,12 +8,12 @@ import torch.nn.functional as F
 from refusals import refusal
 from torch import Tensor, nn
 
-from classification.networks.attention import WindowAttention
-from core.errors import CheckFailed
-from core.smoothing import SpatialSmoothing
-from studies.analysis.measures.curvature import Hessian, require_memory
-from studies.analysis.measures.eigenvalues import top_eigenpairs
-from studies.analysis.measures.spectrum import lanczos, mean_quadrature, random_signs
+from steadyseg.classification.networks.attention import WindowAttention
+from steadyseg.core.errors import CheckFailed
+from steadyseg.core.smoothing import SpatialSmoothing
+from steadyseg.studies.analysis.measures.curvature import Hessian, require_memory
+from steadyseg.studies.analysis.measures.eigenvalues import top_eigenpairs
+from steadyseg.studies.analysis.measures.spectrum import lanczos, mean_quadrature, random_signs
 
 
 class Quadratic(nn.Module):

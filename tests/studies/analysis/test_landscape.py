@@ -5,9 +5,9 @@ import torch
 from made.classifier import random_input
 from refusals import refusal
 
-from classification.networks.build import build_classifier
-from classification.options import ClassifierOptions
-from studies.analysis.measures.landscape import (
+from steadyseg.classification.networks.build import build_classifier
+from steadyseg.classification.options import ClassifierOptions
+from steadyseg.studies.analysis.measures.landscape import (
     grid,
     moved,
     moving_weights,
@@ -15,7 +15,7 @@ from studies.analysis.measures.landscape import (
     squared_norm,
     sum_of_norms,
 )
-from studies.analysis.measures.trajectory import project
+from steadyseg.studies.analysis.measures.trajectory import project
 
 
 def network() -> torch.nn.Module:

@@ -4,13 +4,13 @@ import timm
 import torch
 from made.classifier import random_input
 
-from classification.networks.build import build_classifier
-from classification.options import ClassifierOptions
-from seg.networks.build import build_network
-from seg.options import UNetOptions
-from studies.analysis.measures.features import layout_of, trace
-from studies.analysis.measures.lesion import can_be_removed, removed, weighted
-from studies.analysis.measures.units import find_units, list_units
+from steadyseg.classification.networks.build import build_classifier
+from steadyseg.classification.options import ClassifierOptions
+from steadyseg.seg.networks.build import build_network
+from steadyseg.seg.options import UNetOptions
+from steadyseg.studies.analysis.measures.features import layout_of, trace
+from steadyseg.studies.analysis.measures.lesion import can_be_removed, removed, weighted
+from steadyseg.studies.analysis.measures.units import find_units, list_units
 
 
 @torch.no_grad()

@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from studies.analysis.measures.regions import DISTANCES, distance_groups, interval_names, size_groups
-from studies.analysis.measures.reliability import GroupTally, scores
+from steadyseg.studies.analysis.measures.regions import DISTANCES, distance_groups, interval_names, size_groups
+from steadyseg.studies.analysis.measures.reliability import GroupTally, scores
 
 
 def test_groups_are_counted_apart_and_together() -> None:

@@ -6,8 +6,8 @@ import pytest
 import torch
 from refusals import refusal
 
-from studies.analysis.measures.correlation import SpatialCovariance
-from studies.analysis.measures.similarity import MinibatchCka, gram, unbiased_hsic
+from steadyseg.studies.analysis.measures.correlation import SpatialCovariance
+from steadyseg.studies.analysis.measures.similarity import MinibatchCka, gram, unbiased_hsic
 
 
 def features(seed: int, count: int = 12, width: int = 7) -> torch.Tensor:

@@ -8,13 +8,13 @@ from made.classifier import random_input
 from refusals import refusal
 from torch import nn
 
-from classification.networks.build import build_classifier
-from classification.options import ClassifierOptions
-from core.insertion import insert_smoothing
-from seg.networks.build import build_network
-from seg.options import SmpOptions, UNetOptions
-from studies.analysis.measures.features import as_maps, layout_of, watch_maps
-from studies.analysis.measures.units import find_units, list_units
+from steadyseg.classification.networks.build import build_classifier
+from steadyseg.classification.options import ClassifierOptions
+from steadyseg.core.insertion import insert_smoothing
+from steadyseg.seg.networks.build import build_network
+from steadyseg.seg.options import SmpOptions, UNetOptions
+from steadyseg.studies.analysis.measures.features import as_maps, layout_of, watch_maps
+from steadyseg.studies.analysis.measures.units import find_units, list_units
 
 
 def names(network: nn.Module, kind: str = "block") -> list[str]:

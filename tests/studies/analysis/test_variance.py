@@ -4,7 +4,7 @@ import pytest
 import torch
 from refusals import refusal
 
-from studies.analysis.measures.variance import DrawVariance
+from steadyseg.studies.analysis.measures.variance import DrawVariance
 
 
 def test_each_variance_is_that_of_the_whole_array() -> None:

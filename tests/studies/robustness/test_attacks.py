@@ -4,10 +4,10 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from core.dropout import Dropout
-from core.errors import CheckFailed, InputError
-from core.preprocess import Normalize
-from studies.robustness.measures.attacks import EPS, AttackSuccess, OnPixels, fgsm, pgd
+from steadyseg.core.dropout import Dropout
+from steadyseg.core.errors import CheckFailed, InputError
+from steadyseg.core.preprocess import Normalize
+from steadyseg.studies.robustness.measures.attacks import EPS, AttackSuccess, OnPixels, fgsm, pgd
 
 SHAPE = (3, 4, 5)
 

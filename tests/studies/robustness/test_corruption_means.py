@@ -2,9 +2,9 @@
 
 import pytest
 
-from core.corruptions.corruptions import BENCHMARK_CORRUPTIONS
-from core.errors import InputError
-from studies.robustness.measures.corruption_means import ALEXNET, Scores, corruption_means
+from steadyseg.core.corruptions.corruptions import BENCHMARK_CORRUPTIONS
+from steadyseg.core.errors import InputError
+from steadyseg.studies.robustness.measures.corruption_means import ALEXNET, Scores, corruption_means
 
 
 def flat(error: float, nll: float, ece: float) -> dict[int, Scores]:

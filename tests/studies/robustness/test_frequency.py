@@ -7,8 +7,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from core.errors import InputError
-from studies.robustness.measures.frequency import (
+from steadyseg.core.errors import InputError
+from steadyseg.studies.robustness.measures.frequency import (
     PAPER_CENTRES,
     Band,
     attack_in_band,

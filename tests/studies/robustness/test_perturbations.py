@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from core.errors import InputError
-from studies.robustness.measures.perturbations import GENERATED, PUBLISHED, compared_with, perturb
+from steadyseg.core.errors import InputError
+from steadyseg.studies.robustness.measures.perturbations import GENERATED, PUBLISHED, compared_with, perturb
 
 MIDDLE = {"brightness": 15, "rotate": 15, "tilt": 15, "scale": 15, "translate": 7}
 NOISE = ("gaussian_noise", "shot_noise")

@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from core.errors import InputError
-from studies.robustness.measures.published_images import open_corruption, open_perturbation
+from steadyseg.core.errors import InputError
+from steadyseg.studies.robustness.measures.published_images import open_corruption, open_perturbation
 
 
 def pictures(*leading: int) -> np.ndarray:

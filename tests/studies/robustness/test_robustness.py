@@ -12,19 +12,19 @@ from made.methods import opened_by_torch
 from made.robustness import NAMES, SIDE, classifier, image_folder, segmenter, stills_folder
 from refusals import refusal
 
-from core.corruptions.corruptions import BENCHMARK_CORRUPTIONS, corrupt
-from core.frame import Frame
-from seg.data.camvid import open_split
-from seg.evaluate import FrameMetrics, mark_stills
-from studies.harness.pictures import Pictures, chosen_places, open_pictures
-from studies.harness.target import TargetNetwork, open_targets, short_names
-from studies.harness.window import WindowSmoothing
-from studies.robustness.bands import study_bands
-from studies.robustness.flags import RobustnessOptions
-from studies.robustness.measures.corruption_means import ALEXNET
-from studies.robustness.measures.perturbations import perturb
-from studies.robustness.perturbations import study_perturbations
-from studies.robustness.studies import robustness
+from steadyseg.core.corruptions.corruptions import BENCHMARK_CORRUPTIONS, corrupt
+from steadyseg.core.frame import Frame
+from steadyseg.seg.data.camvid import open_split
+from steadyseg.seg.evaluate import FrameMetrics, mark_stills
+from steadyseg.studies.harness.pictures import Pictures, chosen_places, open_pictures
+from steadyseg.studies.harness.target import TargetNetwork, open_targets, short_names
+from steadyseg.studies.harness.window import WindowSmoothing
+from steadyseg.studies.robustness.bands import study_bands
+from steadyseg.studies.robustness.flags import RobustnessOptions
+from steadyseg.studies.robustness.measures.corruption_means import ALEXNET
+from steadyseg.studies.robustness.measures.perturbations import perturb
+from steadyseg.studies.robustness.perturbations import study_perturbations
+from steadyseg.studies.robustness.studies import robustness
 
 pytestmark = pytest.mark.slow
 

@@ -7,9 +7,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from core.errors import InputError
-from core.evaluation.metrics import StreamingMetrics
-from studies.robustness.measures.temporal_consistency import TemporalConsistency, relative_confidence
+from steadyseg.core.errors import InputError
+from steadyseg.core.evaluation.metrics import StreamingMetrics
+from steadyseg.studies.robustness.measures.temporal_consistency import TemporalConsistency, relative_confidence
 
 KEYS = ("consistency", "cec", "cec_reference")
 
