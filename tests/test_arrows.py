@@ -129,6 +129,8 @@ def imports() -> dict[str, set[str]]:
                 named = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
             else:
                 continue
+            unnamed = [one for one in named if one.split(".")[0] in PACKAGES and not one.startswith("steadyseg")]
+            assert not unnamed, f"{name} imports {unnamed}: a second copy of the module"
             named = [one.removeprefix("steadyseg.") for one in named]
             above = {"demos", "tests"} if name.startswith("studies") else {"demos", "tests", "studies"}
             outside = {one.split(".")[0] for one in named} & above

@@ -112,7 +112,7 @@ def test_robustness_reports(report: Path) -> None:
 )
 def test_analysis_reports(report: Path) -> None:
     record, plots = json.loads(report.read_text()), sorted(path.name for path in report.parent.glob("*.png"))
-    study = load(f"studies.analysis.{record['study']}:STUDY")
+    study = load(f"steadyseg.studies.analysis.{record['study']}:STUDY")
     found = (report.parent / "report.md").read_text()
     assert analysis_markdown(study, record, record["command"], plots) == found
     assert "worst.png" not in plots, "it would show pictures of the data set"

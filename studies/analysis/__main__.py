@@ -49,7 +49,7 @@ def work(data: Path | None, only: list[str] | None, fresh: bool, document: bool)
 
 def study(one: Run, data: Path, digest: str) -> None:
     """Writes the report as a user gets it, but with the names of files instead of their paths."""
-    kind: Study = load(f"studies.analysis.{one.study}:STUDY")
+    kind: Study = load(f"steadyseg.studies.analysis.{one.study}:STUDY")
     job = one.job([str(file_of(model)) for model in one.models], str(data / one.data))
     record = round_figures(run(kind, job, keep=lambda _: None)) | {"digest": digest}
     command = command_line(one.study, one.models, one.job(one.models, one.data))
@@ -60,7 +60,7 @@ def draw_again() -> None:
     """Writes reports and plots again from what was measured."""
     for file in sorted((PAGE).glob("*/*/report.json")):
         record = json.loads(file.read_text())
-        kind: Study = load(f"studies.analysis.{record['study']}:STUDY")
+        kind: Study = load(f"steadyseg.studies.analysis.{record['study']}:STUDY")
         write_report(kind, record, file.parent, record.pop("command"), plots=True, without=("worst",))
 
 

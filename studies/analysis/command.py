@@ -28,7 +28,7 @@ def run_study(job: StudyJob) -> int:
     names = "+".join(Path(name).name for name in short_names(job.options.models))
     out = job.options.output or Path("runs") / job.study / names
     check_folder(out, overwrite=job.options.overwrite)
-    study: Study = load(f"studies.analysis.{job.study}:STUDY")
+    study: Study = load(f"steadyseg.studies.analysis.{job.study}:STUDY")
     command = command_line(job.study, job.options.models, job)
 
     def keep(record: Results) -> None:

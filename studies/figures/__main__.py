@@ -53,7 +53,7 @@ def work(given: argparse.Namespace) -> None:
         return print_list(steps, networks, digests)
     link_stills(data)
     if run(steps, networks, data, digests, given.minutes):
-        start(["studies", "tables"])
+        start(["steadyseg.studies", "tables"])
 
 
 def chosen(flag: str, given: Sequence[str] | None, known: Sequence[str]) -> list[str]:

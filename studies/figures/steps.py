@@ -37,7 +37,7 @@ def fits() -> list[Step]:
 def fit(method: str, protocol: str, flags: str, beside: Sequence[str] = ()) -> Step:
     """The fit of one method, in the checkpoint itself. It was made on the weights beside it, so its split tells all."""
     command = (
-        f"app.cli calibrate {{}} --data {'FITTED' if protocol == 'moving-stills' else 'CAMVID'} --split SPLIT "
+        f"steadyseg calibrate {{}} --data {'FITTED' if protocol == 'moving-stills' else 'CAMVID'} --split SPLIT "
         f"--protocol {protocol} {flags} --risk-class Pedestrian --risk 0.05 -o {CHECKPOINT}.safetensors --overwrite"
     )
     return Step(
@@ -71,9 +71,9 @@ def card(protocol: str, split: str, method: MethodOptions, flags: str = "", netw
 
     report = f"{OUT}/{{}}-{row}.json"
     commands = [
-        f"app.cli evaluate {{}} --data CAMVID --split {split} --protocol {protocol} --mode {method.mode} {flags} "
+        f"steadyseg evaluate {{}} --data CAMVID --split {split} --protocol {protocol} --mode {method.mode} {flags} "
         f"--adaptive off --report {report} --overwrite",
-        f"studies.harness.bundle {CHECKPOINT}.safetensors {{}} --results {report}",
+        f"steadyseg.studies.harness.bundle {CHECKPOINT}.safetensors {{}} --results {report}",
     ]
     place = f"{CHECKPOINT}.json:metrics/{row}"
     return Step(f"card-{row}", networks, place, wanted, commands, lambda found: str(found["temperature"]))
@@ -90,10 +90,12 @@ def study(
     """
 
     def wanted(network: str, digests: Digests) -> str:
-        return str(load(f"studies.{digest}")(network, digests["cifar10" if network in CLASSIFIERS else "camvid"]))
+        data = digests["cifar10" if network in CLASSIFIERS else "camvid"]
+        return str(load(f"steadyseg.studies.{digest}")(network, data))
 
     place = f"docs/studies/{record.replace(':', '.json:')}"
-    return Step(name, networks, place, wanted, [f"studies.{one}" for one in commands.split("; ")], beside=beside)
+    modules = [f"steadyseg.studies.{one}" for one in commands.split("; ")]
+    return Step(name, networks, place, wanted, modules, beside=beside)
 
 
 def on_camvid() -> list[Step]:
@@ -130,7 +132,7 @@ def reports(data: Path) -> list[Step]:
 
 def report(kind: str, run: ReportRun) -> Step:
     place = f"docs/studies/{kind}/{run.name}/report.json:"
-    command = f"studies.{kind} --data DATA --only {run.name}"
+    command = f"steadyseg.studies.{kind} --data DATA --only {run.name}"
     return Step(f"{kind}-{run.name}", run.models, place, lambda _, digests: run.digest(digests[run.data]), [command])
 
 

@@ -53,7 +53,7 @@ def pages_of(name: str) -> list[Path]:
 
 def tables_of(name: str) -> Tables:
     """The tables of docs/studies/NAME."""
-    made: Tables = load(f"studies.{STUDIES[name]}.tables:tables")()
+    made: Tables = load(f"steadyseg.studies.{STUDIES[name]}.tables:tables")()
     return made
 
 

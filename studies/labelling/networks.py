@@ -15,8 +15,8 @@ from steadyseg.studies.harness.study import PAGES, Cache, data_digest, origin
 def measure_missing(module: str, record: str, networks: Mapping[str, str], measure: Callable[[str, Path], Any]) -> None:
     """Measures the parts that docs/studies/labelling/RECORD lacks; `networks`: the network of each part.
 
-    The command line of `python -m studies.labelling.MODULE` names the CamVid folder, which `measure` gets after the
-    part.
+    The command line of `python -m steadyseg.studies.labelling.MODULE` names the CamVid folder, which `measure` gets
+    after the part.
     """
     parser = argparse.ArgumentParser(description=f"Measures docs/studies/labelling/{record}.")
     parser.add_argument("data", type=Path, help="CamVid folder")

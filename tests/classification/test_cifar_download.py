@@ -27,7 +27,7 @@ from steadyseg.classification.data import cifar_download
 from steadyseg.classification.data.cifar import CIFAR10, CIFAR100
 from steadyseg.classification.data.cifar_download import ARCHIVES, Archive, download_cifar
 
-PROJECT = Path(cifar_download.__file__).parents[1]
+PROJECT = Path(__file__).parents[2]
 FILES = {"train": np.random.default_rng(0).bytes(400_000), "test": b"test " * 1000, "meta": b"meta"}
 FOLDER = "cifar-made"
 

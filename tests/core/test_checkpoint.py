@@ -142,7 +142,7 @@ def test_an_interrupted_save_leaves_the_old_file_whole(
     def fail(*_: object) -> None:
         raise error
 
-    monkeypatch.setattr(f"core.system.files.os.{failing}", fail)
+    monkeypatch.setattr(f"steadyseg.core.system.files.os.{failing}", fail)
     with pytest.raises(type(error)):
         save_checkpoint(path, {"weight": torch.ones(5)}, META)
     assert path.read_bytes() == before and sorted(tmp_path.iterdir()) == files

@@ -119,5 +119,5 @@ def test_a_place_that_cannot_take_the_file_is_refused(name: str, words: str, tmp
 
 
 def test_the_machine_is_asked_without_torch() -> None:
-    code = "import sys; import core.system.machine as m; m.available_cpus(); print('torch' in sys.modules)"
+    code = "import sys; import steadyseg.core.system.machine as m; m.available_cpus(); print('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "False\n"

@@ -29,7 +29,7 @@ from steadyseg.seg.data.camvid_download import (
     read_manifest,
 )
 
-PROJECT = Path(camvid_download.__file__).parents[1]
+PROJECT = Path(__file__).parents[2]
 CONTENT = {
     f"{folder}/{index:03}.png": f"{folder} {index} ".encode() * 5000
     for folder in ("train", "trainannot", "val", "valannot")
