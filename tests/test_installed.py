@@ -97,9 +97,11 @@ def test_it_is_the_same_from_the_source_distribution(wheel: Path, tmp_path: Path
     assert again.read_bytes() == wheel.read_bytes()
 
 
-def test_it_has_the_code_of_the_studies_without_their_records(wheel: Path) -> None:
+def test_it_has_the_code_of_two_commands_and_of_no_other_study(wheel: Path) -> None:
     names = [name for name in zipfile.ZipFile(wheel).namelist() if name.startswith("steadyseg/studies/")]
-    assert "steadyseg/studies/performance/command.py" in names and all(name.endswith(".py") for name in names)
+    assert all(name.endswith(".py") for name in names)
+    folders = {name.split("/")[2] for name in names if name.count("/") > 2}
+    assert folders == {"analysis", "harness", "performance", "robustness"}
 
 
 @pytest.fixture(scope="module")
