@@ -1,8 +1,8 @@
-# make demo | unit | test | test-all | lint | results | setup | lock | peers: each does all the set-up it needs on a machine with Python 3.11+, git and make.
+# make demo | unit | test | test-all | lint | results | setup | lock: each does all the set-up it needs on a machine with Python 3.11+, git and make.
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: setup lock demo unit test test-all lint results peers
+.PHONY: setup lock demo unit test test-all lint results
 
 setup: .venv/installed
 
@@ -23,7 +23,6 @@ COMPILE := $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-anno
 lock: setup
 	$(COMPILE) --only-binary :all: pyproject.toml --all-extras --output-file requirements.lock
 	echo hatchling | $(COMPILE) --only-binary :all: pyproject.toml - --extra export --extra scale --constraint requirements.lock --output-file deploy/requirements.lock
-	$(COMPILE) studies/peers/requirements.txt --python-version 3.11 --output-file studies/peers/requirements.lock
 
 demo: setup
 	$(BIN)/steadyseg demo
@@ -57,12 +56,3 @@ lint: setup
 DATA ?= ../shared/data
 results: setup
 	$(BIN)/python -m steadyseg.studies.figures --data $(DATA) $(NETWORKS)
-
-# Its own environment (6 GB): a peer's pins must never move ours.
-peers: .venv-peers/installed
-	PYTHONPATH=. .venv-peers/bin/python studies/peers/compare_mc_dropout.py
-
-.venv-peers/installed: studies/peers/requirements.lock
-	test -x .venv-peers/bin/python || $(PYTHON) -m venv .venv-peers
-	.venv-peers/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps --requirement $<
-	touch $@

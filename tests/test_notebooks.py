@@ -31,7 +31,7 @@ def test_there_is_one_for_each_paper_and_one_for_its_toy() -> None:
 def test_no_output_is_kept_and_public_names_and_studies_alone_are_used(path: Path) -> None:
     cells = code_cells(path)
     assert all(cell["outputs"] == [] and cell["execution_count"] is None for cell in cells), "strip its outputs"
-    known = {"steadyseg", "numpy", "torch", "matplotlib", "pathlib", "time"}
+    known = {"steadyseg", "toy", "numpy", "torch", "matplotlib", "pathlib", "time"}
     for cell in cells:
         for node in ast.walk(ast.parse("".join(cell["source"]))):
             names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []

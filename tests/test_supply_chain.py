@@ -12,7 +12,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 PROJECT = Path(__file__).parent.parent
-LOCKS = ("requirements.lock", "deploy/requirements.lock", "studies/peers/requirements.lock")
+LOCKS = ("requirements.lock", "deploy/requirements.lock")
 ENTRY = re.compile(r"([\w.-]+)==([^ ;]+)(?: ; [^\\\n]+)? \\\n((?:    --hash=sha256:[0-9a-f]{64}(?: \\)?\n)+)")
 DOCKERFILE = (PROJECT / "deploy" / "Dockerfile").read_text()
 

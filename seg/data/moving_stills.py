@@ -26,9 +26,9 @@ class CameraMotion:
     """Motion between neighbouring frames: a velocity (mean, sd) drawn once for a clip, and shake (sd) drawn for each
     frame.
 
-    The figures are those of the CamVid val stream, 15 frames/s at 480x360 (`studies/camera_motion/measure.py`),
-    rounded; sideways and turning velocities have mean 0, because a car turns both ways. They were fixed before any
-    method was compared on these clips.
+    The figures are those of the CamVid val stream, 15 frames/s at 480x360 (`studies/camera_motion` at commit
+    8701b10), rounded; sideways and turning velocities have mean 0, because a car turns both ways. They were fixed
+    before any method was compared on these clips.
     """
 
     shift_x_px: tuple[float, float, float] = (0.0, 1.9, 0.55)

@@ -2,10 +2,14 @@
 
 TRAIN = "its networks are trained first, 12 hours: `python -m steadyseg.studies.results train`; then"
 IDLE = "times, which other weights of the same layers leave as they are; needs an idle machine:"
+AT_COMMIT = "its code stands at commit 8701b10"
 BY_HAND = {
+    "systems/*": AT_COMMIT,
+    "scale/*": AT_COMMIT,
+    "reliability/*": AT_COMMIT,
+    "results/vector-scaling.json:*": AT_COMMIT,
     "results/networks.json:*": f"{TRAIN} `python -m steadyseg.studies.results`",
     "results/record.json:[pc][ap][pu]*": f"{TRAIN} `python -m steadyseg.studies.results`",
-    "results/vector-scaling.json:paper-*": f"{TRAIN} `python -m steadyseg.studies.vector_scaling.measure`",
     "robustness/segmentation*": f"{TRAIN} `python -m steadyseg.studies.robustness`",
     "analysis/segmentation/*": f"{TRAIN} `python -m steadyseg.studies.analysis`",
     "novelty/record.json:networks/paper-*": f"{TRAIN} `python -m steadyseg.studies.novelty.collect`",
@@ -20,14 +24,10 @@ BY_HAND = {
     "transformers/digests.json:*": "the same",
     "results/again.json:*": "trainings, whose settings are in its table: `python -m steadyseg.studies.results.again`",
     "labelling/pick.json:*": "trainings: `python -m steadyseg.studies.labelling.trainings`",
-    "systems/record.json:segnet/*": "a training, whose command is in studies/systems/__main__.py",
-    "systems/record.json:[dmo]*": "no included network: `python -m steadyseg.studies.systems`",
     "gating/record.json:*-street/*": "trainings by presets of these names: `-m steadyseg.studies.gating --street M`",
     "cuts/record.json:*[!ey]/digest": "no network: `python -m steadyseg.studies.cuts.measure`",
     "results/throughput.json:*": f"{IDLE} `steadyseg bench`",
     "performance/record.json:*": f"{IDLE} `python -m steadyseg.studies.performance`",
-    "scale/record.json:*": f"{IDLE} `python -m steadyseg.studies.scale`",
-    "reliability/*": "an hour each of an idle machine, and a browser: studies/faults",
     "browser/record.json:*": "a browser and an idle machine: `python -m steadyseg.studies.in_browser`",
 }
 """FILE:ENTRY in docs/studies, as patterns of fnmatch -> why, and the command."""

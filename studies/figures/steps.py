@@ -107,13 +107,9 @@ def on_camvid() -> list[Step]:
         study("rule", CAMVID, "results/record:{} default rule", rule, "results --data CAMVID"),
         study("protocol", CAMVID, "results/protocol:{}", WEIGHTS, "results.protocol --data CAMVID"),
         study("front", CAMVID, "results/front:{}", front, "results.front --data CAMVID"),
-        study(
-            "vector-scaling", [UNET], "results/vector-scaling:{}", WEIGHTS, "vector_scaling.measure {} --data CAMVID"
-        ),
         study("guide", CAMVID, "guide/record:{}", guide, "guide.measure NAMES --data DATA"),
         study("gating", [*CAMVID, STREET], "gating/record:{}", gating, "gating --data CAMVID"),
         study("cuts", [STREET, REALTIME], "cuts/record:{}", cuts, "cuts.measure DATA"),
-        study("lag", [UNET], "systems/record:lag", WEIGHTS, "systems DATA --only lag"),
         study("suspects", [REALTIME, MOBILE], "labelling/suspects:{} test", LABELLING, suspects),
         study("suspects-val", [REALTIME], "labelling/suspects:{} val", LABELLING, suspects),
         study("both-tests", CLASSIFIERS, "transformers/included:{}", WEIGHTS, both),

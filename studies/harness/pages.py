@@ -21,11 +21,8 @@ STUDIES = {
     "labelling": "labelling",
     "novelty": "novelty",
     "performance": "performance",
-    "reliability": "faults",
     "results": "results",
     "robustness": "robustness",
-    "scale": "scale",
-    "systems": "systems",
     "training": "training",
     "transformers": "transformers",
 }

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from made.batches import contents, rows
 from made.processes import wait_for, workers_of
 from made.video import write_video
 from refusals import error_after_work, one_line_error, refusal
@@ -24,7 +25,6 @@ from steadyseg.app.scale.batch.task import BatchOutputs
 from steadyseg.app.scale.batch.worker import VideoWorker, about
 from steadyseg.app.scale.engines.local_engine import LocalEngine
 from steadyseg.app.video.flags import VideoOptions
-from steadyseg.studies.scale.kills import contents, rows
 
 PROJECT = Path(__file__).parents[2]
 VIDEOS, FRAMES = 12, 30

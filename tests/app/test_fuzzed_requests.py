@@ -11,14 +11,14 @@ from pathlib import Path
 from random import Random
 
 import pytest
+from fuzzing import requests
+from fuzzing.mutate import damage_bytes
+from fuzzing.requests import damage_request, request_seeds, send_request
 
 from steadyseg.app.page.file.fetch import check_address, public_address
 from steadyseg.app.scale.cameras.camera_file import redacted
 from steadyseg.app.sources.url import redact
 from steadyseg.core.errors import InputError
-from steadyseg.studies.faults.fuzzing import requests
-from steadyseg.studies.faults.fuzzing.mutate import damage_bytes
-from steadyseg.studies.faults.fuzzing.requests import damage_request, request_seeds, send_request
 
 REQUESTS, ADDRESSES = 2000, 3000
 LINES = 4

@@ -15,12 +15,12 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from made.batches import contents
 from made.cluster import LOOPBACK, TOKEN, head
 from refusals import refusal, steadyseg
 
 from steadyseg.app.scale.engines.engine import Answer
 from steadyseg.app.scale.engines.ray_engine import RayEngine, check_address
-from steadyseg.studies.scale.kills import contents
 
 pytestmark = [
     pytest.mark.long,

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from made.rtsp.faults import SYSTEM_PYTHON, Server, served
+from made.rtsp.proxy import Proxy
 
 from steadyseg.app.sources.url import open_url
-from steadyseg.studies.faults.rtsp.faults import SYSTEM_PYTHON, Server, served
-from steadyseg.studies.faults.rtsp.proxy import Proxy
 
 
 @pytest.fixture
@@ -19,7 +19,7 @@ def camera() -> Iterator[tuple[Server, Proxy]]:
         not Path(SYSTEM_PYTHON).exists()
         or subprocess.run([SYSTEM_PYTHON, "-c", needed], capture_output=True).returncode
     ):
-        pytest.skip("needs GStreamer's RTSP server (studies/faults/rtsp/server.py says which packages)")
+        pytest.skip("needs GStreamer's RTSP server (tests/made/rtsp/server.py says which packages)")
     with served() as both:
         yield both
 

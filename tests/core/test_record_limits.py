@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import torch
+from fuzzing.mutate import damage_json
 from made.worlds import world_record, world_tensors
 from refusals import refusal
 
@@ -25,7 +26,6 @@ from steadyseg.core.model.model import Model
 from steadyseg.core.novelty.record import novelty_head
 from steadyseg.seg.networks.build import build_network
 from steadyseg.seg.options import UNetOptions
-from steadyseg.studies.faults.fuzzing.mutate import damage_json
 
 META = CheckpointMeta("unet", {"channels": 2}, CAMVID, 64, 96, (0.4, 0.4, 0.4), (0.3, 0.3, 0.3))
 SHARES = {"kept": [1.0, 0.9], "right": [0.9, 0.95]}
@@ -96,7 +96,7 @@ def test_a_short_vector_of_novelty_makes_no_great_matrix() -> None:
 
 
 def test_a_file_of_every_kind_survives_damaged_records(tmp_path: Path) -> None:
-    """The record alone, 500 damages of each kind; `python -m steadyseg.studies.faults.fuzzing` opens whole files."""
+    """The record alone, 500 damages of each kind; `PYTHONPATH=tests python -m fuzzing` opens whole files."""
     animals, sides = ClassList.of_names(("cat", "dog", "eel")), {"height": 32, "width": 32}
     options = dataclasses.asdict(ClassifierOptions(channels=2, dropout=0.3))
     novel = world_record("dec9")

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from made.cityscapes import write_folder
 from made.trainings import TINY_SEGMENTATION, epochs_logged
 from PIL import Image
 from refusals import error_after_work, refusal
@@ -23,7 +24,6 @@ from steadyseg.seg.data.camvid import has_split, open_split
 from steadyseg.seg.data.class_file import classes_of
 from steadyseg.seg.data.formats.cityscapes import CITYSCAPES
 from steadyseg.seg.data.held_out import recording_of
-from steadyseg.studies.systems.memory import write_folder
 
 
 @pytest.fixture

@@ -10,10 +10,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from made.rtsp.proxy import Proxy
 from rich.console import Console
 
 from steadyseg.core.errors import InputError
-from steadyseg.studies.faults.rtsp.proxy import Proxy
 
 SYSTEM_PYTHON = "/usr/bin/python3"
 
@@ -40,7 +40,7 @@ FAULTS = (
 
 
 class Server:
-    """studies/faults/rtsp/server.py as a process."""
+    """tests/made/rtsp/server.py as a process."""
 
     def __init__(self, port: int) -> None:
         self.port = port

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from fuzzing import trial
+from fuzzing.trial import try_file
 from steadyseg.core.errors import CheckFailed, InputError
-from steadyseg.studies.faults.fuzzing import trial
-from steadyseg.studies.faults.fuzzing.trial import try_file
 
 
 def is_whole(path: Path) -> Iterator[str]:
@@ -69,12 +69,13 @@ def test_the_memory_of_a_trial_is_told() -> None:
     """In a process of its own: a child starts with its parent's memory, and that of the tests is 1.6 GB."""
     program = """
 from pathlib import Path
-from steadyseg.studies.faults.fuzzing.trial import try_file
+from fuzzing.trial import try_file
 
 def fills(path):
     yield str(len(b"x" * 300_000_000))
 
 print(try_file(lambda path: iter(()), Path("x")).peak_bytes, try_file(fills, Path("x")).peak_bytes)
 """
-    empty, full = map(int, subprocess.check_output([sys.executable, "-c", program]).split())
+    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[1])}
+    empty, full = map(int, subprocess.check_output([sys.executable, "-c", program], env=environment).split())
     assert full - empty > 200_000_000

@@ -1,7 +1,7 @@
 """Damaged files of every kind, opened as the product opens them: none may end in a traceback, hang or fill the memory.
 
-python -m steadyseg.studies.faults.fuzzing --count 2000        # 15 minutes on two cores; writes the committed record
-python -m steadyseg.studies.faults.fuzzing --kinds image --count 400 --keep found --json images.json
+PYTHONPATH=tests python -m fuzzing --count 2000        # 15 minutes on two cores; writes the committed record
+PYTHONPATH=tests python -m fuzzing --kinds image --count 400 --keep found --json images.json
 """
 
 import argparse
@@ -17,10 +17,9 @@ from typing import Any
 
 import torch
 
+from fuzzing.kinds import KINDS, Kind
+from fuzzing.trial import SECONDS, Trial, try_file
 from steadyseg.core.system.files import write_atomic
-from steadyseg.studies.faults.fuzzing.kinds import KINDS, Kind
-from steadyseg.studies.faults.fuzzing.trial import SECONDS, Trial, try_file
-from steadyseg.studies.faults.tables import fuzzing_table
 from steadyseg.studies.harness.study import PAGES, origin
 
 PAGE = PAGES / "reliability"
@@ -106,7 +105,7 @@ def main() -> int:
             numbers = range(given.first, given.first + given.count // len(given.kinds))
             record[name] = origin() | fuzz(name, KINDS[name], numbers, place, given.keep)
             write_atomic(given.json, (json.dumps(record, indent=1) + "\n").encode())
-    print(fuzzing_table(record))
+    print(json.dumps({name: record[name] for name in given.kinds}, indent=1))
     kinds = [record[name] for name in given.kinds]
     return int(any(kind["found"] or 2 * kind["passed_first_check"] < kind["inputs"] for kind in kinds))
 

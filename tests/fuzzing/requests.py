@@ -17,10 +17,12 @@ from random import Random
 from typing import Any
 
 import httpx
+from made.video import write_video
 
+from fuzzing.mutate import damage_bytes, damage_json
+from steadyseg.app.page.parts.pictures import jpeg
 from steadyseg.core.errors import InputError
-from steadyseg.studies.faults.fuzzing.mutate import damage_bytes, damage_json
-from steadyseg.studies.faults.page_soak.visitors import dependency, street_jpegs, street_video
+from steadyseg.seg.street.drive import Street
 
 KEY = "0123456789abcdef" * 2
 BOUNDARY = "street"
@@ -85,6 +87,12 @@ def server() -> Server:
     return SERVERS[0]
 
 
+def dependency(config: dict[str, Any], element: str) -> dict[str, Any]:
+    """The event of the button with that id."""
+    button = next(part["id"] for part in config["components"] if part["props"].get("elem_id") == element)
+    return next(one for one in config["dependencies"] if any(target[0] == button for target in one["targets"]))
+
+
 def request_seeds(folder: Path) -> list[Path]:
     """Requests of the page's own scripts, as bytes: a live frame, its end, an upload, a file job, a run, the page
     itself."""
@@ -92,7 +100,8 @@ def request_seeds(folder: Path) -> list[Path]:
     address = f"http://127.0.0.1:{running.port}"
     with httpx.Client(base_url=address, timeout=60) as client:
         config = client.get("/config").json()
-        video = street_video(folder / "drive.mp4", 10)
+        street = Street(seed=9, height=360, width=480)
+        video = write_video(folder / "drive.mp4", [frame.image for frame in street.frames(10)])
         stored = client.post("/gradio_api/upload", files={"files": ("drive.mp4", video.read_bytes())}).json()[0]
     values = {part["id"]: part["props"].get("value") for part in config["components"]}
     start, halt = dependency(config, "start"), dependency(config, "stop")
@@ -102,7 +111,10 @@ def request_seeds(folder: Path) -> list[Path]:
     part = f'--{BOUNDARY}\r\nContent-Disposition: form-data; name="files"; filename="drive.mp4"\r\n\r\n'.encode()
     job = {"data": data, "fn_index": start["id"], "session_hash": "fuzzing"}
     bodies: dict[str, tuple[str, bytes]] = {
-        "live": (f"/live/{KEY}", struct.pack("<I", len(settings)) + settings + street_jpegs(1)[0]),
+        "live": (
+            f"/live/{KEY}",
+            struct.pack("<I", len(settings)) + settings + jpeg(next(iter(street.frames(1))).image),
+        ),
         "end": (f"/live/{KEY}/end", b""),
         "upload": ("/gradio_api/upload", part + video.read_bytes() + f"\r\n--{BOUNDARY}--\r\n".encode()),
         "job": ("/gradio_api/queue/join", json.dumps(job).encode()),

@@ -3,9 +3,7 @@
 import numpy as np
 import pytest
 
-from steadyseg.core.prediction import Prediction
-from steadyseg.core.temporal import TemporalSmoothing
-from steadyseg.studies.systems.toy import (
+from demos.toy import (
     TAU,
     Predictive,
     bnn,
@@ -17,6 +15,8 @@ from steadyseg.studies.systems.toy import (
     vq_bnn,
     weight_variance,
 )
+from steadyseg.core.prediction import Prediction
+from steadyseg.core.temporal import TemporalSmoothing
 
 RUNS = 20_000
 

@@ -16,6 +16,10 @@ import onnx
 import torch
 from google.protobuf.message import DecodeError
 
+from fuzzing import seeds
+from fuzzing.mutate import damage_bytes, damage_json, damage_message
+from fuzzing.requests import Server, damage_request, request_seeds, send_request, server
+from fuzzing.trial import Stages
 from steadyseg.app.executors import RunOptions
 from steadyseg.app.open_model import is_classifier, make_segmenter, open_model
 from steadyseg.app.sources.open_source import open_source
@@ -30,10 +34,6 @@ from steadyseg.export.file.onnx_file import read_onnx
 from steadyseg.export.file.protobuf_limits import count_parts
 from steadyseg.export.run.classifier import GraphClassifier
 from steadyseg.seg.data.class_file import read_classes
-from steadyseg.studies.faults.fuzzing import seeds
-from steadyseg.studies.faults.fuzzing.mutate import damage_bytes, damage_json, damage_message
-from steadyseg.studies.faults.fuzzing.requests import Server, damage_request, request_seeds, send_request, server
-from steadyseg.studies.faults.fuzzing.trial import Stages
 
 
 @dataclass(frozen=True)
