@@ -13,6 +13,9 @@ from steadyseg.seg.data.formats.source import UNLABELLED, Label
 FARTHEST = 1e6
 """Largest coordinate of a corner, in pixels; corners beyond are moved there."""
 
+MAX_LETTERS = 7
+"""Letters of a compressed run length: pycocotools' 32 bits and a sign, 5 bits a letter."""
+
 Overlaps = Literal["smaller", "later", "void"]
 WINNERS = {"smaller": "the smaller object has them", "later": "the later object has them", "void": "they are void"}
 
@@ -37,11 +40,15 @@ def fill_polygon(corners: Any, height: int, width: int) -> np.ndarray:
 
 
 def fill_runs(lengths: Sequence[int], count: int) -> np.ndarray:
-    """Expands alternating run lengths, beginning with False, to (count,) bool; ValueError for another sum."""
-    runs = np.asarray(lengths, np.int64)
-    if (runs < 0).any() or int(runs.sum()) != count:
-        raise ValueError(f"its run lengths add up to {int(runs.sum())} pixels, and the mask has {count}")
-    return np.repeat(np.arange(len(runs)) % 2 == 1, runs)
+    """Expands alternating run lengths, beginning with False, to (count,) bool; ValueError for lengths that do not fit.
+
+    The sum is Python's, as int64 wraps: np.repeat writes beyond its result for four lengths of 2**62.
+    """
+    if min(lengths, default=0) < 0:
+        raise ValueError(f"one of its run lengths is negative: {min(lengths)}")
+    if (total := sum(lengths)) != count:
+        raise ValueError(f"its run lengths add up to {total} pixels, and the mask has {count}")
+    return np.repeat(np.arange(len(lengths)) % 2 == 1, np.asarray(lengths, np.int64))
 
 
 def decode_coco_rle(counts: str | Sequence[int], height: int, width: int) -> np.ndarray:
@@ -54,6 +61,7 @@ def _coco_lengths(text: str) -> list[int]:
     """Reads numbers of 5 bits per letter, lowest bits first; from the fourth on, each number is relative to the one two
     before it. The bits are those of a letter's code minus 48: bit 5 is set if another letter follows, and bit 4 of the
     last letter is the sign (pycocotools, common/maskApi.c: rleFrString).
+    ValueError for a number of more than MAX_LETTERS, whose bits would take quadratic time.
     """
     lengths: list[int] = []
     value = shift = 0
@@ -61,6 +69,8 @@ def _coco_lengths(text: str) -> list[int]:
         digit = code - 48
         value |= (digit & 0x1F) << shift
         shift += 5
+        if shift > 5 * MAX_LETTERS:
+            raise ValueError(f"one of its run lengths has more than {MAX_LETTERS} letters")
         if not digit & 0x20:
             value -= (1 << shift) if digit & 0x10 else 0
             lengths.append(value + (lengths[-2] if len(lengths) > 2 else 0))
@@ -78,7 +88,7 @@ def decode_brush(data: Sequence[int], height: int, width: int) -> np.ndarray:
     packed = np.asarray(data)
     if packed.ndim != 1 or packed.size == 0 or packed.min() < 0 or packed.max() > 255:
         raise ValueError("its rle is no list of bytes")
-    bits = "".join(np.unpackbits(packed.astype(np.uint8)).astype("U1"))
+    bits = (np.unpackbits(packed.astype(np.uint8)) + ord("0")).tobytes().decode()
     position = 0
 
     def read(size: int) -> int:
