@@ -9,13 +9,17 @@ MAX_CHARACTERS = 2000
 """Longest message, in characters: a quotation from a file may be a million letters long."""
 
 
+def printable(text: str) -> str:
+    """The text as one printable line: a quoted part of a file may hold line breaks, control characters, surrogates."""
+    text = "".join(letter if letter.isprintable() else " " for letter in text)
+    return text if len(text) <= MAX_CHARACTERS else f"{text[: MAX_CHARACTERS - 3]}..."
+
+
 class InputError(ValueError):
     """Bad input from outside; the message says what was given, what was expected and what to do."""
 
     def __str__(self) -> str:
-        """The message as one printable line: a quoted part of a file may hold line breaks and control characters."""
-        text = "".join(letter if letter.isprintable() else " " for letter in super().__str__())
-        return text if len(text) <= MAX_CHARACTERS else f"{text[: MAX_CHARACTERS - 3]}..."
+        return printable(super().__str__())
 
 
 class CheckFailed(RuntimeError):

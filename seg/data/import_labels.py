@@ -11,12 +11,20 @@ import numpy as np
 from PIL import Image
 
 from steadyseg.core.classes import ClassList, distinct_colors
-from steadyseg.core.errors import InputError
+from steadyseg.core.errors import InputError, printable, shorten
 from steadyseg.core.system.files import whole_folder
 from steadyseg.core.system.pictures import read_upright
 from steadyseg.seg.data.camvid import IMAGE_SUFFIXES
 from steadyseg.seg.data.class_file import CLASSES_FILE
-from steadyseg.seg.data.formats.source import UNLABELLED, LabelledPicture, LabelSource, PictureFinder, one_line
+from steadyseg.seg.data.formats.source import (
+    SPLIT_NAMES,
+    SPLITS,
+    UNLABELLED,
+    LabelledPicture,
+    LabelSource,
+    PictureFinder,
+    one_line,
+)
 from steadyseg.seg.data.held_out import divide
 
 NOTES_FILE = "notes.txt"
@@ -52,9 +60,9 @@ def import_labels(
     val or test keeps its splits; any other is divided by recording. InputError for the first picture that is missing or
     does not fit its label; with `skip_bad` it is left out with a remark.
     """
-    result = Imported(class_list(source, background), remarks=list(source.remarks))
+    result = Imported(class_list(source, background), remarks=[printable(remark) for remark in source.remarks])
     found = find_pictures(source, images, skip_bad, result.remarks)
-    given = {name: picture.split for name, (_, picture) in found.items()}
+    given = known_splits(found, result.remarks)
     splits, remarks = (given, []) if {"val", "test"} & {*given.values()} else divide([*found], shares)
     result.remarks += remarks
     fill = result.classes.names.index(background) if background else UNLABELLED
@@ -87,6 +95,17 @@ def import_labels(
     return result
 
 
+def known_splits(found: dict[str, tuple[Path, LabelledPicture]], remarks: list[str]) -> dict[str, str]:
+    """Returns train, val or test by picture, empty for any other name of a split, which gets a remark."""
+    written = {name: picture.split for name, (_, picture) in found.items()}
+    given = {name: SPLIT_NAMES.get(split.strip().lower(), "") for name, split in written.items()}
+    others = Counter(split for name, split in written.items() if split.strip() and not given[name])
+    become = "are for training" if {"val", "test"} & {*given.values()} else "have no split yet"
+    for split, count in others.items():
+        remarks.append(f"{count} pictures are in {shorten(split)}, which is not train, val or test: they {become}")
+    return given
+
+
 def class_list(source: LabelSource, background: str | None) -> ClassList:
     """Returns the source's classes, and last the one of unlabelled pixels; InputError where there is only one."""
     names, colors = source.names, source.colors or distinct_colors(len(source.names))
@@ -116,10 +135,13 @@ def find_pictures(
                 raise InputError(f"{error}, or --skip-bad to go on without such pictures") from error
             remarks.append(f"{error}; left out")
     shared = {stem for stem, count in Counter(path.stem for path, _ in found).items() if count > 1}
-    named = {(f"{path.parent.name}_" if path.stem in shared else "") + path.stem: (path, one) for path, one in found}
-    if len(named) < len(found):
-        twice = next(path for path, count in Counter(path for path, _ in found).items() if count > 1)
-        raise InputError(f"{twice}: labelled twice; import each label file alone")
+    named: dict[str, tuple[Path, LabelledPicture]] = {}
+    for path, picture in found:
+        name = (f"{path.parent.name}_" if path.stem in shared else "") + path.stem
+        if (other := named.setdefault(name, (path, picture))[0]) != path:
+            raise InputError(f"{other} and {path}: both would be written as {name}; rename one of them")
+        if named[name][1] is not picture:
+            raise InputError(f"{path}: labelled twice; import each label file alone")
     return named
 
 
@@ -137,7 +159,12 @@ def read_checked(path: Path, picture: LabelledPicture) -> tuple[np.ndarray, str]
 
 
 def write_pair(folder: Path, split: str, name: str, path: Path, label: np.ndarray, classes: ClassList) -> None:
-    """Copies the picture (as PNG if trainings do not read its format), and writes the label with a palette."""
+    """Copies the picture (as PNG if trainings do not read its format), and writes the label with a palette.
+
+    InputError for another split than train, val and test: its name would be a folder anywhere.
+    """
+    if split not in SPLITS:
+        raise InputError(f"{shorten(split)} is no split; expected one of {', '.join(SPLITS)}")
     for place in (folder / split, folder / f"{split}annot"):
         place.mkdir(exist_ok=True)
     if path.suffix.lower() in IMAGE_SUFFIXES:

@@ -11,6 +11,7 @@ from PIL import Image
 from steadyseg.core.errors import InputError
 from steadyseg.core.system.pictures import look_at
 from steadyseg.seg.data.formats.source import (
+    SPLITS,
     UNLABELLED,
     Color,
     Label,
@@ -64,11 +65,7 @@ def read_colour_pngs(folder: Path, palette: Path) -> LabelSource:
 def read_voc(root: Path, palette: Path | None) -> LabelSource:
     """Reads SegmentationClass/ and the splits of ImageSets/Segmentation/; without a palette VOC's own classes."""
     colors = read_palette(palette) if palette else dict(zip(VOC_NAMES, map(_voc_color, range(21)), strict=True))
-    splits = {
-        name: split
-        for split in ("train", "val", "test")
-        for name in _listed(root / "ImageSets" / "Segmentation" / f"{split}.txt")
-    }
+    splits = {name: split for split in SPLITS for name in _listed(root / "ImageSets" / "Segmentation" / f"{split}.txt")}
     labels = sorted((root / "SegmentationClass").glob("*.png"))
     return _open("VOC", labels, colors, splits, in_colours=False)
 

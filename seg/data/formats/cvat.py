@@ -29,7 +29,7 @@ def read_cvat(path: Path, overlaps: Overlaps) -> LabelSource:
                 source.remarks.append(f"{named}: {len(others)} objects that have no outline are left out ({kinds})")
             shapes = [_shape(shape) for shape in image if shape.tag in OUTLINES]
             read = painter(shapes, size, names, overlaps)
-            source.pictures.append(LabelledPicture(named, path, read, image.get("subset", "").lower()))
+            source.pictures.append(LabelledPicture(named, path, read, image.get("subset", "")))
     return source
 
 

@@ -14,6 +14,10 @@ from steadyseg.core.system.json_text import parse_json
 UNLABELLED = 255
 """Id of pixels that no label covers."""
 PICTURE_SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".webp", ".tif", ".tiff")
+SPLITS = ("train", "val", "test")
+"""The splits of a data folder."""
+SPLIT_NAMES = {name: name for name in SPLITS} | {"training": "train", "validation": "val", "valid": "val"}
+"""Splits by their names in label files, in lower case."""
 UPLOAD_PREFIX = 9
 """Letters that Label Studio puts before the name of an uploaded file: eight hexadecimal digits and a hyphen."""
 Color = tuple[int, int, int]
@@ -35,7 +39,7 @@ class LabelledPicture(NamedTuple):
     labelled_in: Path
     read: Callable[[], Label]
     split: str = ""
-    """train, val or test, if the source has splits."""
+    """Name of its split in the source, as written there; empty if it has none."""
 
 
 @dataclass(frozen=True)
@@ -67,13 +71,14 @@ class PictureFinder:
     def find(self, picture: LabelledPicture) -> Path:
         """Returns the file; InputError where there is none, or several fit."""
         parts = PurePosixPath(picture.named.replace("\\", "/")).parts
-        found = self._by_name.get(parts[-1], []) or self._by_name.get(parts[-1][UPLOAD_PREFIX:], [])
+        name = parts[-1] if parts else ""  # of "" and "."
+        found = self._by_name.get(name, []) or self._by_name.get(name[UPLOAD_PREFIX:], [])
         for count in range(2, len(parts) + 1):
             found = [path for path in found if path.parts[-count:-1] == parts[-count:-1]] or found
         if not found:
             raise InputError(
-                f"{picture.named}: labelled in {picture.labelled_in}, but no such picture lies below {self.root}; "
-                "give --images DIR"
+                f"{picture.named or 'a picture without a name'}: labelled in {picture.labelled_in}, but no such "
+                f"picture lies below {self.root}; give --images DIR"
             )
         if len(found) > 1:
             raise InputError(f"{picture.named}: {found[0]} and {found[1]} have this name; give one folder by --images")
