@@ -13,7 +13,7 @@ from refusals import refusal
 from steadyseg.seg.data.formats.cityscapes import CITYSCAPES
 from steadyseg.seg.data.formats.colour_pngs import VOC_NAMES, read_palette, read_voc
 from steadyseg.seg.data.formats.cvat import read_cvat
-from steadyseg.seg.data.formats.masks import decode_coco_rle, fill_polygon
+from steadyseg.seg.data.formats.masks import MAX_LETTERS, decode_coco_rle, fill_polygon, fill_runs
 from steadyseg.seg.data.formats.open_source import open_labels
 from steadyseg.seg.data.formats.source import UNLABELLED, PictureFinder, one_line
 
@@ -74,6 +74,36 @@ def test_polygons_that_share_an_edge_share_no_pixel_and_leave_none() -> None:
 def test_run_lengths_that_do_not_fill_the_picture_are_refused() -> None:
     with pytest.raises(ValueError, match="add up to 5 pixels, and the mask has 6"):
         decode_coco_rle([2, 3], 2, 3)
+
+
+@pytest.mark.parametrize(
+    "lengths",
+    [
+        [2**62, 2**62, 2**62, 2**62 + 6],
+        [2**63 - 1, 2**63 - 1, 8],
+        [10**30],
+        [2**64 + 6],
+        [-(10**30), 10**30 + 6],
+        [-1, 7],
+    ],
+)
+def test_run_lengths_beyond_the_mask_are_refused_whatever_their_sum_in_64_bits(lengths: list[int]) -> None:
+    with pytest.raises(ValueError, match="run lengths"):
+        fill_runs(lengths, 6)
+
+
+def coco_text(length: int, letters: int) -> str:
+    """A compressed run length in more letters than it needs."""
+    digits = [length >> 5 * place & 0x1F | 0x20 * (place < letters - 1) for place in range(letters)]
+    return bytes(digit + 48 for digit in digits).decode()
+
+
+def test_a_compressed_run_length_has_a_limit_of_letters() -> None:
+    """A number of n letters has 5n bits, and each letter would copy them: 400 kB took 8 s."""
+    assert not decode_coco_rle(coco_text(6, MAX_LETTERS), 2, 3).any()
+    with pytest.raises(ValueError, match=f"more than {MAX_LETTERS} letters"):
+        decode_coco_rle(coco_text(6, MAX_LETTERS + 1), 2, 3)
+    assert 5 * MAX_LETTERS > 32 + 1, "pycocotools writes 32 bits with a sign"
 
 
 def test_cvat_s_higher_layers_hide_lower_ones_and_its_masks_have_a_place(tmp_path: Path) -> None:
@@ -157,7 +187,11 @@ def damaged(source: str, change: dict[str, Any]) -> Any:
         ("coco.json", {"images/0/height": "tall"}),
         ("coco.json", {"images/0/height": 100_000, "images/0/width": 100_000}),
         ("coco.json", {"annotations/0/segmentation/counts": "zz~\x00"}),
+        ("coco.json", {"annotations/0/segmentation/counts": "o" * 1000}),
+        ("coco.json", {"annotations/0/segmentation/counts": [2**62, 2**62, 2**62, 2**62 + 2400]}),
+        ("coco.json", {"annotations/0/segmentation/counts": [2**64]}),
         ("coco.json", {"annotations/0/segmentation/size": [1, 2]}),
+        ("coco.json", {"images/0/id": [1]}),
         ("coco.json", {"annotations/1/segmentation": [[0, float("nan"), 5, 5, 9, 9]]}),
         ("label_studio.json", {"0/data": {}}),
         ("label_studio.json", {"0/annotations/0/result/0/value/rle": [1, 2, 3]}),
@@ -174,6 +208,49 @@ def test_a_damaged_file_is_named(tmp_path: Path, source: str, change: dict[str, 
                 picture.read()
 
     assert str(file) in refusal(read)
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"images/1/id": 1}, "two images have the id 1"),
+        ({"images/1/id": "1"}, "two images have the id 1"),
+        ({"categories/1/id": 1}, "two categories have the id 1"),
+        ({"annotations/0/image_id": 3}, "an annotation has the image_id 3"),
+        ({"annotations/0/image_id": "1.png"}, "an annotation has the image_id '1.png'"),
+        ({"annotations/0/image_id": "01"}, "an annotation has the image_id '01'"),
+        ({"annotations/0/category_id": 9}, "an annotation has the category_id 9"),
+        ({"annotations/0/category_id": 9, "annotations/0/segmentation": []}, "an annotation has the category_id 9"),
+    ],
+)
+def test_an_id_of_two_entries_or_of_none_is_named(tmp_path: Path, change: dict[str, Any], says: str) -> None:
+    file = tmp_path / "labels.json"
+    file.write_text(json.dumps(damaged("coco.json", change)))
+    line = refusal(open_labels, file)
+    assert line.startswith(f"{file}: {says}")
+
+
+def test_classes_keep_the_order_of_their_ids(tmp_path: Path) -> None:
+    file = tmp_path / "labels.json"
+    numbers = {"categories/0/id": "10", "annotations/1/category_id": 10, "annotations/3/category_id": 10}
+    file.write_text(json.dumps(damaged("coco.json", numbers)))
+    assert open_labels(file).names == ("car", "road")
+
+
+def test_two_files_of_coco_may_use_the_same_ids(tmp_path: Path) -> None:
+    for split in ("train", "val"):
+        (tmp_path / f"instances_{split}.json").write_text((EXPORTS / "coco.json").read_text())
+    assert [picture.split for picture in open_labels(tmp_path).pictures] == ["train", "train", "val", "val"]
+
+
+def test_cvat_s_run_lengths_that_wrap_are_refused(tmp_path: Path) -> None:
+    file = tmp_path / "a.xml"
+    file.write_text(
+        '<annotations><image name="a.png" width="4" height="3"><mask label="car" left="0" top="0" width="2" height="2" '
+        f'rle="{2**62},{2**62},{2**62},{2**62 + 4}"/></image></annotations>'
+    )
+    with pytest.raises(ValueError, match="and the mask has 4"):
+        read_cvat(file, "void").pictures[0].read()
 
 
 @pytest.mark.parametrize(

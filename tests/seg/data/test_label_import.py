@@ -2,16 +2,18 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from PIL import Image
-from refusals import error_after_work, one_line_error
+from refusals import error_after_work, one_line_error, refusal
 
 from steadyseg.app.cli import main
 from steadyseg.core.classes import ClassList
 from steadyseg.seg.data.camvid import open_split
 from steadyseg.seg.data.class_file import read_classes
+from steadyseg.seg.data.import_labels import write_pair
 
 EXPORTS = Path(__file__).parent / "exports"
 
@@ -129,3 +131,132 @@ def test_labels_of_other_classes_are_not_measured_on(tmp_path: Path, capsys: pyt
     line = error_after_work(capsys, "evaluate", "street-tiny", "--data", tmp_path / "own", "--split", "train")
     assert "classes.json" in line and "Sky" in line
     assert read_classes(tmp_path / "own" / "classes.json") != ClassList(("car", "road"), ((1, 1, 1), (2, 2, 2)))
+
+
+def cvat(root: Path, subsets: dict[str, str]) -> Path:
+    """Pictures of 8x8 by name, with the subset that CVAT's export says."""
+    images = []
+    for number, (name, subset) in enumerate(subsets.items()):
+        Image.fromarray(np.full((8, 8, 3), number, np.uint8)).save(root / name)
+        images.append(
+            f'<image name="{name}" subset="{subset}" width="8" height="8">'
+            '<polygon label="car" points="0,0;4,0;4,4;0,4"/><polygon label="road" points="4,0;8,0;8,8;4,8"/></image>'
+        )
+    file = root / "cvat.xml"
+    file.write_text(f"<annotations>{''.join(images)}</annotations>")
+    return file
+
+
+def folders(output: Path) -> dict[str, list[str]]:
+    return {path.name: sorted(one.name for one in path.iterdir()) for path in output.iterdir() if path.is_dir()}
+
+
+def test_subsets_become_the_splits_that_trainings_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source = cvat(tmp_path, {"a.png": "Train", "b.png": " Validation ", "c.png": "TEST", "d.png": "default"})
+    assert main(["data", "import", str(source), "-o", str(tmp_path / "own")]) == 0
+    pictures = {"train": ["a.png", "d.png"], "val": ["b.png"], "test": ["c.png"]}
+    assert folders(tmp_path / "own") == pictures | {f"{split}annot": names for split, names in pictures.items()}
+    assert "1 pictures are in 'default', which is not train, val or test: they are for training" in (
+        capsys.readouterr().err
+    )
+
+
+@pytest.mark.parametrize("subset", ["../stolen", "{elsewhere}/stolen", "..", ".", "train/../../stolen", "val&#10;x"])
+def test_a_subset_is_never_a_folder(tmp_path: Path, subset: str) -> None:
+    """The second picture is of val, so that the source keeps its splits."""
+    (tmp_path / "in").mkdir()
+    named = subset.format(elsewhere=tmp_path)
+    source = cvat(tmp_path / "in", {"a.png": named, "b.png": "val", "c.png": "train"})
+    assert main(["data", "import", str(source), "-o", str(tmp_path / "in" / "own")]) == 0
+    pictures = {"train": ["a.png", "c.png"], "val": ["b.png"]}
+    assert folders(tmp_path / "in" / "own") == pictures | {f"{split}annot": names for split, names in pictures.items()}
+    assert [path.name for path in tmp_path.iterdir()] == ["in"]
+
+
+def test_the_folder_above_cityscapes_labels_is_never_a_split(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Seen from two folders below, the labels' folder is `../..`, and its name `..`."""
+    label = np.array([[7, 26], [7, 26]], np.uint8)  # road, car
+    for folder, name in ((tmp_path, "x"), (tmp_path / "val" / "city", "y")):
+        folder.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(label).save(folder / f"{name}_gtFine_labelIds.png")
+        Image.fromarray(np.zeros((2, 2, 3), np.uint8)).save(folder / f"{name}_leftImg8bit.png")
+    (tmp_path / "in" / "here").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path / "in" / "here")
+    assert main(["data", "import", "../..", "-o", "own"]) == 0
+    assert folders(Path("own")).keys() == {"train", "trainannot", "val", "valannot"}
+
+
+@pytest.mark.parametrize("split", ["", "..", "Train", "train/../..", "/absent/train"])
+def test_a_pair_is_written_to_no_other_split(tmp_path: Path, split: str) -> None:
+    Image.fromarray(np.zeros((2, 2, 3), np.uint8)).save(tmp_path / "a.png")
+    classes = ClassList(("car", "road"), ((1, 1, 1), (2, 2, 2)))
+    (tmp_path / "own").mkdir()
+    line = refusal(write_pair, tmp_path / "own", split, "a", tmp_path / "a.png", np.zeros((2, 2), np.uint8), classes)
+    assert repr(split) in line and "train, val, test" in line
+    assert not [*(tmp_path / "own").iterdir()]
+
+
+def edited(file: Path, **changes: Any) -> Path:
+    """The COCO file with other values in its first image."""
+    record = json.loads(file.read_text())
+    record["images"][0] |= changes
+    file.write_text(json.dumps(record))
+    return file
+
+
+@pytest.mark.parametrize("named", ["", ".", "../secret.png", "{above}/secret.png"])
+def test_a_name_that_is_no_picture_s_is_refused(tmp_path: Path, named: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """No path of a label file is opened: pictures are found among those below the folder."""
+    (tmp_path / "in").mkdir()
+    Image.fromarray(np.zeros((8, 8, 3), np.uint8)).save(tmp_path / "secret.png")
+    source = coco(tmp_path / "in", ["a.png"], TWO)
+    edited(source, file_name=named.format(above=tmp_path))
+    line = error_after_work(capsys, "data", "import", source, "-o", tmp_path / "own")
+    assert "no such picture lies below" in line and str(source) in line
+
+
+@pytest.mark.parametrize("named", ["/home/me/data/a.png", "../../images/a.png", "C:\\data\\a.png"])
+def test_a_picture_is_found_by_the_end_of_a_path_elsewhere(tmp_path: Path, named: str) -> None:
+    """Tools write the paths of the machine on which the pictures were labelled."""
+    source = edited(coco(tmp_path, ["a.png"], TWO), file_name=named)
+    assert main(["data", "import", str(source), "-o", str(tmp_path / "own")]) == 0
+    assert folders(tmp_path / "own") == {"train": ["a.png"], "trainannot": ["a.png"]}
+
+
+def test_a_remark_is_one_printable_line(tmp_path: Path) -> None:
+    source = edited(coco(tmp_path, ["a.png"], [*TWO, ("car", [])]), file_name="\ud800\x1b[31m\n/a.png")
+    assert main(["data", "import", str(source), "-o", str(tmp_path / "own")]) == 0
+    first = (tmp_path / "own" / "notes.txt").read_text().splitlines()[0]
+    assert first == "  [31m /a.png: 1 boxes without an outline are left out"
+
+
+@pytest.mark.parametrize("names", [["a/1.png", "b/1.png", "a_1.png"], ["x/a/1.png", "y/a/1.png"]])
+def test_two_pictures_that_would_have_one_name_are_refused(
+    tmp_path: Path, names: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    line = error_after_work(capsys, "data", "import", coco(tmp_path, names, TWO), "-o", tmp_path / "own")
+    assert all(str(tmp_path / name) in line for name in (names[0], names[-1])) and "written as a_1" in line
+
+
+@pytest.mark.parametrize(
+    ("table", "entry", "change"),
+    [("images", 0, {"id": "0"}), ("annotations", 0, {"image_id": "0"}), ("annotations", 1, {"category_id": "1"})],
+)
+def test_a_number_s_text_is_its_id(tmp_path: Path, table: str, entry: int, change: dict[str, str]) -> None:
+    source = coco(tmp_path, ["a.png"], TWO)
+    record = json.loads(source.read_text())
+    record[table][entry] |= change
+    source.write_text(json.dumps(record))
+    assert main(["data", "import", str(source), "-o", str(tmp_path / "own"), "--background", "other"]) == 0
+    label = np.array(Image.open(tmp_path / "own" / "trainannot" / "a.png"))
+    assert label[0].tolist() == [0, 0, 0, 0, 1, 1, 1, 1] and label[7, 0] == 2
+
+
+def test_run_lengths_that_wrap_end_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Four lengths of about 2**62 add up to 64 in 64 bits."""
+    source = coco(tmp_path, ["a.png"], TWO)
+    record = json.loads(source.read_text())
+    record["annotations"][0]["segmentation"] = {"size": [8, 8], "counts": [2**62, 2**62, 2**62, 2**62 + 64]}
+    source.write_text(json.dumps(record))
+    line = error_after_work(capsys, "data", "import", source, "-o", tmp_path / "own")
+    assert str(source) in line and "add up to 18446744073709551680 pixels, and the mask has 64" in line
