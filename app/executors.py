@@ -14,7 +14,7 @@ from steadyseg.core.model.int8 import round_convolutions
 from steadyseg.core.model.model import Model
 from steadyseg.core.predictors import SplitNetwork
 from steadyseg.core.segmenter import Executor
-from steadyseg.core.system.machine import choose_device, cuda_precision, require_device_name
+from steadyseg.core.system.machine import choose_device, cuda_precision, idle_gpu, require_device_name
 from steadyseg.export.file.onnx_file import OnnxFile
 from steadyseg.export.run.cpu import CpuExecutor, OpenNetwork
 from steadyseg.export.run.networks import (
@@ -128,9 +128,11 @@ def choose(executor: str, device: str) -> tuple[str, str]:
         return "openvino", "asked for"
     if on_gpu:
         return "torch", "a GPU is there"
+    idle = idle_gpu("torch finds no driver that fits its CUDA") if device == "auto" else ""
     if not (openvino_available() and kernel_available()):
-        return "torch", "OpenVINO and numba, which are faster, are not installed: pip install 'steadyseg[export]'"
-    return "openvino", "the fastest on a CPU (docs/studies/performance)"
+        lacking = "OpenVINO and numba, which are faster, are not installed: pip install 'steadyseg[export]'"
+        return "torch", lacking + idle
+    return "openvino", f"the fastest on a CPU (docs/studies/performance){idle}"
 
 
 def torch_precision(precision: str, device: torch.device) -> str:

@@ -110,6 +110,7 @@ class StreamReport:
             "class_shares": self.class_shares(),
             "device": segmenter.device,
             "executor": segmenter.executor,
+            "why_this_executor": segmenter.why,
         }
         if verdict := describe_stream(record):
             record |= {"verdict": verdict, "caveat": CAVEAT}

@@ -30,6 +30,15 @@ def choose_device(name: str) -> "torch.device":
     return torch.device(name)
 
 
+GPU = Path("/dev/nvidia0")
+"""The first NVIDIA card that Linux's driver found."""
+
+
+def idle_gpu(reason: str) -> str:
+    """What to add to the reason for a CPU executor: why the GPU of this machine is not used. Empty without a GPU."""
+    return f"; the GPU {GPU} is not used: {reason}" if GPU.exists() else ""
+
+
 def require_device_name(name: str) -> None:
     """Raises InputError for a name that is no device, whether this machine has it or not."""
     if name not in ("auto", "cpu", "cuda"):

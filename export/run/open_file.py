@@ -1,11 +1,11 @@
 """Chooses the executor that runs a graph file fastest here."""
 
-import importlib.util
 from collections.abc import Sequence
 
 from steadyseg.core.errors import InputError
 from steadyseg.core.reference import ReferenceScores
 from steadyseg.core.segmenter import Executor
+from steadyseg.core.system.machine import idle_gpu
 from steadyseg.export.file.metadata import GraphMeta
 from steadyseg.export.file.onnx_file import OnnxFile
 from steadyseg.export.file.subgraph import network_of
@@ -21,7 +21,7 @@ from steadyseg.export.run.networks import (
     openvino_name,
 )
 from steadyseg.export.run.provider_options import read_provider_options, refuse_on_cpu
-from steadyseg.export.run.sessions import PROVIDERS, open_session, read_openvino
+from steadyseg.export.run.sessions import PROVIDERS, read_openvino, why_no_gpu
 
 
 def graph_executor(
@@ -80,15 +80,16 @@ def choose(meta: GraphMeta, executor: str, device: str) -> tuple[str, str]:
         if device not in ("auto", "cpu"):
             raise InputError(f"the OpenVINO executor runs on the CPU, got --device {device}")
         return "openvino", "asked for"
-    on_gpu = device == "cuda" or (device == "auto" and gpu_works())
-    if on_gpu or not fusable:
-        return "graph", "a GPU runs the whole graph" if on_gpu else "several passes need the whole graph"
-    if executor == "onnxruntime" or not openvino_available():
-        return (
-            "onnxruntime",
-            "asked for" if executor == "onnxruntime" else "OpenVINO, which is faster, is not installed",
-        )
-    return "openvino", "the fastest on a CPU (docs/studies/performance)"
+    if device == "cuda" or (device == "auto" and not why_no_gpu()):
+        return "graph", "a GPU runs the whole graph"
+    idle = idle_gpu(why_no_gpu()) if device == "auto" else ""
+    if not fusable:
+        return "graph", f"several passes need the whole graph{idle}"
+    if executor == "onnxruntime":
+        return "onnxruntime", f"asked for{idle}"
+    if not openvino_available():
+        return "onnxruntime", f"OpenVINO, which is faster, is not installed{idle}"
+    return "openvino", f"the fastest on a CPU (docs/studies/performance){idle}"
 
 
 def _host(file: OnnxFile, chosen: str, precision: str, keep_probs: bool, why: str) -> CpuExecutor:
@@ -128,16 +129,3 @@ def kernel_available() -> bool:
     from steadyseg.export.kernels.postprocess import postprocess_available
 
     return postprocess_available()
-
-
-def gpu_works() -> bool:
-    """True if ONNX Runtime can make a session on a GPU here; a graph of one node is tried."""
-    if importlib.util.find_spec("onnxruntime") is None:
-        return False
-    import onnx
-
-    value = onnx.helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, [1])
-    out = onnx.helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, [1])
-    graph = onnx.helper.make_graph([onnx.helper.make_node("Neg", ["x"], ["y"])], "probe", [value], [out])
-    model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)], ir_version=10)
-    return open_session(model.SerializeToString(), "auto")[1] == "cuda"

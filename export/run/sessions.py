@@ -5,9 +5,12 @@ The device that computes is read from the session that was made, not from the bu
 
 import contextlib
 import functools
+import importlib.util
 import io
+import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -57,27 +60,50 @@ def open_session(data: bytes, device: str, options: Mapping[str, str] | None = N
     GPU where one works and the CPU otherwise. `options`: those of CUDA's provider besides its defaults."""
     if device == "cpu":
         return cpu_session(data), "cpu"
-    runtime = import_onnxruntime()
-    wanted = PROVIDERS["cuda" if device == "auto" else device]
-    if wanted in runtime.get_available_providers():  # says what the build could use, not what is there
-        _preload(runtime)
-        settings = runtime.SessionOptions()
-        settings.log_severity_level = 4
-        providers = [(wanted, DEFAULTS | dict(options or {})), "CPUExecutionProvider"]
-        try:
-            session = _make(runtime, data, settings, providers)
-        except InputError:
-            if device != "auto":
-                raise
-        else:
-            if wanted in session.get_providers():
-                return session, "cuda"
+    found = _cuda_session(data, options or {}, is_asked=device != "auto")
+    if not isinstance(found, str):
+        return found, "cuda"
     if device == "auto":
         return cpu_session(data), "cpu"
     raise InputError(
-        f"--device {device} was asked for, but ONNX Runtime cannot use {wanted} here (no such GPU, driver or library); "
+        f"--device {device} was asked for, but ONNX Runtime cannot use {PROVIDERS[device]} here ({found}); "
         "use --device cpu or auto"
     )
+
+
+@functools.cache
+def why_no_gpu() -> str:
+    """The reason why ONNX Runtime computes nothing on a GPU here; empty if it can. A graph of one node is tried."""
+    if importlib.util.find_spec("onnxruntime") is None:
+        return "onnxruntime is not installed: pip install 'steadyseg[export]'"
+    import onnx
+
+    value = onnx.helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, [1])
+    out = onnx.helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, [1])
+    graph = onnx.helper.make_graph([onnx.helper.make_node("Neg", ["x"], ["y"])], "probe", [value], [out])
+    model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)], ir_version=10)
+    found = _cuda_session(model.SerializeToString(), {}, is_asked=False)
+    return found if isinstance(found, str) else ""
+
+
+def _cuda_session(data: bytes, options: Mapping[str, str], is_asked: bool) -> Any:
+    """A session on the GPU, or the reason (str) why there is none. InputError for the runtime's own error if the GPU
+    was asked for."""
+    runtime, wanted = import_onnxruntime(), PROVIDERS["cuda"]
+    if wanted not in runtime.get_available_providers():  # says what the build could use, not what is there
+        return "this build has no CUDA: pip install 'onnxruntime-gpu[cuda,cudnn]'"
+    missing = _preload(runtime)
+    settings = runtime.SessionOptions()
+    settings.log_severity_level = 4
+    try:
+        session = _make(runtime, data, settings, [(wanted, DEFAULTS | dict(options)), "CPUExecutionProvider"])
+    except InputError as error:
+        if is_asked and not missing:
+            raise
+        return missing or str(error)
+    if wanted in session.get_providers():
+        return session
+    return missing or "no such GPU or driver"
 
 
 def _make(runtime: Any, data: bytes, options: Any, providers: list[Any]) -> Any:
@@ -86,14 +112,19 @@ def _make(runtime: Any, data: bytes, options: Any, providers: list[Any]) -> Any:
         return runtime.InferenceSession(data, options, providers=providers, enable_fallback=0)
 
 
-def _preload(runtime: Any) -> None:
-    """Loads CUDA's libraries from torch's wheels, before the provider looks for them. ONNX Runtime's messages about
-    missing ones are silenced, since they go to stdout with our reports; the report names the device anyway.
+def _preload(runtime: Any) -> str:
+    """Loads CUDA's libraries from their wheels, before the provider looks for them; returns what is missing, or "".
+
+    ONNX Runtime prints each missing library to stdout, where our reports go, so its lines are read instead.
     """
     preload = getattr(runtime, "preload_dlls", None)
-    if preload is not None:
-        with contextlib.redirect_stdout(io.StringIO()):
-            preload()
+    if preload is None:
+        return ""
+    with contextlib.redirect_stdout(io.StringIO()) as said:
+        preload()
+    missing = re.findall(r"Failed to load (\S+?):", said.getvalue())
+    names = ", ".join(dict.fromkeys(Path(one).name for one in missing))
+    return f"{names} not found: pip install 'onnxruntime-gpu[cuda,cudnn]'" if names else ""
 
 
 def read_openvino(data: bytes) -> Any:

@@ -5,7 +5,7 @@
     python steadyseg_client.py m.onnx --verify             # the proof of a file that was exported --with-proof
 
 Copy this file into your program: `Client(path).step(frame)` returns the maps of the next frame. With `--device cuda`
-(pip install onnxruntime-gpu) the temporal state stays on the card; this was not run on one.
+(pip install 'onnxruntime-gpu[cuda,cudnn]') the temporal state stays on the card; this was not run on one.
 """
 
 import argparse
@@ -28,9 +28,13 @@ class Client:
     def __init__(self, path, device="cpu", options=None):
         """`options`: of the CUDA provider, such as {"use_tf32": "0"}."""
         gpu = [] if device == "cpu" else [(PROVIDERS[device], options or {})]
+        if gpu and hasattr(onnxruntime, "preload_dlls"):
+            onnxruntime.preload_dlls()  # CUDA's libraries from their wheels; prints the name of each that is missing
         self.session = onnxruntime.InferenceSession(str(path), providers=[*gpu, PROVIDERS["cpu"]])
         if PROVIDERS[device] not in self.session.get_providers():
-            sys.exit(f"--device {device}: ONNX Runtime cannot use it here; use --device cpu")
+            sys.exit(
+                f"--device {device}: ONNX Runtime cannot use it; pip install 'onnxruntime-gpu[cuda,cudnn]' or use cpu"
+            )
         props = self.session.get_modelmeta().custom_metadata_map
         if props.get("steadyseg_format") != "1" or props["kind"] != "stream":
             sys.exit(f"{path}: no stream; make one with steadyseg export --stateful")
