@@ -9,8 +9,8 @@ from typing import Literal
 
 from steadyseg.core.options import Rare
 
-ScheduleName = Literal["one-cycle", "step", "constant"]
-OptimizerName = Literal["adam", "adamw", "sgd"]
+ScheduleName = Literal["one-cycle", "triangle", "step", "constant"]
+OptimizerName = Literal["adam", "adamw", "sgd", "nesterov"]
 
 
 @dataclass(frozen=True)
@@ -27,15 +27,16 @@ class TrainConfig:
     train_samples: Rare[int] = 1
     """Dropout passes per batch, whose mean probabilities enter the loss (training-phase ensemble)."""
     optimizer: Rare[OptimizerName] = "adamw"
-    """adam (published for CamVid), adamw, or sgd with momentum 0.9."""
+    """adam (published for CamVid), adamw, sgd with momentum 0.9, or nesterov: sgd with Nesterov's momentum 0.9."""
     learning_rate: float = 3e-3
     """Peak learning rate."""
     weight_decay: Rare[float] = 1e-4
-    """Weight decay: decoupled in adamw, L2 in adam and sgd; biases and normalisation have none."""
+    """Weight decay: decoupled in adamw, L2 in the others; biases and normalisation have none."""
     schedule: Rare[ScheduleName] = "one-cycle"
-    """one-cycle: linear rise, cosine fall to zero; step: falls by step_factor at each of step_epochs; constant."""
+    """one-cycle: linear rise, cosine fall to zero; triangle: linear rise and fall; step: falls by step_factor at
+    each of step_epochs; constant."""
     warmup: Rare[float] = 0.15
-    """Share of all steps in which the rate of one-cycle and step rises linearly."""
+    """Share of all steps in which the rate rises linearly; constant: none."""
     step_epochs: Rare[tuple[int, ...]] = (100,)
     """Epochs after which the step schedule falls (published for CamVid: 100 of 130)."""
     step_factor: Rare[float] = 0.2

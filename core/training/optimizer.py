@@ -16,8 +16,9 @@ def make_optimizer(network: nn.Module, config: TrainConfig) -> torch.optim.Optim
     decayed = [p for p in network.parameters() if p.requires_grad and p.ndim > 1]
     plain = [p for p in network.parameters() if p.requires_grad and p.ndim <= 1]
     groups = [{"params": decayed, "weight_decay": config.weight_decay}, {"params": plain, "weight_decay": 0.0}]
-    if config.optimizer == "sgd":
-        return torch.optim.SGD(groups, lr=config.learning_rate, momentum=0.9)
+    if config.optimizer in ("sgd", "nesterov"):
+        nesterov = config.optimizer == "nesterov"
+        return torch.optim.SGD(groups, lr=config.learning_rate, momentum=0.9, nesterov=nesterov)
     kind = torch.optim.AdamW if config.optimizer == "adamw" else torch.optim.Adam
     return kind(groups, lr=config.learning_rate)
 
@@ -34,7 +35,10 @@ def learning_rate(config: TrainConfig, step: int, steps_per_epoch: int, total_st
     if config.schedule == "step":
         falls = [config.step_factor for epoch in config.step_epochs if step >= epoch * steps_per_epoch]
         return config.learning_rate * math.prod(falls)
-    return config.learning_rate * 0.5 * (1.0 + math.cos(math.pi * (step - rise) / max(1, total_steps - rise)))
+    done, whole = step - rise, max(1, total_steps - rise)
+    if config.schedule == "triangle":
+        return config.learning_rate * (1.0 - done / whole)
+    return config.learning_rate * 0.5 * (1.0 + math.cos(math.pi * done / whole))
 
 
 def warmed_up_average(decay: float) -> Callable[[Tensors, Tensors, Tensor | int], None]:

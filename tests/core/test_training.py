@@ -116,6 +116,17 @@ def test_one_cycle_rises_linearly_and_falls_as_a_cosine_to_zero() -> None:
     assert max(rates) == 0.4 and 0 < rates[-1] < 0.005
 
 
+@pytest.mark.parametrize("warmup", [0.0, 0.3])
+def test_a_triangle_rises_and_falls_linearly(warmup: float) -> None:
+    settings = config(schedule="triangle", learning_rate=0.6, warmup=warmup)
+    rates = [learning_rate(settings, step, 5, 10) for step in range(10)]
+    expected = {
+        0.0: [0.6, 0.54, 0.48, 0.42, 0.36, 0.3, 0.24, 0.18, 0.12, 0.06],
+        0.3: [0.2, 0.4, 0.6, 0.6, *(0.6 * left / 7 for left in (6, 5, 4, 3, 2, 1))],
+    }
+    assert rates == pytest.approx(expected[warmup], abs=1e-15)
+
+
 @pytest.mark.parametrize("warmup", [0.0, 1.0])
 @pytest.mark.parametrize("total", [1, 2, 7])
 def test_one_cycle_stays_between_zero_and_the_peak_at_its_limits(warmup: float, total: int) -> None:
@@ -209,6 +220,22 @@ def test_the_first_sgd_step_is_the_gradient_of_the_mean_over_counting_pixels(tmp
     assert isinstance(event, StepDone) and event.loss == pytest.approx(mean.item(), abs=1e-12)
     for now, old in zip(network.parameters(), reference.parameters(), strict=True):
         torch.testing.assert_close(now, old - 0.05 * old.grad, rtol=0, atol=1e-12)  # type: ignore[operator]
+
+
+@pytest.mark.parametrize(("optimizer", "ahead"), [("sgd", 0.0), ("nesterov", 0.9)])
+def test_momentum_steps_by_the_formula(optimizer: str, ahead: float) -> None:
+    """v = 0.9 v + g; sgd moves by v, and nesterov by g + 0.9 v (Sutskever et al. 2013, as torch computes it)."""
+    weight = nn.Parameter(torch.ones(1, 1, dtype=torch.float64))
+    network = nn.Module()
+    network.register_parameter("weight", weight)
+    stepping = make_optimizer(network, config(optimizer=optimizer, learning_rate=0.1, weight_decay=0.0))
+    expected, velocity = 1.0, 0.0
+    for gradient in (1.0, -3.0, 0.5):
+        weight.grad = torch.full_like(weight, gradient)
+        stepping.step()
+        velocity = 0.9 * velocity + gradient
+        expected -= 0.1 * (gradient + ahead * velocity if ahead else velocity)
+        assert weight.item() == pytest.approx(expected, abs=1e-12)
 
 
 def test_a_batch_of_void_alone_changes_nothing(tmp_path: Path) -> None:
