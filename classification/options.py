@@ -59,10 +59,16 @@ class ClassifierOptions:
 class PictureOptions:
     """Augmentation of training images."""
 
-    crop: Rare[Literal["pad", "resized"]] = "pad"
-    """pad: crop of the image padded by 4 pixels (CIFAR); resized: random part, resized (ImageNet)."""
+    crop: Rare[Literal["pad", "reflect", "resized"]] = "pad"
+    """pad: crop of the image with a black border (CIFAR); reflect: with its mirror image as border; resized: random
+    part, resized (ImageNet)."""
+    border: Rare[int] = 4
+    """Width of the border in pixels."""
     flip: Rare[float] = 0.5
     """Probability of a left-right flip."""
+    alternate: Rare[bool] = False
+    """The first epoch's flip is random, with probability `flip`; from then on it changes in every epoch (arXiv
+    2404.00498)."""
     rand_augment: Rare[str] = ""
     """Configuration string of timm's RandAugment, such as rand-m9-n2-mstd1.0; empty: none."""
     erasing: Rare[float] = 0.0
@@ -107,6 +113,7 @@ class ClassTrainConfig:
 PICTURE_RANGES: dict[str, tuple[float, float]] = {
     **dict.fromkeys(("flip", "erasing", "label_smoothing"), (0, 1)),
     **dict.fromkeys(("mixup", "cutmix"), (0, math.inf)),
+    "border": (0, 32),
 }
 
 

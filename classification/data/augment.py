@@ -18,8 +18,6 @@ from steadyseg.core.seeds import keep_generators, mix_seed
 
 RAND_AUGMENT = re.compile(r"rand(-(t(weights|3aw?)|(m|n|mmax|inc)\d+|(p|mstd)\d+(\.\d+)?))*")
 """Parts of a configuration string that timm reads; it would skip others silently."""
-PADDING = 4
-"""Pixels on each side, black, as published for CIFAR."""
 
 
 class Augment:
@@ -38,15 +36,15 @@ class Augment:
         with keep_generators():
             pictures = np.stack([self._view(self.images[index][0], seeds(index)) for index in chosen])
             shifts, flips = self._draws(epoch)
-            if self.options.crop == "pad":
-                pictures = shift(pictures, shifts[chosen])
+            if self.options.crop != "resized":
+                pictures = shift(pictures, shifts[chosen], self.options)
             pictures[flips[chosen]] = pictures[flips[chosen], :, ::-1]
             if self.policy is not None:
                 pictures = np.stack([self._varied(p, seeds(i)) for p, i in zip(pictures, chosen, strict=True)])
         return torch.from_numpy(pictures).permute(0, 3, 1, 2).contiguous()
 
     def _view(self, image: np.ndarray, seed: int) -> np.ndarray:
-        if self.options.crop == "pad":
+        if self.options.crop != "resized":
             return self.images.evaluation_view(image, self.size)
         torch.default_generator.manual_seed(seed)
         return np.asarray(self.resized(Image.fromarray(image)))
@@ -59,14 +57,18 @@ class Augment:
     def _draws(self, epoch: int) -> tuple[np.ndarray, np.ndarray]:
         """Draws the row and column of every sample's crop (N, 2), and its flip (N,)."""
         generator = np.random.default_rng(mix_seed(self.seed, epoch))
-        shifts = generator.integers(0, 2 * PADDING + 1, (len(self.images), 2))
-        return shifts, generator.random(len(self.images)) < self.options.flip
+        shifts = generator.integers(0, 2 * self.options.border + 1, (len(self.images), 2))
+        if not self.options.alternate:
+            return shifts, generator.random(len(self.images)) < self.options.flip
+        first = np.random.default_rng(mix_seed(self.seed)).random(len(self.images)) < self.options.flip
+        return shifts, first ^ (epoch % 2 == 1)
 
 
-def shift(pictures: np.ndarray, corners: np.ndarray) -> np.ndarray:
-    """Crops (B, s, s, C) pictures, after padding, to their size; corners (B, 2) are rows and columns 0..2 * PADDING."""
+def shift(pictures: np.ndarray, corners: np.ndarray, options: PictureOptions) -> np.ndarray:
+    """Crops (B, s, s, C) pictures, after padding, to their size; corners (B, 2): row and column in 0..2 * border."""
     count, side = pictures.shape[:2]
-    padded = np.pad(pictures, ((0, 0), (PADDING, PADDING), (PADDING, PADDING), (0, 0)))
+    around = (options.border, options.border)
+    padded = np.pad(pictures, ((0, 0), around, around, (0, 0)), "reflect" if options.crop == "reflect" else "constant")
     rows, columns = (corners[:, axis, None] + np.arange(side) for axis in (0, 1))  # (B, s) each
     return padded[np.arange(count)[:, None, None], rows[:, :, None], columns[:, None, :]]
 

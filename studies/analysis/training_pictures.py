@@ -12,7 +12,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from steadyseg.classification.data.augment import PADDING, shift
+from steadyseg.classification.data.augment import shift
+from steadyseg.classification.options import PictureOptions
 from steadyseg.core.seeds import mix_seed
 from steadyseg.seg.data.augment import Augment, Example
 from steadyseg.seg.options import AugmentOptions
@@ -43,7 +44,8 @@ class TrainingPictures:
         pictures = self.target.pictures
         stacked = np.stack([pictures.images[number] for number in numbers])
         generator = np.random.default_rng(mix_seed(self.seed, numbers.start))
-        moved = shift(stacked, generator.integers(0, 2 * PADDING + 1, (len(stacked), 2)))
+        published = PictureOptions()
+        moved = shift(stacked, generator.integers(0, 2 * published.border + 1, (len(stacked), 2)), published)
         flipped = generator.random(len(stacked)) < 0.5
         moved[flipped] = moved[flipped, :, ::-1]
         return torch.from_numpy(moved).permute(0, 3, 1, 2), pictures.truth(numbers)

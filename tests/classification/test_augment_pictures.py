@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from steadyseg.classification.data.augment import PADDING, Augment, Mixing, rand_augment, shift
+from steadyseg.classification.data.augment import Augment, Mixing, rand_augment, shift
 from steadyseg.classification.data.labelled import ClassificationSet, whole_view
 from steadyseg.classification.options import CLASS_PRESETS, PictureOptions
 from steadyseg.core.classes import ClassList
@@ -32,13 +32,43 @@ def augment(options: PictureOptions, seed: int = 3, size: int = 32, images: Clas
 
 def test_a_shift_is_a_crop_of_the_black_padded_picture() -> None:
     images = pictures(3).images
-    corners = np.array([[0, 0], [PADDING, PADDING], [8, 3]])
-    found = shift(images, corners)
+    corners = np.array([[0, 0], [4, 4], [8, 3]])
+    found = shift(images, corners, PLAIN)
     for picture, (row, column), now in zip(images, corners, found, strict=True):
         padded = np.zeros((40, 40, 3), np.uint8)
         padded[4:36, 4:36] = picture
         assert np.array_equal(now, padded[row : row + 32, column : column + 32])
     assert np.array_equal(found[1], images[1])
+
+
+def test_a_reflecting_border_mirrors_the_picture_at_its_outermost_pixels() -> None:
+    """Pixel -1 is pixel 1, and pixel 32 is pixel 30; the border is two pixels wide."""
+    images = pictures(2).images
+    found = shift(images, np.array([[0, 4], [2, 2]]), PictureOptions(crop="reflect", border=2))
+    rows, columns = [2, 1, *range(30)], [*range(2, 32), 30, 29]
+    assert np.array_equal(found[0], images[0][rows][:, columns])
+    assert np.array_equal(found[1], images[1])
+
+
+def test_a_border_of_two_pixels_moves_by_up_to_two() -> None:
+    images, options = pictures(), replace(PLAIN, crop="reflect", border=2)
+    every = {
+        shift(images.images[:1], np.array([[row, column]]), options).tobytes(): (row, column)
+        for row in range(5)
+        for column in range(5)
+    }
+    made = augment(options)
+    seen = {every[made(epoch, [0])[0].permute(1, 2, 0).numpy().tobytes()] for epoch in range(60)}
+    assert {row for row, _ in seen} == {column for _, column in seen} == set(range(5))
+
+
+def test_alternating_flips_change_in_every_epoch() -> None:
+    still = replace(PLAIN, border=0)
+    straight, made = augment(still)(0, range(40)), augment(replace(still, flip=0.5, alternate=True))
+    first, second, third = (made(epoch, range(40)) for epoch in (0, 1, 2))
+    turned = (first != straight).flatten(1).any(1)
+    assert 8 <= int(turned.sum()) <= 32  # binomial, 40 at 0.5: 3.8 deviations
+    assert torch.equal(second, first.flip(-1)) and torch.equal(third, first)
 
 
 def test_every_picture_is_some_crop_and_all_rows_and_columns_come() -> None:
@@ -51,7 +81,7 @@ def test_every_picture_is_some_crop_and_all_rows_and_columns_come() -> None:
                 (row, column)
                 for row in range(9)
                 for column in range(9)
-                if np.array_equal(shift(images[index : index + 1], np.array([[row, column]]))[0], now)
+                if np.array_equal(shift(images[index : index + 1], np.array([[row, column]]), PLAIN)[0], now)
             ]
             assert len(fits) == 1
             seen.update(fits)
