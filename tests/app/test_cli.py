@@ -111,7 +111,7 @@ REFUSED = {
     "train --epochs seg": "not '--epochs'",
     "train --preset=paper seg": "not '--preset=paper'",
     "train seg --preset gpu": "choose from cpu, unet-s, realtime, mobile, paper",
-    "train classification --preset=paper": "choose from small, sgd, sgd-imagenet, adamw, adamw-imagenet",
+    "train classification --preset=paper": "choose from small, fast, sgd, sgd-imagenet, adamw, adamw-imagenet",
     "train seg --epochz 3": "Unrecognized options: --epochz, 3; see steadyseg train seg --help",
     "train seg --subset 1": "Unrecognized options: --subset, 1; see steadyseg train seg --help",
     "train classification --config head=mean": "head must be gap, mlp",
