@@ -13,13 +13,14 @@ from steadyseg.core.method import MethodOptions
 from steadyseg.core.model.checkpoint import read_meta
 from steadyseg.seg.pretrained import find_checkpoint
 from steadyseg.studies.analysis.command import markdown as analysis_markdown
+from steadyseg.studies.gating.rules import REPORTED
 from steadyseg.studies.guide.measure import threshold_record
 from steadyseg.studies.harness.networks import digest_of, measured_networks
 from steadyseg.studies.harness.pages import STUDIES, all_pages, page_of, pages_of, tables_of
 from steadyseg.studies.harness.tables import read_record, with_tables
 from steadyseg.studies.novelty.detection_tables import NO_ROADS
 from steadyseg.studies.novelty.tables import worst
-from steadyseg.studies.novelty.temperature_tables import over_types
+from steadyseg.studies.novelty.temperature_tables import of_type, over_types
 from steadyseg.studies.performance.tables import format_ratio
 from steadyseg.studies.results.matrix import COMPARED, CONTROL, MEMBERS, rule_job
 from steadyseg.studies.robustness.report import markdown
@@ -46,6 +47,7 @@ SETTINGS = (
 )
 """Numbers with a point or a unit that nobody here measured: settings, versions, published figures."""
 TABLES = all_pages()
+FRONT = " ".join((PROJECT / "README.md").read_text().split())
 
 
 def pages() -> list[Path]:
@@ -141,14 +143,38 @@ def test_networks_carry_the_thresholds_of_the_guide() -> None:
 
 
 def test_what_the_front_page_says_of_novelty() -> None:
-    record, text = read_record("novelty"), (PROJECT / "README.md").read_text()
-    words, studied = " ".join(text.split()), ("camvid-realtime", "camvid-unet-s")
+    networks, studied = read_record("novelty")["networks"], ("camvid-realtime", "camvid-unet-s")
     for model in studied:
         found = read_record("novelty", "temperatures.json")[model]
         before, after = (f"{100 * over_types(found, way, 'ece'):.1f}" for way in ("one", "frame"))
-        assert f"from {before} to {after} % (`{model}`)" in words
-    aurocs = [f"{worst(record['networks'][model], NO_ROADS):.3f}" for model in studied]
-    assert f"AUROC of {' and '.join(aurocs)} at least" in words
+        assert f"from {before} to {after} % (`{model}`)" in FRONT
+    realtime = read_record("novelty", "temperatures.json")["camvid-realtime"]
+    before, after = (f"{100 * of_type(realtime, 'shot_noise', way, 'ece'):.1f}" for way in ("one", "frame"))
+    assert f"under shot noise the ECE of `camvid-realtime` rises from {before} to {after} %" in FRONT
+    aurocs = [f"{worst(networks[model], NO_ROADS):.3f}" for model in studied]
+    assert f"AUROC of {min(aurocs)} or more" in FRONT
+    flagged = [
+        " and ".join(f"{100 * networks[model]['foreign'][f'motorway {clip}']['alarms']:.0f}" for clip in (1, 2))
+        for model in studied
+    ]
+    assert f"`camvid-realtime` flags {flagged[0]} % as novel, `camvid-unet-s` {flagged[1]} %" in FRONT
+
+
+def test_what_the_front_page_says_of_averaging() -> None:
+    for model, part in read_record("gating").items():
+        if model.startswith("camvid-"):
+            single, mean = (part["rows"][rule] for rule in (REPORTED[0], REPORTED[-1]))
+            nll, ece = (
+                f"{scale * single[key]:.{digits}f} to {scale * mean[key]:.{digits}f}"
+                for key, scale, digits in (("nll", 1, 4), ("ece", 100, 2))
+            )
+            assert f"`{model}` {nll} and {ece} %" in FRONT
+
+
+def test_what_the_front_page_says_of_speed() -> None:
+    for model, found in read_record("performance")["formats"].items():
+        rate = found["processors"]["AVX-512 with bf16"]["int8"]["vq_dnn_motion"]
+        assert re.search(rf"{rate:.1f} (frames/s )?\(`{model}`\)", FRONT) and found["commit"] in FRONT
 
 
 def test_no_damaged_file_found_anything() -> None:

@@ -88,14 +88,12 @@ def count(segmenter: Segmenter, split: ImageFolderSplit, stills: bool) -> list[d
 
 def front_table() -> str:
     """The README's table: a row for each network, with a line in each cell for each place."""
-    record, speed = read_record("results", "front.json"), read_record("performance")
     lines = []
-    for name, found in record.items():
+    for name, found in read_record("results", "front.json").items():
         told = [Stretches.read(found["rows"][place]).intervals() for place in PLACES]
         cells = ["<br>".join(percent_with_interval(*one[key]) for one in told) for key in ("accuracy", "miou", "ece")]
-        rate = f"{speed[name]['rows']['vq_dnn_motion']['frames_per_s']:.0f}"
-        lines.append([f"`{name}`", "<br>".join(PLACES), *cells, rate])
-    return table(["network", "frames", "accuracy, %", "mIoU, %", "ECE, %", "frames/s"], lines)
+        lines.append([f"`{name}`", "<br>".join(PLACES), *cells])
+    return table(["network", "frames", "accuracy, %", "mIoU, %", "ECE, %"], lines)
 
 
 if __name__ == "__main__":
