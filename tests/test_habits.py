@@ -42,6 +42,8 @@ def test_hooks_and_ci_call_what_is_there() -> None:
     targets = re.findall(r"^(\w[\w-]*):", (PROJECT / "Makefile").read_text(), re.MULTILINE)
     made = [command.removeprefix("make ") for command in commands if command.startswith("make ")]
     assert made == ["lint", "test"] and set(made) <= set(targets)
+    whole = re.findall(r"^(?:\w+=\w+ )*make (\S+)$", (PROJECT / ".ci" / "run").read_text(), re.MULTILINE)
+    assert whole == ["lint", "test", "unit"], "an hour on two cores has no room for the long tests"
 
 
 def test_the_citation_names_the_three_papers() -> None:
