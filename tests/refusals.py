@@ -5,6 +5,7 @@ import sys
 from collections.abc import Callable
 
 import pytest
+from made.waiting import PATIENCE_S
 
 from steadyseg.app.cli import main
 from steadyseg.core.errors import InputError
@@ -39,7 +40,7 @@ def error_after_work(capsys: pytest.CaptureFixture[str], *arguments: object, cod
     return lines[-1]
 
 
-def steadyseg(*arguments: object, timeout_s: float = 120) -> subprocess.CompletedProcess[str]:
+def steadyseg(*arguments: object) -> subprocess.CompletedProcess[str]:
     """The command in a process of its own."""
     command = [sys.executable, "-m", "steadyseg.app.cli", *(str(argument) for argument in arguments)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=timeout_s)
+    return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S)

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from made.waiting import PATIENCE_S
 
 pytest.importorskip("hatchling")
 PROJECT = Path(__file__).parent.parent
@@ -67,7 +68,7 @@ def page(installed: Path, tmp_path: Path) -> Iterator[str]:
             yield found[0]
         finally:
             process.send_signal(signal.SIGINT)
-        assert process.wait(60) == 0
+        assert process.wait(PATIENCE_S) == 0
 
 
 def test_its_code_is_not_the_checkouts(installed: Path, tmp_path: Path) -> None:
@@ -137,7 +138,7 @@ def test_a_script_has_own_files_of_the_same_names(kind: str, tmp_path: Path, req
 
 
 def test_demo_answers(page: str) -> None:
-    with urllib.request.urlopen(page, timeout=30) as answer:
+    with urllib.request.urlopen(page, timeout=PATIENCE_S) as answer:
         text = answer.read().decode()
     assert answer.status == 200 and "SteadySeg" in text
 

@@ -15,6 +15,7 @@ import numpy as np
 import onnx
 import pytest
 import torch
+from made.waiting import PATIENCE_S
 
 from steadyseg.app.report_file import write_json
 from steadyseg.app.sources.open_source import open_source
@@ -112,7 +113,7 @@ def test_what_was_there_is_whole_and_the_next_run_works(
             patch.setattr(*moment, kill_me)
             killed = multiprocessing.get_context("fork").Process(target=write, args=(path, NEW))
             killed.start()
-            killed.join(60)
+            killed.join(PATIENCE_S)
         assert killed.exitcode == -signal.SIGKILL and len(list(tmp_path.glob(f".{name}.*"))) > 0
         assert read(path) == OLD
         write(path, NEW)
@@ -126,6 +127,6 @@ def test_the_video_that_another_process_writes_is_left_alone(tmp_path: Path) -> 
         sink.write(np.zeros((48, 64, 3), np.uint8), 0.0)
         other = multiprocessing.get_context("fork").Process(target=film, args=(tmp_path / "out.mp4", NEW))
         other.start()
-        other.join(60)
+        other.join(PATIENCE_S)
         assert other.exitcode == 0 and filmed(tmp_path / "out.mp4") == NEW
     assert len(os.listdir(tmp_path)) == 1 and filmed(tmp_path / "out.mp4") == 0

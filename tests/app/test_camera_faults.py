@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from made.processes import wait_for
+from made.waiting import PATIENCE_S, wait_for
 from PIL import Image
 
 from steadyseg.app.scale.cameras.alarms import Alarms, AlarmWriter
@@ -73,9 +73,11 @@ def test_a_reader_of_alarms_that_stops_reading_does_not_stop_the_service() -> No
 def test_a_photograph_as_a_camera_is_opened_once_a_second(tmp_path: Path) -> None:
     Image.fromarray(np.zeros((48, 64, 3), np.uint8)).save(tmp_path / "photo.png")
     stream = CameraStream(Camera("a", str(tmp_path / "photo.png")), CAMVID, threading.Condition())
+    began_s = time.monotonic()
     stream.start()
-    time.sleep(2.5)
-    assert 2 <= stream.counts["opened"] <= 4 and stream.counts["arrived"] == stream.counts["opened"]
+    wait_for(lambda: stream.counts["arrived"] == stream.counts["opened"] >= 3)
+    opened = stream.counts["opened"]
+    assert opened <= 1 + time.monotonic() - began_s
 
 
 def test_networks_of_few_sizes_are_kept_and_compiling_one_stops_nobody() -> None:
@@ -83,7 +85,7 @@ def test_networks_of_few_sizes_are_kept_and_compiling_one_stops_nobody() -> None
 
     def network(size: int) -> str:
         def make() -> str:
-            gate.wait(10)
+            gate.wait(PATIENCE_S)
             made.append(size)
             return str(size)
 
@@ -141,7 +143,7 @@ def served(host: str = "127.0.0.1", late: str = "", allow: tuple[str, ...] = ())
 
 def answer(server: MetricsServer, host: str) -> int:
     address = http.client.urlsplit(server.address)
-    connection = http.client.HTTPConnection(address.hostname or "", address.port, timeout=5)
+    connection = http.client.HTTPConnection(address.hostname or "", address.port, timeout=PATIENCE_S)
     connection.request("GET", "/metrics", headers={"Host": host})
     return connection.getresponse().status
 
@@ -168,16 +170,17 @@ def test_silent_connections_end_and_do_not_keep_others_out(monkeypatch: pytest.M
         address = http.client.urlsplit(server.address)
         before = threading.active_count()
         silent = [socket.create_connection((address.hostname, address.port)) for _ in range(40)]
-        slow = silent[0]
-        began_s = time.monotonic()
-        while time.monotonic() - began_s < 2.5:  # a letter now and then must not hold a thread either
-            time.sleep(0.2)
-            try:
-                slow.send(b"G")
-            except OSError:
-                break
+
+        def is_closed() -> bool:
+            """Sends another letter: a few now and then must not hold a thread either."""
             assert threading.active_count() - before <= 17
-        wait_for(lambda: threading.active_count() <= before, 5)
+            try:
+                return not silent[0].send(b"G")
+            except OSError:
+                return True
+
+        wait_for(is_closed)
+        wait_for(lambda: threading.active_count() <= before)
         assert answer(server, "localhost") == 200
         for connection in silent:
             connection.close()
@@ -187,7 +190,7 @@ class Stuck:
     """A camera whose first frame is never done."""
 
     def __init__(self) -> None:
-        self.stream, self.done = self, threading.Event()
+        self.stream, self.begun, self.done = self, threading.Event(), threading.Event()
 
     def waiting_since(self) -> float | None:
         return 0.0
@@ -196,7 +199,8 @@ class Stuck:
         return None
 
     def step(self, arrived: object) -> None:
-        self.done.wait(10)
+        self.begun.set()
+        self.done.wait(PATIENCE_S)
 
     def state(self) -> CameraState:
         return CameraState("a")
@@ -206,11 +210,11 @@ def test_a_worker_whose_network_never_answers_says_so(monkeypatch: pytest.Monkey
     monkeypatch.setattr(
         "steadyseg.app.scale.cameras.worker.pin_cores", lambda threads: None
     )  # this process keeps its own
-    monkeypatch.setattr("steadyseg.app.scale.cameras.worker.STEP_WITHIN_S", 0.3)
     worker, stuck = CameraWorker(VideoOptions(), 1), Stuck()
     worker.begin([stuck])  # type: ignore[list-item]
-    assert worker.states() == [CameraState("a")]
-    time.sleep(0.5)
+    assert stuck.begun.wait(PATIENCE_S) and worker.states() == [CameraState("a")]
+    monkeypatch.setattr("steadyseg.app.scale.cameras.worker.STEP_WITHIN_S", 0.1)
+    time.sleep(0.2)
     with pytest.raises(RuntimeError, match="a frame takes more than"):
         worker.states()
     stuck.done.set()

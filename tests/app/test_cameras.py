@@ -7,7 +7,6 @@ import re
 import signal
 import subprocess
 import sys
-import time
 import urllib.request
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -17,6 +16,7 @@ import numpy as np
 import pytest
 from made.processes import workers_of
 from made.video import write_video
+from made.waiting import PATIENCE_S, wait_for
 from refusals import one_line_error, refusal
 from rich.console import Console
 
@@ -173,17 +173,16 @@ def watching(folder: Path, *flags: object) -> Iterator[tuple["subprocess.Popen[s
 
 
 def figures(address: str) -> dict[str, float]:
-    with urllib.request.urlopen(address, timeout=10) as answer:
+    with urllib.request.urlopen(address, timeout=PATIENCE_S) as answer:
         lines = answer.read().decode().splitlines()
     return {name: float(value) for name, value in (line.rsplit(" ", 1) for line in lines if not line.startswith("#"))}
 
 
-def until(address: str, name: str, least: float, patience_s: float = 60.0) -> dict[str, float]:
-    deadline_s = time.monotonic() + patience_s
-    while (found := figures(address)).get(name, 0) < least:
-        assert time.monotonic() < deadline_s, found
-        time.sleep(0.2)
-    return found
+def until(address: str, name: str, least: float) -> dict[str, float]:
+    def reached() -> dict[str, float] | None:
+        return found if (found := figures(address)).get(name, 0) >= least else None
+
+    return wait_for(reached) or {}
 
 
 @pytest.mark.long
@@ -220,7 +219,7 @@ def test_a_killed_workers_cameras_go_on_and_what_is_gone_or_novel_is_an_alarm(
             told['steadyseg_camera_frames_total{camera="yard"}'] + 20,
         )
         process.send_signal(signal.SIGTERM)
-        said, errors = process.communicate(timeout=30)
+        said, errors = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 130 and "Traceback" not in errors and "leaked" not in errors, errors
     lines = [json.loads(line) for line in alarms.read_text().splitlines()]
     began = {(line["camera"], line["alarm"]) for line in lines if line["on"]}

@@ -5,7 +5,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ import numpy as np
 import pytest
 from made.local_server import files_under
 from made.pictures import labelled_folder
+from made.waiting import PATIENCE_S, wait_for
 from PIL import Image
 from refusals import error_after_work, one_line_error
 
@@ -232,9 +232,9 @@ def test_sigterm_leaves_a_playable_file_and_the_report(tmp_path: Path) -> None:
         env=os.environ | {"TMPDIR": str(temporary)},
     )
     try:
-        assert wait_for(lambda: [path for path in tmp_path.iterdir() if path.stat().st_size > 20_000])
+        wait_for(lambda: [path for path in tmp_path.iterdir() if path.stat().st_size > 20_000])
         job.send_signal(signal.SIGTERM)
-        _, errors = job.communicate(timeout=60)
+        _, errors = job.communicate(timeout=PATIENCE_S)
     finally:
         job.kill()
     assert job.returncode == 130, errors
@@ -276,16 +276,6 @@ def test_ctrl_c_while_a_frame_is_written_counts_it_too(tmp_path: Path, monkeypat
     with av.open(str(output)) as container:
         count = sum(1 for _ in container.decode(video=0))
     assert count == json.loads(report.read_text())["frames"] == 4
-
-
-def wait_for(condition, timeout_s: float = 60):
-    deadline = time.monotonic() + timeout_s
-    while time.monotonic() < deadline:
-        found = condition()
-        if found:
-            return found
-        time.sleep(0.1)
-    raise AssertionError("timed out")
 
 
 @pytest.mark.long

@@ -34,7 +34,7 @@ def test_the_methods_of_a_grid_have_the_figures_that_each_has_alone(tmp_path: Pa
         alone = json.loads(single.read_text())
         for key in ("nll", "accuracy", "mean_entropy"):
             assert methods[mode][key] == pytest.approx(alone[key], rel=1e-6), key
-    assert methods["bnn"]["samples"] == 2 and methods["bnn"]["latency_p50_ms"] > methods["dnn"]["latency_p50_ms"]
+    assert methods["bnn"]["samples"] == 2
 
 
 def test_an_interruption_before_the_first_frame_ends_quietly(

@@ -10,6 +10,7 @@ from typing import Any
 
 import httpx
 import pytest
+from made.waiting import PATIENCE_S
 
 from steadyseg.app.page.guard import ADDRESSES, MAX_EVENT, MAX_PICTURE
 from steadyseg.app.page.server import Page
@@ -32,7 +33,7 @@ REFUSED = re.compile(
 
 @pytest.fixture
 def client(address: str) -> Iterator[httpx.Client]:
-    with httpx.Client(base_url=address, timeout=60) as opened:
+    with httpx.Client(base_url=address, timeout=PATIENCE_S) as opened:
         yield opened
 
 

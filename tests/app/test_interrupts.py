@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from made.waiting import PATIENCE_S
 
 PROJECT = Path(__file__).parents[2]
 WAIT = """
@@ -17,7 +18,7 @@ from steadyseg.core.system.interrupts import interruptible, uninterrupted
 try:
     with interruptible():
         print("ready", flush=True)
-        time.sleep(20)
+        time.sleep(60)
         print("slept")
 except KeyboardInterrupt:
     time.sleep(0.2)  # a second signal would end it here
@@ -45,7 +46,7 @@ from steadyseg.core.system.interrupts import interruptible
 try:
     with interruptible():
         print("ready", flush=True)
-        time.sleep(20)
+        time.sleep(60)
 except KeyboardInterrupt:
     print("to nobody", flush=True)
     print("to nobody", file=sys.stderr, flush=True)
@@ -64,7 +65,7 @@ def test_each_of_them_ends_it_as_ctrl_c_does_though_it_comes_twice(number: signa
     with started(WAIT) as process:
         process.send_signal(number)
         process.send_signal(number)  # `timeout` and a closing terminal do that
-        assert process.communicate(timeout=10)[0] == "cleaned up\n" and process.returncode == 130
+        assert process.communicate(timeout=PATIENCE_S)[0] == "cleaned up\n" and process.returncode == 130
 
 
 def test_a_hang_up_that_nohup_ignores_stays_ignored() -> None:
@@ -73,13 +74,13 @@ def test_a_hang_up_that_nohup_ignores_stays_ignored() -> None:
         with pytest.raises(subprocess.TimeoutExpired):
             process.wait(0.5)
         process.send_signal(signal.SIGTERM)
-        assert process.wait(10) == 130
+        assert process.wait(PATIENCE_S) == 130
 
 
 def test_what_is_begun_is_finished_first() -> None:
     with started(WRITE) as process:
         process.send_signal(signal.SIGTERM)
-        assert process.communicate(timeout=10)[0] == "0\n"
+        assert process.communicate(timeout=PATIENCE_S)[0] == "0\n"
 
 
 def test_a_terminal_that_closes_costs_no_report(tmp_path: Path) -> None:
@@ -91,7 +92,7 @@ def test_a_terminal_that_closes_costs_no_report(tmp_path: Path) -> None:
     os.close(terminal)
     assert b"ready" in os.read(master, 100)
     os.close(master)  # the kernel sends SIGHUP, and every write to the terminal is an error from now on
-    assert process.wait(10) == 0 and (tmp_path / "report").read_text() == "report"
+    assert process.wait(PATIENCE_S) == 0 and (tmp_path / "report").read_text() == "report"
 
 
 def test_main_leaves_the_handlers_as_they_were() -> None:

@@ -10,7 +10,8 @@ import cv2
 import numpy as np
 import pytest
 from made.video import write_video
-from page_visit import stripes, visitor, wait_until
+from made.waiting import wait_for
+from page_visit import stripes, visitor
 
 # The two warnings: Gradio's own use of pandas, after each event, in its server's threads.
 pytestmark = [
@@ -58,8 +59,8 @@ def test_a_video_plays_in_the_page_and_everything_can_be_kept(
         assert len(list(cache.glob("session-*/*"))) == 3
     assert size == [True, 320, 170]
     assert (record["source"], record["frames"], record["dropped"]) == ("stripes.mp4", 30, 0)
-    wait_until(lambda: not list(cache.glob("session-*")))
-    wait_until(lambda: not list(cache.rglob("stripes*")))
+    wait_for(lambda: not list(cache.glob("session-*")))
+    wait_for(lambda: not list(cache.rglob("stripes*")))
 
 
 def test_the_strip_of_time_shows_cuts_and_novel_frames_and_a_click_goes_there(
@@ -138,7 +139,7 @@ def test_leaving_during_a_job_ends_it_and_leaves_nothing(browser: Any, address: 
         page.locator("#street").click()
         page.locator("#progress").get_by_text("s left").wait_for()
         assert list(cache.glob("session-*"))
-    wait_until(lambda: not list(cache.glob("session-*")))
+    wait_for(lambda: not list(cache.glob("session-*")))
 
 
 def test_words_are_explained_and_the_street_plays_without_a_camera(browser: Any, address: str) -> None:

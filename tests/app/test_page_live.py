@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from made.waiting import wait_for
 from page_visit import (
     PATIENCE_MS,
     choose,
@@ -21,7 +22,6 @@ from page_visit import (
     stripes,
     visitor,
     wait_for_shown,
-    wait_until,
 )
 from PIL import Image
 
@@ -74,7 +74,7 @@ def test_a_live_stream_shows_figures_that_move_and_leaves_nothing_on_the_disk(
             for side, pictures in seen.items():
                 pictures.add(picture(page, side))
         page.wait_for_timeout(500)  # longer than the figures stay as they are
-        wait_until(lambda: float(fact(page, "fps")) > 0)
+        wait_for(lambda: float(fact(page, "fps")) > 0)
         rate, age = float(fact(page, "fps")), float(fact(page, "age").removesuffix(" ms"))
         dropped, of = (int(number) for number in fact(page, "dropped").split(" of "))
         assert page.locator(".novelty").first.inner_text().startswith("novel"), "everything is novel to this model"
@@ -125,7 +125,7 @@ def test_every_control_acts_on_the_next_frames(still_browser: Any, address: str)
         before = settled(page)
         assert change(lambda: choose(page, "model", "street-tiny")) == (True, True)
         assert page.locator("#legend input:not(:checked)").count() == 0, "another model begins with all classes"
-        wait_until(lambda: "`steadyseg calibrate` fits one" in page.locator(".stage .message").first.inner_text())
+        wait_for(lambda: "`steadyseg calibrate` fits one" in page.locator(".stage .message").first.inner_text())
         wait_for_shown(page, 2)
         page.locator("#second input").click()
         page.get_by_role("option", name="needs calibration").wait_for()
@@ -137,7 +137,7 @@ def test_what_remains_above_a_threshold_is_that_of_the_networks_own_record(brows
 
         def wait_for_words(told: str, absent: str = "?") -> None:
             shown = words.inner_text
-            wait_until(lambda: told in shown().replace("\N{NO-BREAK SPACE}", " ") and absent not in shown())
+            wait_for(lambda: told in shown().replace("\N{NO-BREAK SPACE}", " ") and absent not in shown())
 
         assert "remain" not in words.inner_text(), "nobody measured the network that the page starts with"
         choose(page, "model", "camvid-realtime")
@@ -206,13 +206,13 @@ def test_two_methods_are_compared_on_the_same_frames(browser: Any, address: str)
         start_camera(page)
         choose(page, "model", "street-tiny")  # the untrained one calls everything by one name
         page.get_by_role("tab", name="Compare").click()
-        wait_until(lambda: "-" not in (fact(page, "flicker-left"), fact(page, "flicker-right")))
+        wait_for(lambda: "-" not in (fact(page, "flicker-left"), fact(page, "flicker-right")))
         assert (fact(page, "title-left"), fact(page, "title-right")) == ("single frame (dnn)", "smoothed (vq-dnn)")
-        wait_until(lambda: 0 <= flicker(page, "right") < flicker(page, "left") <= 100)
+        wait_for(lambda: 0 <= flicker(page, "right") < flicker(page, "left") <= 100)
         assert picture(page, "left", "compare") != picture(page, "right", "compare")
-        wait_until(lambda: white(page) < 0.02)
+        wait_for(lambda: white(page) < 0.02)
         page.locator("#mark-changes input").click()
-        wait_until(lambda: white(page) > 0.02)
+        wait_for(lambda: white(page) > 0.02)
 
 
 def flicker(page: Any, side: str) -> float:
@@ -234,7 +234,7 @@ def white(page: Any) -> float:
 @pytest.mark.long
 def test_two_visitors_share_nothing(still_browser: Any, served: tuple[Page, str]) -> None:
     page_served, address = served
-    wait_until(lambda: len(page_served.workers) == 0)
+    wait_for(lambda: len(page_served.workers) == 0)
     with visitor(still_browser, address) as first:
         start_camera(first)
         alone = settled(first)
@@ -245,11 +245,11 @@ def test_two_visitors_share_nothing(still_browser: Any, served: tuple[Page, str]
             assert differ(settled(second)[0], alone[0])
             assert not any(map(differ, settled(first), alone))
             assert len(page_served.workers) == 2
-        wait_until(lambda: len(page_served.workers) == 1)
+        wait_for(lambda: len(page_served.workers) == 1)
         wait_for_shown(first, 3)
         assert not any(map(differ, settled(first), alone))
         first.locator("[data-do=stop]").first.click()
-        wait_until(lambda: len(page_served.workers) == 0)
+        wait_for(lambda: len(page_served.workers) == 0)
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (390, "dark")])
@@ -303,7 +303,7 @@ def test_why_the_servers_video_does_not_play_is_said_until_it_does(
             page.get_by_text("no such file or folder: 'photo.png'").first.wait_for()
             Image.fromarray(stripes(1)[0]).save(photograph)
             wait_for_shown(page, 3)
-            wait_until(lambda: page.locator(".stage .message").first.inner_text() == "")
+            wait_for(lambda: page.locator(".stage .message").first.inner_text() == "")
     finally:
         page_served.close()
 
@@ -321,8 +321,8 @@ def test_who_comes_when_all_places_are_taken_is_told_and_let_in_later(still_brow
                 second.locator(".stage [data-do=server]").first.click()
                 second.get_by_text("all 1 places are taken").first.wait_for()
             wait_for_shown(second, 3)
-            wait_until(lambda: fact(second, "age").endswith(" ms"))  # not of the picture that waited for its network
+            wait_for(lambda: fact(second, "age").endswith(" ms"))  # not of the picture that waited for its network
             assert float(fact(second, "age").removesuffix(" ms")) > 0
-            wait_until(lambda: second.locator(".stage .message").first.inner_text() == "")
+            wait_for(lambda: second.locator(".stage .message").first.inner_text() == "")
     finally:
         page_served.close()

@@ -9,7 +9,6 @@ import os
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -17,6 +16,7 @@ from pathlib import Path
 import pytest
 from made.batches import contents
 from made.cluster import LOOPBACK, TOKEN, head
+from made.waiting import PATIENCE_S
 from refusals import refusal, steadyseg
 
 from steadyseg.app.scale.engines.engine import Answer
@@ -103,9 +103,7 @@ def _sockets(place: Path) -> set[str]:
 def test_an_address_that_does_not_answer_is_refused_in_time(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         for address in (f"127.0.0.1:{silent.getsockname()[1]}", "127.0.0.1:1"):
-            began_s = time.monotonic()
             assert f"--ray {address}: no answer within 12 s" in refusal(check_address, address)
-            assert time.monotonic() - began_s < 30
     assert "--ray no address: " in refused(tmp_path, "no address")
 
 
@@ -170,8 +168,8 @@ print(created())
 
 def on_cluster(address: str, code: str) -> str:
     """What Python says that runs in a process of its own, as one of this machine."""
-    command = [sys.executable, "-c", f"import sys; {code}", address]
-    done = subprocess.run(command, env=os.environ | LOOPBACK, capture_output=True, text=True, timeout=300)
+    command = [sys.executable, "-c", f"import sys; {code}", address, str(PATIENCE_S)]
+    done = subprocess.run(command, env=os.environ | LOOPBACK, capture_output=True, text=True, timeout=PATIENCE_S)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -191,7 +189,7 @@ seen = []
 for slot in range(2):
     engine.grow(slot + 1)
     engine.call(slot, "getenv", "CUDA_VISIBLE_DEVICES")
-    seen += [answer.value for answer in engine.wait(30)]
+    seen += [answer.value for answer in engine.wait(float(sys.argv[2]))]
     print(engine.most(1))
 print(sorted(seen))
 engine.close()
@@ -217,7 +215,7 @@ for make in (video, partial(import_module, "of_a_later_steadyseg")):
     engine = RayEngine(make, 1, sys.argv[1])
     engine.grow(1)
     engine.call(0, "prepare", None)
-    print(engine.wait(60)[0].refusal)
+    print(engine.wait(float(sys.argv[2]))[0].refusal)
     engine.close()
 """
 

@@ -12,13 +12,12 @@ from typing import Self
 import numpy as np
 import pytest
 from made.video import grey_frames, write_video
+from made.waiting import PATIENCE_S
 
 from steadyseg.app.sources.open_source import open_source
 from steadyseg.app.sources.read_ahead import FrameQueue, read_ahead
 from steadyseg.app.sources.source import SourceInfo
 from steadyseg.core.frame import Frame
-
-PATIENCE_S = 5.0
 
 
 class Script:
@@ -189,7 +188,7 @@ def test_closing_waits_for_no_frame_from_a_source_that_listens_to_stop() -> None
 
     def frames() -> Iterator[Frame]:
         yield frame(0)
-        source.stopped.wait(60)  # a camera that is being reconnected
+        source.stopped.wait(2 * PATIENCE_S)  # a camera that is being reconnected
 
     def consume() -> None:
         stream = read_ahead(source)

@@ -14,7 +14,8 @@ import av
 import httpx
 import pytest
 from made.video import write_video
-from page_visit import free_port, launched, start_camera, stripes, visitor, wait_until
+from made.waiting import wait_for
+from page_visit import free_port, launched, start_camera, stripes, visitor
 from test_page_file import choose_file, download
 
 from steadyseg.app.page.flags import PageOptions
@@ -74,7 +75,7 @@ def nginx(folder: Path, port: int, inside: int) -> Iterator[None]:
     conf.write_text(f"{first}\nhttp {{\naccess_log off;\n{places}{block}}}\n")
     with subprocess.Popen(["nginx", "-p", str(folder), "-c", str(conf), "-e", str(folder / "log")]) as server:
         try:
-            wait_until(lambda: answers(port), 10)
+            wait_for(lambda: answers(port))
             yield
         finally:
             server.terminate()

@@ -1,7 +1,6 @@
 """A real RTSP server, GStreamer's, killed in the middle of a stream and started again with pictures of another size."""
 
 import subprocess
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -30,9 +29,7 @@ def test_a_camera_that_is_killed_and_returns_with_another_size(camera: tuple[Ser
     sizes: list[tuple[int, int]] = []
     streams = [0]
     with open_url(f"rtsp://127.0.0.1:{proxy.port}/street", timeout_s=2, first_delay_s=0.1) as source:
-        deadline = time.monotonic() + 60
         for frame in source:
-            assert time.monotonic() < deadline
             if frame.discontinuity:
                 sizes.append(frame.image.shape[:2])
                 streams.append(0)

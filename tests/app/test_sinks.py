@@ -10,6 +10,7 @@ import av
 import numpy as np
 import pytest
 from made.video import grey_frames, quarters
+from made.waiting import PATIENCE_S
 from PIL import Image
 
 from steadyseg.app.sources.open_source import open_source
@@ -205,7 +206,7 @@ except OSError as error:
 
 def test_a_file_that_may_not_grow_leaves_nothing_half_done(tmp_path: Path) -> None:
     command = [sys.executable, "-c", TOO_LARGE, str(tmp_path / "out.mp4")]
-    done = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, timeout=PATIENCE_S, check=True)
     assert (done.stdout, done.stderr) == (f"{tmp_path / 'out.mp4'}: File too large\n", "")
     assert os.listdir(tmp_path) == []
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from made.local_server import send, serving, status
 from made.video import grey_frames, quarters, write_video
-from page_visit import wait_until
+from made.waiting import wait_for
 from PIL import Image
 
 from steadyseg.app.page.live.source_feed import SourceFeed, Subscription
@@ -59,13 +59,13 @@ def test_all_visitors_share_one_reader_which_ends_after_the_last(tmp_path: Path)
     assert late[1] >= pictures[-1][1] > pictures[0][1], "who comes late gets the newest one"
     first.close()
     assert second.newest()[1] > late[1], "one left, and the other goes on"
-    wait_until(lambda: share_a_picture(feed))
+    wait_for(lambda: share_a_picture(feed))
     second.close()
-    wait_until(lambda: readers() == 0)
+    wait_for(lambda: readers() == 0)
     anew = feed.subscribe()
     assert anew.newest()[0].shape == (48, 64, 3)
     anew.close()
-    wait_until(lambda: readers() == 0)
+    wait_for(lambda: readers() == 0)
 
 
 def share_a_picture(feed: SourceFeed) -> bool:
@@ -98,11 +98,11 @@ def test_a_source_that_fails_tells_why_and_comes_back(tmp_path: Path) -> None:
                 assert "secret" not in str(told.value)
             up.set()
             for visitor in visitors:
-                wait_until(lambda visitor=visitor: gives_one(visitor))
+                wait_for(lambda visitor=visitor: gives_one(visitor))
         lasted_s = time.perf_counter() - began_s
         for visitor in visitors:
             visitor.close()
-        wait_until(lambda: readers() == 0)
+        wait_for(lambda: readers() == 0)
     assert len(asked) < 5 + 6 * lasted_s, "both wait for one reader, which waits too"
 
 

@@ -5,13 +5,13 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 import torch
 from made.processes import descendants
-from made.trainings import boxes_folder, epochs_logged
+from made.trainings import boxes_folder, epochs_logged, wait_for_epochs
+from made.waiting import PATIENCE_S
 
 from steadyseg.core.model.checkpoint import load_checkpoint
 
@@ -84,13 +84,11 @@ def test_a_machine_that_is_lost_and_comes_back_changes_nothing(tmp_path: Path) -
         first = agent(port, frames, run, True)
         second = agent(port, frames, run, False)
         if loses:
-            deadline_s = time.monotonic() + 120
-            while epochs_logged(run) < 3 and first.poll() is None and time.monotonic() < deadline_s:
-                time.sleep(0.005)
+            wait_for_epochs(run, 3, first)
             assert first.poll() is None and not (run / "model.safetensors").exists()
             lost(second)
             second = agent(port, frames, run, False)
-        said = [machine.communicate(timeout=240)[0] for machine in (first, second)]
+        said = [machine.communicate(timeout=PATIENCE_S)[0] for machine in (first, second)]
         assert (first.returncode, second.returncode) == (0, 0), said
         weights[name], meta = load_checkpoint(run / "model.safetensors")
         assert meta.training["processes"] == 2 and epochs_logged(run) >= EPOCHS

@@ -3,12 +3,12 @@
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 import torch
-from made.trainings import boxes_folder, colours_folder, epochs_logged, events
+from made.trainings import boxes_folder, colours_folder, events, wait_for_epochs
+from made.waiting import PATIENCE_S
 
 from steadyseg.core.model.checkpoint import load_checkpoint
 
@@ -111,7 +111,7 @@ def finished(arguments: list[str]) -> tuple[int, str, str]:
     """Exit code, stdout and stderr."""
     process = started(arguments)
     try:
-        output, errors = process.communicate(timeout=240)
+        output, errors = process.communicate(timeout=PATIENCE_S)
     finally:
         process.terminate()  # torchrun ends the processes that it started, which lie in sessions of their own
     return process.returncode, output, errors
@@ -123,12 +123,10 @@ def said(errors: str) -> list[str]:
 
 def killed_after(epochs: int, arguments: list[str], run: Path) -> None:
     process = started(arguments)
-    deadline = time.monotonic() + 240
-    while epochs_logged(run) < epochs and process.poll() is None and time.monotonic() < deadline:
-        time.sleep(0.005)
+    wait_for_epochs(run, epochs, process)
     at_work = process.poll() is None
     process.terminate()
-    _, errors = process.communicate(timeout=60)
+    _, errors = process.communicate(timeout=PATIENCE_S)
     assert at_work, errors
 
 

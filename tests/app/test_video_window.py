@@ -5,12 +5,12 @@ import os
 import shutil
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from made.waiting import PATIENCE_S, wait_for
 
 from steadyseg.app.cli import main
 from steadyseg.app.video.caches import Recent
@@ -93,10 +93,8 @@ def test_a_real_window_shows_the_frames_and_hears_the_keys(display: str, tmp_pat
     )
 
     def title_with(words: str) -> None:
-        deadline = time.monotonic() + 240  # it compiles two networks
-        while words not in titles():
-            assert time.monotonic() < deadline and job.poll() is None, (words, titles())
-            time.sleep(0.2)
+        wait_for(lambda: words in titles() or job.poll() is not None)
+        assert job.poll() is None, words
 
     def xdotool(*words: str) -> str:
         return subprocess.run(["xdotool", *words], env=environment, capture_output=True, text=True, check=False).stdout
@@ -113,5 +111,5 @@ def test_a_real_window_shows_the_frames_and_hears_the_keys(display: str, tmp_pat
     press("m")
     title_with("bnn x5, side-by-side")
     press("q")
-    out, err = job.communicate(timeout=60)
+    out, err = job.communicate(timeout=PATIENCE_S)
     assert job.returncode == 0 and "chosen in the window" in out, err

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import torch
 from distributed_worker import SAMPLES, trained
+from made.waiting import PATIENCE_S
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
@@ -65,7 +66,7 @@ def spread(tmp_path_factory: pytest.TempPathFactory) -> Path:
         json.dumps(JOBS),
     ]
     environment = os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300, cwd=ROOT, env=environment)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, cwd=ROOT, env=environment)
     assert done.returncode == 0, done.stderr
     assert "find_unused_parameters" not in done.stderr
     return out

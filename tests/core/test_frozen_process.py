@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from made.waiting import PATIENCE_S
 
 ROOT = Path(__file__).parents[2]
 
@@ -34,7 +35,7 @@ def test_a_frozen_process_is_found_and_one_that_evaluates_is_waited_for(tmp_path
         port = one.getsockname()[1]
     first, second = (started(rank, port, tmp_path) for rank in range(2))
     try:
-        said, errors = first.communicate(timeout=60)
+        said, errors = first.communicate(timeout=PATIENCE_S)
         assert first.returncode == 1, errors
         lines = [line for line in said.splitlines() if not line.startswith("[Gloo]")]
         assert lines[0] == "met" and len(lines) == 2
@@ -42,7 +43,7 @@ def test_a_frozen_process_is_found_and_one_that_evaluates_is_waited_for(tmp_path
             lines[1].startswith("process 0: another one has ended, or has not answered for") and "--resume" in lines[1]
         )
         second.send_signal(signal.SIGCONT)  # it wakes up and finds that the other one is gone
-        said, errors = second.communicate(timeout=60)
+        said, errors = second.communicate(timeout=PATIENCE_S)
         assert second.returncode == 1 and "process 1: another one has ended" in said, errors
     finally:
         first.kill()

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 from made.trainings import CPU, made_parts
+from made.waiting import PATIENCE_S
 from torch import Tensor, nn
 
 from steadyseg.core.system.machine import training_precision
@@ -68,9 +69,8 @@ def test_a_narrow_network_learns_what_it_learns_in_double_precision(most: str, p
     """In a process of its own: where the guard is missing it aborts, hangs or learns something else."""
     cap = {"ONEDNN_MAX_CPU_ISA": most} | ({"ATEN_CPU_CAPABILITY": "avx2"} if most == "AVX2" else {})
     environment = os.environ | cap | {"PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'tests'}"}
-    done = subprocess.run(
-        [sys.executable, __file__, precision], env=environment, cwd=ROOT, capture_output=True, text=True, timeout=120
-    )
+    command = [sys.executable, __file__, precision]
+    done = subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE_S)
     assert done.returncode == 0, done.stdout + done.stderr
     assert most == "ALL" or "trains fastest in fp32" in done.stdout
 

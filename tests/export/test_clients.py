@@ -15,6 +15,7 @@ import onnx
 import pytest
 from made.graphs import HEIGHT, WIDTH, Graphs, scale_weights
 from made.methods import opened
+from made.waiting import PATIENCE_S
 
 from steadyseg.core.frame import Frame
 from steadyseg.seg.street.drive import Street
@@ -53,7 +54,7 @@ def expected(model: Path, pictures: Path) -> list[np.ndarray]:
 
 def ran(command: Command, **options: object) -> "subprocess.CompletedProcess[bytes]":
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    return subprocess.run(command, capture_output=True, timeout=300, env=environment, **options)  # type: ignore[call-overload]
+    return subprocess.run(command, capture_output=True, timeout=PATIENCE_S, env=environment, **options)  # type: ignore[call-overload]
 
 
 def by_python(model: Path, pictures: Path, output: Path) -> list[np.ndarray]:

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from made.waiting import PATIENCE_S
 
 pytest.importorskip("openvino")
 SCRIPT = """
@@ -38,5 +39,5 @@ print(sorted(seen) == sorted([signal.SIGCHLD, signal.SIGINT]))
 @pytest.mark.skipif(sys.platform != "linux", reason="signal stacks are OpenVINO's on Linux alone")
 def test_signals_arrive_after_a_network_was_dropped_in_another_thread() -> None:
     root = Path(__file__).parents[2]
-    done = subprocess.run([sys.executable, "-c", SCRIPT], cwd=root, capture_output=True, text=True, timeout=120)
+    done = subprocess.run([sys.executable, "-c", SCRIPT], cwd=root, capture_output=True, text=True, timeout=PATIENCE_S)
     assert (done.returncode, done.stdout) == (0, "True\n"), done.stderr

@@ -23,6 +23,7 @@ import pytest
 from google.protobuf import text_format
 from made.graphs import HEIGHT, WIDTH, Graphs, skip_tracing
 from made.methods import opened
+from made.waiting import PATIENCE_S
 from refusals import one_line_error
 
 from steadyseg.app.cli import main
@@ -282,7 +283,7 @@ def test_the_client_speaks_the_protocol(schema: ModuleType, repository: Path, tm
         sources = [str(tmp_path / str(seed) / "%05d.png") for seed in (3, 4)]
         client = PROJECT / "deploy" / "clients" / "triton" / "triton_client.py"
         command = [sys.executable, str(client), f"127.0.0.1:{port}", "served", *sources]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S)
     finally:
         server.stop(None)
     assert done.returncode == 0, done.stderr

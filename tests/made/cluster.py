@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from made.waiting import PATIENCE_S
+
 PROJECT = Path(__file__).parents[2]
 TOKEN = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": "a-token-of-the-tests-0123456789abcdef"}
 """What its clients need in their environment."""
@@ -51,4 +53,4 @@ def head(*flags: str, before: str = "pass") -> Iterator[str]:
         yield address
     finally:
         process.terminate()
-        process.communicate(timeout=60)
+        process.communicate(timeout=PATIENCE_S)

@@ -1,7 +1,5 @@
 """The processes of a command that a test started: its workers on either engine, and all that is below it."""
 
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 
@@ -34,10 +32,3 @@ def _words(pid: int) -> bytes:
         return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ")
     except OSError:
         return b""
-
-
-def wait_for(what: Callable[[], object], patience_s: float = 90.0) -> None:
-    deadline_s = time.monotonic() + patience_s
-    while not what():
-        assert time.monotonic() < deadline_s, "it has not come about"
-        time.sleep(0.02)

@@ -1,6 +1,7 @@
 """Data that a tiny network learns at once, parts of trainings, and readers of a training's folder."""
 
 import json
+import subprocess
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -8,6 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 from made.pictures import save_split
+from made.waiting import wait_for
 from PIL import Image
 from torch import nn
 
@@ -80,6 +82,11 @@ def colours_folder(root: Path, colours: Mapping[str, tuple[int, int, int]], coun
 def epochs_logged(run: Path) -> int:
     log = run / "log.jsonl"
     return log.read_text().count('"event": "epoch"') if log.exists() else 0
+
+
+def wait_for_epochs(run: Path, epochs: int, training: "subprocess.Popen[Any]") -> None:
+    """Waits until so many epochs are logged, or until the training has ended."""
+    wait_for(lambda: epochs_logged(run) >= epochs or training.poll() is not None)
 
 
 def events(run: Path) -> list[dict[str, Any]]:

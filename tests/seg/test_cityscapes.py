@@ -6,13 +6,12 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
 import pytest
 from made.cityscapes import write_folder
-from made.trainings import TINY_SEGMENTATION, epochs_logged
+from made.trainings import TINY_SEGMENTATION, wait_for_epochs
 from PIL import Image
 from refusals import error_after_work, refusal
 
@@ -61,9 +60,7 @@ def test_a_set_in_that_layout_is_trained_on_killed_resumed_evaluated_and_exporte
     words = ["train", "seg", "--data", str(data), "--run", str(run), *TINY_SEGMENTATION]
     words += ["allow_missing_classes=true", "--epochs", "3"]
     process = subprocess.Popen([sys.executable, "-m", "steadyseg.app.cli", *words], stderr=subprocess.DEVNULL)
-    deadline = time.monotonic() + 120
-    while epochs_logged(run) < 1 and process.poll() is None and time.monotonic() < deadline:
-        time.sleep(0.05)
+    wait_for_epochs(run, 1, process)
     process.send_signal(signal.SIGKILL)
     assert process.wait() == -signal.SIGKILL and not (run / "model.safetensors").exists()
     assert main([*words, "--resume"]) == 0

@@ -18,7 +18,8 @@ import numpy as np
 import pytest
 import torch
 from made.methods import opened_by_torch
-from made.trainings import CPU, boxes_folder, camvid_names, epochs_logged, events
+from made.trainings import CPU, boxes_folder, camvid_names, epochs_logged, events, wait_for_epochs
+from made.waiting import PATIENCE_S
 from refusals import error_after_work, one_line_error
 from torch import Tensor
 
@@ -77,8 +78,7 @@ def killed_after(epochs: int, command: list[str], run: Path) -> None:
     """Runs the command in a process of its own and kills it (-9) a random moment after that epoch."""
     process = subprocess.Popen([sys.executable, "-m", "steadyseg.app.cli", *command], cwd=ROOT, stderr=subprocess.PIPE)
     try:
-        while epochs_logged(run) < epochs and process.poll() is None:
-            time.sleep(0.005)
+        wait_for_epochs(run, epochs, process)
         epoch_s = min(float(event["seconds"]) for event in events(run) if event["event"] == "epoch")
         time.sleep(random.random() * epoch_s)  # inside the next epoch, or while it is saved
         process.send_signal(signal.SIGKILL)
@@ -137,14 +137,13 @@ def test_a_run_is_one_process_s_until_it_ends_in_whatever_way(
             start_new_session=True,
         )
         try:
-            while epochs_logged(run) == done and process.poll() is None:
-                time.sleep(0.01)
+            wait_for_epochs(run, done + 1, process)
             assert "another training is at work" in error_after_work(capsys, *command, "--resume")
             if number == signal.SIGTERM:  # as `timeout` and service managers send it: to the data workers too
                 os.killpg(process.pid, number)
             else:
                 process.send_signal(number)
-            errors = process.communicate(timeout=60)[1]
+            errors = process.communicate(timeout=PATIENCE_S)[1]
         finally:
             process.kill()
         assert process.returncode == code and "Traceback" not in errors, errors

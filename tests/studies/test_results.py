@@ -12,6 +12,7 @@ from typing import Any, Literal
 import pytest
 import torch
 from made.methods import TorchSegmenter
+from made.waiting import PATIENCE_S
 
 from steadyseg.app.cli import main, read_flags
 from steadyseg.app.commands import find_command
@@ -261,7 +262,7 @@ def test_a_worker_ends_with_the_process_that_started_it(tmp_path: Path) -> None:
     )
     assert study.stdout is not None and study.stdout.readline() == b"working\n"
     study.kill()
-    study.communicate(timeout=30)  # ends when the worker, who has the same output, does
+    study.communicate(timeout=PATIENCE_S)  # ends when the worker, who has the same output, does
 
 
 def test_the_committed_rows_are_of_these_checkpoints_and_this_data(data_dir: Path) -> None:
