@@ -12,6 +12,9 @@ MOTION_INPUTS = ("motion", "trust")
 `core.motion.Motion` for B streams."""
 NOVELTY_OUTPUTS = ("novelty", "expected_accuracy", "energy")
 """Outputs of a graph file about the whole frame, as in `Maps`: float (B, 1) twice and uint8 (B, H, W)."""
+UNKNOWN = (0, 255, 255)
+"""Bytes of confidence, entropy and disagreement where the network's answer is not finite. A largest probability is
+1 / K or more, at least one level of 255, so no other answer has a confidence of 0."""
 RARE_LEVEL = 128
 """Level of 255 of an energy that one pixel in a hundred of the training domain has."""
 
@@ -78,6 +81,11 @@ class Maps:
     energy: np.ndarray | None = None
     """(H, W) uint8: free energy of the logits, higher where no class has much; 0: the median of the training domain, or
     less; 128: as high as of one pixel in a hundred there."""
+
+    @property
+    def finite(self) -> bool:
+        """False where the network's answer was NaN or infinite (`UNKNOWN`)."""
+        return bool(self.confidence[0, 0] > 0)
 
 
 def energy_map(energy: np.ndarray, size: tuple[int, ...]) -> np.ndarray:

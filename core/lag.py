@@ -3,14 +3,14 @@
 The published weights are exp(-|t| / tau) on either side of the frame (VQ-BNN, arXiv 1907.05911, whose code has a window
 of past and future frames). The past is the recursion of `core/temporal.py`, so it has no end. F predictions wait in the
 state until they are the delayed frame. A break in the stream is a gap of infinity: the weights across it are 0 in both
-directions, and the frames that wait before it still come out. Every call returns the frame of F calls before; the first
-F calls after the start return nothing of use. Flow between distant frames is not to be trusted, so this mean does not
-follow motion.
+directions, and the frames that wait before it still come out. A frame whose prediction is NaN waits without weight.
+Every call returns the frame of F calls before; the first F calls after the start return nothing of use. Flow between
+distant frames is not to be trusted, so this mean does not follow motion.
 """
 
 import math
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, cast
 
 import torch
 from torch import Tensor
@@ -64,7 +64,7 @@ class LaggedState(NamedTuple):
     ahead_decay: Tensor
     """(B, F): exp(-gap / tau) of each waiting frame and the one before it; 0 after a break."""
     ahead_mass: Tensor
-    """(B, F): 1; 0 where no frame waits yet."""
+    """(B, F): 1; 0 where no frame waits yet, or the prediction was NaN."""
 
 
 @dataclass(frozen=True)
@@ -98,6 +98,7 @@ class LaggedSmoothing:
         `gap`: source frames since the previous call, infinity after a break; as a tensor (B, 1) that of each stream.
         """
         state = self.start(now) if state is None else state
+        now = now.or_uniform()  # a weight of 0 would keep NaN
         batch, classes = now.probs.shape[:2]
         decay = (
             torch.exp(-gap / self.tau)
@@ -107,7 +108,7 @@ class LaggedSmoothing:
         probs = torch.cat([state.ahead_probs, now.probs], 1)
         entropy = torch.cat([state.ahead_entropy, now.member_entropy[:, None]], 1)
         decays = torch.cat([state.ahead_decay, decay], 1)
-        masses = torch.cat([state.ahead_mass, torch.ones_like(decay)], 1)
+        masses = torch.cat([state.ahead_mass, cast(Tensor, now.finite).to(decay.dtype)], 1)
         members = [
             Prediction(probs[:, place * classes : (place + 1) * classes], entropy[:, place])
             for place in range(self.lag + 1)
@@ -133,7 +134,7 @@ class LaggedSmoothing:
             decays[:, 1:],
             masses[:, 1:],
         )
-        return mean, LaggedState(*after)
+        return Prediction(mean.probs, mean.member_entropy, finite=masses[:, :1] > 0), LaggedState(*after)
 
 
 def weighted_sum(members: list[Prediction], weights: list[Tensor]) -> Prediction:

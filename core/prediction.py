@@ -9,6 +9,9 @@ from torch import Tensor
 
 from steadyseg.core.tracing import is_exporting
 
+FINITE = 1e9
+"""Above every entropy; a comparison with it is false for NaN, and graphs with infinities are refused."""
+
 
 def entropy(probs: Tensor) -> Tensor:
     """Shannon entropy in nats over dimension 1: (B, K, ...) -> (B, ...); 0 log 0 = 0."""
@@ -46,6 +49,8 @@ class Prediction:
     """(B, ...) mean entropy of the members in nats."""
     novelty: FrameNovelty | None = None
     """Novelty of this frame alone, averaged over its passes; a mean over frames has none."""
+    finite: Tensor | None = None
+    """(B, 1) bool: False where the network's own prediction was NaN, so `probs` are a guess; None: not looked at."""
 
     def __post_init__(self) -> None:
         expected = self.probs.shape[:1] + self.probs.shape[2:]
@@ -67,6 +72,21 @@ class Prediction:
             self.probs + (other.probs - self.probs) * weight,
             self.member_entropy + (other.member_entropy - self.member_entropy) * weight,
             self.novelty.blend(other.novelty, weight) if self.novelty and other.novelty else None,
+        )
+
+    def is_finite(self) -> Tensor:
+        """(B, 1) bool: False for a picture of which a value is NaN. Its entropies are read, a K-th of the values."""
+        return (self.member_entropy[..., None] < FINITE).float().flatten(1).amin(1, keepdim=True) > 0
+
+    def or_uniform(self) -> "Prediction":
+        """The prediction with `finite`, and equal probabilities for each picture that is not."""
+        finite = self.is_finite()
+        inner = finite.reshape(-1, *[1] * (self.member_entropy.ndim - 1))
+        return Prediction(
+            torch.where(inner[:, None], self.probs, 1.0 / self.probs.shape[1]),
+            torch.where(inner, self.member_entropy, self.max_entropy),
+            self.novelty,
+            finite,
         )
 
     @property

@@ -84,7 +84,7 @@ class Continuity:
 
     def __init__(self) -> None:
         self.resets: Counter[str] = Counter()
-        """Number of breaks by cause."""
+        """Number of breaks by cause; `not_finite`: frames that the mean leaves out."""
         self.forget()
 
     def forget(self) -> None:
@@ -201,7 +201,7 @@ class Segmenter:
 
     @property
     def resets(self) -> Counter[str]:
-        """Number of times that the temporal state was started anew, by cause."""
+        """Number of breaks of the temporal mean by cause: it starts anew, or leaves out a frame (`not_finite`)."""
         return self._continuity.resets
 
     def reset(self) -> None:
@@ -246,6 +246,10 @@ class Segmenter:
         if len(self._waiting) <= self.method.lag:
             return
         ready = self._waiting.popleft()
+        if not maps.finite:
+            self.resets["not_finite"] += 1
+            uniform = None if maps.probs is None else np.full_like(maps.probs, 1.0 / len(maps.probs))
+            maps = dataclasses.replace(maps, probs=uniform)
         if ready.novelty is not None:
             maps = self._with_novelty(maps, ready.novelty, ready.gap)
         if maps.novelty is not None:
@@ -262,16 +266,21 @@ class Segmenter:
         return gap
 
     def _with_novelty(self, maps: Maps, novelty: NoveltyArrays, gap: int) -> Maps:
-        """Adds novelty: the share of reference frames whose score is at least the mean score over time."""
+        """Adds novelty: the share of reference frames whose score is at least the mean score over time. A frame that is
+        not finite is fully novel, and the mean leaves it out."""
         if self.reference is None:
             return maps
         tau = self.method.tau
         decay = math.exp(-gap / tau) if gap and tau else 0.0
+        mean, mass = self._score
         self._score = smooth_score(self.reference.bounded(novelty.score), self._score, decay)
+        score = self._score[0]
+        if not maps.finite:
+            self._score, score = (mean, decay * mass), math.nan
         confidence = float(maps.confidence.mean()) / 255
         return dataclasses.replace(
             maps,
-            novelty=self.reference.share(self._score[0]),
+            novelty=self.reference.share(score),
             expected_accuracy=confidence if self.method.calibrated else None,
             energy=energy_map(novelty.energy, maps.label.shape),
         )

@@ -7,6 +7,8 @@ the state.
 Beyond the paper, the mean can follow the motion: it is warped along the optical flow between the frames, and where a
 pixel looks unlike the one it came from, the past weighs less (`core/motion.py`). A gate lets the past also weigh less
 where it predicts another class than the new frame does, so that things that the flow loses do not smear.
+
+A frame whose prediction is NaN is left out: the past is warped and ages, as for a dropped frame.
 """
 
 import math
@@ -78,7 +80,11 @@ class TemporalSmoothing:
             raise ValueError(f"the frame gap must be 1 or more, got {gap}")
         state = self.start(now) if state is None else state
         state = warp_state(state, motion) if motion else state
-        return smooth_recursive(now, keep_alike(now, state) if self.gated and self.motion else state, self.tau, gap)
+        past = keep_alike(now, state) if self.gated and self.motion else state
+        _, after = smooth_recursive(now, past, self.tau, gap)
+        finite = now.is_finite()
+        after = _where(finite, after, state._replace(mass=_decay(self.tau, gap, state.mass) * state.mass))
+        return Prediction(after.probs, after.member_entropy, finite=finite), after
 
 
 def forget(state: State, reset: Tensor) -> State:
@@ -89,8 +95,7 @@ def forget(state: State, reset: Tensor) -> State:
 def smooth_recursive(now: Prediction, state: State, tau: float, gap: int | Tensor = 1) -> tuple[Prediction, State]:
     """One step of the recursion: mass = 1 + d mass; mean += (now - mean) / mass, with d = exp(-gap / tau) (Eq. 12-13).
     The first frame is taken unchanged."""
-    decay = _over(torch.exp(-gap / tau), state.mass) if isinstance(gap, Tensor) else math.exp(-gap / tau)
-    mass = 1.0 + decay * state.mass
+    mass = 1.0 + _decay(tau, gap, state.mass) * state.mass
     weight = 1.0 / mass
     mean = Prediction(
         torch.lerp(state.probs, now.probs, _over(weight, now.probs)),
@@ -125,6 +130,15 @@ def _sharpen(probs: Tensor) -> Tensor:
     for _ in range(GATE_SQUARINGS):
         ratio = ratio * ratio
     return ratio
+
+
+def _decay(tau: float, gap: int | Tensor, mass: Tensor) -> float | Tensor:
+    return _over(torch.exp(-gap / tau), mass) if isinstance(gap, Tensor) else math.exp(-gap / tau)
+
+
+def _where(chosen: Tensor, one: State, other: State) -> State:
+    """Chooses the state of each stream by `chosen` (B, 1); a product with 0 would keep NaN."""
+    return State(*(torch.where(_over(chosen, a), a, b) for a, b in zip(one, other, strict=True)))
 
 
 def _over(weight: Tensor, like: Tensor) -> Tensor:

@@ -117,20 +117,23 @@ class ExportedStep(nn.Module):
         self, outputs: Outputs, frame: FrameNovelty, before: Tensor, gap: Tensor
     ) -> tuple[Tensor, tuple[Tensor, ...]]:
         """Returns the score's mean and mass, and `NOVELTY_OUTPUTS`, computed as in core/segmenter.py."""
-        tau = self.segmenter.method.tau
+        tau, finite = self.segmenter.method.tau, outputs.prediction.finite
+        assert finite is not None
         score = torch.where(frame.score < self.most, frame.score, self.most)  # NaN is the most novel
         decay = torch.exp(-gap / tau) if tau else 0.0
         mean, mass = smooth_score(score[:, None], (before[:, :1], before[:, 1:]), decay)
-        at_least = (self.reference >= mean).float().sum(1, keepdim=True)
+        at_least = (self.reference >= torch.where(finite, mean, self.most)).float().sum(1, keepdim=True)
         share = novelty_share(at_least, self.reference.shape[0])
         confidence = outputs.confidence.float().mean((1, 2))[:, None] / 255.0
+        energy = (frame.energy * RARE_LEVEL).clamp_min(0.0)
         shades = F.interpolate(
-            (frame.energy * RARE_LEVEL).clamp(0.0, 255.0)[:, None],
+            torch.where(energy < 255.0, energy, 255.0)[:, None],  # NaN is the highest
             outputs.label.shape[1:],
             mode="bilinear",
             align_corners=False,
         )
-        return torch.cat([mean, mass], 1), (share, confidence, shades[:, 0].to(torch.uint8))
+        after = torch.cat([torch.where(finite, mean, before[:, :1]), torch.where(finite, mass, mass - 1.0)], 1)
+        return after, (share, confidence, shades[:, 0].to(torch.uint8))
 
     def signature(
         self, frame_height: int, frame_width: int, fixed_size: bool = True, streams: int | None = 1

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from steadyseg.core.dropout import is_stochastic, set_dropout_active
 from steadyseg.core.errors import InputError
+from steadyseg.core.frame import UNKNOWN
 from steadyseg.core.lag import LaggedState, smoothing_of
 from steadyseg.core.method import Method, draws_dropout
 from steadyseg.core.motion import Motion
@@ -125,7 +126,9 @@ class StreamingSegmenter(nn.Module):
     ) -> tuple[Prediction, Any]:
         """Averages over time in a vq mode; returns the prediction unchanged otherwise. With a lag of F the mean is that
         of the frame F calls before."""
-        return (now, None) if self.smoothing is None else self.smoothing(now, state, gap, motion)
+        if self.smoothing is None:
+            return replace(now, finite=now.is_finite()), None
+        return self.smoothing(now, state, gap, motion)
 
     def state_size(self, height: int, width: int) -> tuple[int, int]:
         """(h, w) of the state, at which motion is estimated: the network's, or that of its coarser head."""
@@ -136,7 +139,9 @@ class StreamingSegmenter(nn.Module):
         """Four uint8 maps, computed at the network's size and enlarged to the frame's: the label by nearest neighbour,
         the rest bilinearly.
 
-        A network with a coarser head has its mean probabilities enlarged first, and the label is their arg-max.
+        A network with a coarser head has its mean probabilities enlarged first, and the label is their arg-max. Where
+        the frame is not finite, the uncertainty is full, and label and `prediction` are of the past, or without a mean
+        class 0 and uniform.
         """
         size = self.size(height, width)
         confidence, label = enlarge(prediction.probs, size).max(dim=1)
@@ -148,7 +153,14 @@ class StreamingSegmenter(nn.Module):
         if not is_fixed(height, width) or size != (height, width):
             label = nearest(label, (height, width))
             shades = F.interpolate(shades, (height, width), mode="bilinear", align_corners=False)
-        confidence, entropy, disagreement = _to_bytes(shades).unbind(dim=1)
+        shades = _to_bytes(shades)
+        if prediction.finite is not None:
+            unknown = torch.tensor(UNKNOWN, dtype=torch.uint8, device=shades.device)[:, None, None]
+            shades = torch.where(prediction.finite[..., None, None], shades, unknown)
+            if self.smoothing is None:  # after the entropies, which a graph would compute twice
+                label = torch.where(prediction.finite[..., None], label, 0)
+                prediction = prediction.or_uniform()
+        confidence, entropy, disagreement = shades.unbind(dim=1)
         return Outputs(label, confidence, entropy, disagreement, prediction)
 
 

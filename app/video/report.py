@@ -112,6 +112,11 @@ class StreamReport:
             "executor": segmenter.executor,
             "why_this_executor": segmenter.why,
         }
+        if unknown := segmenter.resets["not_finite"]:
+            record["notes"].append(
+                f"{unknown} of {self.frames} frames had NaN or infinite logits: they are fully uncertain, and the mean "
+                "over time leaves them out"
+            )
         if verdict := describe_stream(record):
             record |= {"verdict": verdict, "caveat": CAVEAT}
         if self.live.frames and not self.live.measurable:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from steadyseg.core.motion import Motion
-from steadyseg.export.kernels.postprocess import FusedPostprocess, PostprocessMaps
+from steadyseg.export.kernels.postprocess import FusedPostprocess, PostprocessMaps, finite_logits
 
 
 class LaggedPostprocess(FusedPostprocess):
@@ -24,7 +24,7 @@ class LaggedPostprocess(FusedPostprocess):
     def reset(self) -> None:
         """Forgets all earlier frames, those that wait too, and their size."""
         super().reset()
-        self._ahead: deque[tuple[np.ndarray, float]] = deque()
+        self._ahead: deque[tuple[np.ndarray | None, float]] = deque()
         self._shown = self._state
 
     def __call__(
@@ -32,16 +32,17 @@ class LaggedPostprocess(FusedPostprocess):
     ) -> PostprocessMaps:
         """One pass of logits (K, h, w) -> the maps of the frame F calls before; zeros in the first F calls after a
         reset. `gap` is infinity after a break."""
-        (logits,) = (one.copy() for one in passes)
+        (logits,) = (finite_logits(one.copy()) for one in passes)
         self._begin(size)
         self._ahead.append((logits, math.exp(-gap / self._tau)))
         maps = [np.zeros(self._member_entropy.shape, np.uint8) for _ in range(4)]
         if len(self._ahead) <= self._lag:
             return self._grow(maps, size)
         delayed, decay = self._ahead.popleft()
-        self._mass = self._mass * np.float32(decay) + np.float32(1.0)
+        self._mass = self._mass * np.float32(decay) + np.float32(delayed is not None)
         total = float(self._mass[0, 0])
-        self._add(delayed, 1.0 / total, maps)
+        if delayed is not None:
+            self._add(delayed, 1.0 / total, maps)
         past = self._state, self._member_entropy
         self._state, self._member_entropy = self._state.copy(), self._member_entropy.copy()
         weight = 1.0
@@ -49,9 +50,12 @@ class LaggedPostprocess(FusedPostprocess):
             weight *= decay
             if not weight:  # a break: the frames after it have no part
                 break
+            if later is None:
+                continue
             total += weight
             self._add(later, weight / total, maps)
-        found, self._shown = self._grow(maps, size), self._state
+        found = self._unknown(size) if delayed is None else self._grow(maps, size)
+        self._shown = self._state
         self._state, self._member_entropy = past
         return found
 

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from steadyseg.core.errors import InputError
+from steadyseg.core.frame import UNKNOWN
 from steadyseg.core.motion import Motion, warp_plane
 from steadyseg.core.system.machine import available_cpus
 from steadyseg.core.temporal import GATE_FLOOR
@@ -24,6 +25,9 @@ MAX_FIXED_POINT_MASS = 4.0
 
 MAX_MOVED_MASS = 9.0
 """The limit for a mean that follows motion, which is rounded once more by each warp: 1.4e-4 (tau 8)."""
+
+FAR = np.float32(1e5)
+"""Distance from the largest logit at which a probability is 0, at temperatures up to 1,000."""
 
 
 class PostprocessMaps(NamedTuple):
@@ -105,13 +109,13 @@ class FusedPostprocess:
     def __call__(
         self, passes: Iterable[np.ndarray], size: tuple[int, int], gap: float = 1, motion: Motion | None = None
     ) -> PostprocessMaps:
-        """`samples` finite logits (K, h, w) float32, C-contiguous -> the maps of the frame at the network's size (H,
-        W).
+        """`samples` logits (K, h, w) float32, C-contiguous -> the maps of the frame at the network's size (H, W).
 
         (h, w) is (H, W) or, at stride 2, half of it rounded up. Each pass is consumed before the next one is requested,
         so passes may share a buffer. `gap`: source frames since the previous call; `motion`: that of the state's size
         since then. ValueError for a wrong shape, type, number
         of passes or gap, and for another size without a `reset`; an error among the passes forgets the earlier frames.
+        A frame with NaN or infinity in a pass is left out of the mean, and fully uncertain (`core.temporal`).
         """
         if gap < 1:
             raise ValueError(f"the frame gap must be 1 or more, got {gap}")
@@ -120,23 +124,30 @@ class FusedPostprocess:
             self._carry(motion)
         decay = 0.0 if self.tau is None else math.exp(-gap / self.tau)
         self._mass *= np.float32(decay)
-        self._mass += np.float32(1.0)
         weight = np.empty_like(self._member_entropy)
-        weight[...] = np.reciprocal(self._mass)
+        weight[...] = np.reciprocal(self._mass + np.float32(1.0))
+        before = (self._state, self._member_entropy)
+        if self.samples > 1 and self.tau is not None:  # the first pass weighs the past, and a later one may be NaN
+            self._state, self._member_entropy = self._state.copy(), self._member_entropy.copy()
         coarse = [np.empty(self._member_entropy.shape, np.uint8) for _ in range(4)]
-        count = 0
+        count, finite = 0, True
         try:
             for count, logits in enumerate(passes, start=1):
                 if count > self.samples:
                     break
-                self._absorb(logits, weight, count, coarse)
+                finite = finite and self._absorb(logits, weight, count, coarse)
             if count != self.samples:
                 raise ValueError(f"a frame is {self.samples} passes, got {'more' if count > self.samples else count}")
         except BaseException:
             self.reset()  # half a frame is in the mean
             raise
+        if not finite:
+            self._state, self._member_entropy = before
+            return self._unknown(size)
         if self._floor < 1:
             np.reciprocal(weight, out=self._mass)
+        else:
+            self._mass += np.float32(1.0)
         return self._grow(coarse, size)
 
     @property
@@ -172,18 +183,22 @@ class FusedPostprocess:
             plane[...] = warp_plane(plane, motion.source)
         self._mass *= motion.trust
 
-    def _absorb(self, logits: np.ndarray, weight: np.ndarray, count: int, maps: list[np.ndarray]) -> None:
-        """Adds the count-th member to the mean; the last one also gives the maps."""
+    def _absorb(self, logits: np.ndarray, weight: np.ndarray, count: int, maps: list[np.ndarray]) -> bool:
+        """Adds the count-th member to the mean; the last one also gives the maps. False if it is not finite, and then
+        does nothing."""
         logits = np.asarray(logits)
         if logits.shape != self._state.shape or logits.dtype != np.float32 or not logits.flags.c_contiguous:
             kind = "" if logits.flags.c_contiguous else ", not C-contiguous"
             raise ValueError(f"logits must be {self._state.shape} float32, got {logits.shape} {logits.dtype}{kind}")
+        finite = finite_logits(logits)
+        if finite is None or not math.isfinite(self.temperature):
+            return False
         classes, pixels = self.num_classes, self._member_entropy.size
         block = max(64, BLOCK_BYTES // (4 * classes) // 64 * 64)
         self._share(
             -(-pixels // block),
             self._update,
-            logits.reshape(classes, pixels),
+            finite.reshape(classes, pixels),
             np.float32(1.0 / self.temperature),
             self._state.reshape(classes, pixels),
             self._member_entropy.reshape(pixels),
@@ -196,6 +211,16 @@ class FusedPostprocess:
             np.float32(255.0 / math.log(classes)),
             tuple(one.reshape(pixels) for one in maps),
         )
+        return True
+
+    def _unknown(self, size: tuple[int, int]) -> PostprocessMaps:
+        """Returns the maps of a frame that is not finite, whose label is the past's; without a memory it is class 0."""
+        if self.tau is None:
+            self._state[:] = 0
+        label = self._state.argmax(0).astype(np.uint8)
+        maps = self._grow([label, *(np.full(label.shape, byte, np.uint8) for byte in UNKNOWN)], size)
+        maps.confidence[:] = 0
+        return maps
 
     def _grow(self, coarse: list[np.ndarray], size: tuple[int, int]) -> PostprocessMaps:
         """Enlarges the maps to the network's size; label and confidence are those of the enlarged mean
@@ -215,6 +240,17 @@ class FusedPostprocess:
         for helper in helpers:
             if not helper.cancel():
                 helper.result()
+
+
+def finite_logits(logits: np.ndarray) -> np.ndarray | None:
+    """Returns logits (K, h, w) without infinity; None where a pixel has no probabilities.
+
+    Minus infinity is a probability of 0, as in torch. The kernel's mathematics know finite numbers alone.
+    """
+    if np.isfinite(logits).all():
+        return logits
+    logits = np.maximum(logits, logits.max(0) - FAR)
+    return logits if np.isfinite(logits).all() else None
 
 
 @functools.cache

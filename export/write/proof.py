@@ -133,6 +133,7 @@ def prove_stream(pairs: Pairs, probs: str) -> StreamProof:
         frames += 1
         equal = min(equal, float((got["label"] == expected["label"]).mean()))
         probs_apart = max(probs_apart, largest_difference(got[probs], expected[probs]))
+        probs_apart = probs_apart if has_answer(expected, got) else np.inf
         for name in ("confidence", "entropy", "disagreement"):
             maps_apart = max(maps_apart, int(np.abs(got[name].astype(int) - expected[name].astype(int)).max()))
     proof = StreamProof(frames, equal, probs_apart, maps_apart)
@@ -179,6 +180,17 @@ def largest_difference(got: np.ndarray, expected: np.ndarray) -> float:
     return difference if np.isfinite(difference) else np.inf
 
 
+def has_answer(expected: Arrays, got: Arrays) -> bool:
+    """False where a side has NaN or infinity, which a stream leaves out of its states (`core.frame.UNKNOWN`).
+
+    Confidences of 0 are compared, since with a lag the first frames that come out have no other.
+    """
+    if "confidence" not in got:
+        return True
+    known, also = (bool(side["confidence"].any()) for side in (expected, got))
+    return known == also and bool((expected.get("logits", np.zeros(1)) < np.inf).all())
+
+
 def measure_parity(pairs: Pairs, probs: str) -> Parity:
     """Measures the differences in labels and in the probabilities named `probs`."""
     equal, means, largest, finite = [], [], [], True
@@ -187,7 +199,7 @@ def measure_parity(pairs: Pairs, probs: str) -> Parity:
         equal.append(float((got["label"] == expected["label"]).mean()))
         means.append(float(difference.mean()))
         largest.append(float(difference.max()))
-        finite = finite and bool(np.isfinite(got[probs]).all())
+        finite = finite and bool(np.isfinite(got[probs]).all()) and has_answer(expected, got)
     return Parity(len(equal), float(np.mean(equal)), float(np.mean(means)), max(largest), finite)
 
 

@@ -66,6 +66,29 @@ def test_streams_of_a_batch_have_the_sums_of_their_own_gaps_and_breaks(lag: int)
             np.testing.assert_allclose(means[place + lag].member_entropy[stream], expected, atol=1e-12)
 
 
+@pytest.mark.parametrize("at", [0, 3])
+def test_a_frame_of_nan_waits_without_weight(at: int) -> None:
+    generator = np.random.default_rng(0)
+    count, lag, times = 8, 2, [0.0, 1.0, 3.0, 4.0, 6.0, 7.0, 8.0, 9.0]
+    values = generator.dirichlet(np.ones(4), (count, 2, 3)).transpose(0, 3, 1, 2)
+    smoothing, state, means = LaggedSmoothing(TAU, lag), None, []
+    for place in [*range(count), *[count - 1] * lag]:
+        gap = math.inf if len(means) >= count else times[place] - times[place - 1] if place else 1.0
+        probs = torch.tensor(values[place, None])
+        entropies = torch.zeros(1, 2, 3, dtype=torch.float64)
+        if place == at:
+            probs, entropies = probs * math.nan, entropies * math.nan
+        mean, state = smoothing(Prediction(probs, entropies), state, gap)
+        means.append(mean)
+    for now in range(count):
+        window = [k for k in range(min(now + lag + 1, count)) if k != at]
+        weights = np.exp([-abs(times[k] - times[now]) / TAU for k in window])
+        expected = np.tensordot(weights / weights.sum(), values[window], 1)
+        mean = means[now + lag]
+        np.testing.assert_allclose(mean.probs[0], expected, atol=1e-12)
+        assert mean.finite is not None and bool(mean.finite) == (now != at)
+
+
 def street(count: int) -> list[Frame]:
     """Frames with a gap of 3, a break before frame 6 and another size from frame 9 on."""
     frames = []

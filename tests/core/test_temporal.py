@@ -159,3 +159,22 @@ def test_streams_of_a_batch_have_gaps_and_resets_of_their_own() -> None:
             expected, alone[place] = rule(one, before, gap[place])
             torch.testing.assert_close(result.probs[place, None], expected.probs)
             torch.testing.assert_close(result.member_entropy[place, None], expected.member_entropy)
+
+
+@pytest.mark.parametrize("rule", [TemporalSmoothing(1.25), TemporalSmoothing(8.0, motion=True, gated=True)])
+@pytest.mark.parametrize("value", [math.nan, math.inf])
+def test_a_frame_of_nan_is_as_if_dropped_and_leaves_the_other_stream_alone(
+    rule: TemporalSmoothing, value: float
+) -> None:
+    generator = torch.Generator().manual_seed(0)
+    logits = 3 * torch.randn((6, 2, 4, 3, 5), dtype=torch.float64, generator=generator)
+    expected = [run(rule, [Prediction.from_logits(one[place, None]) for one in logits])[0] for place in (0, 1)]
+    kept = [Prediction.from_logits(logits[index, 1, None]) for index in (0, 1, 3, 4, 5)]
+    expected[1] = run(rule, kept, [1, 1, 2, 1, 1])[0]
+    expected[1].insert(2, expected[1][1])  # the past is what the frame shows
+    logits[2, 1, 0, 1, 1] = value
+    for index, result in enumerate(run(rule, [Prediction.from_logits(one) for one in logits])[0]):
+        assert result.finite is not None and result.finite.tolist() == [[True], [index != 2]]
+        for place in (0, 1):
+            torch.testing.assert_close(result.probs[place], expected[place][index].probs[0])
+            torch.testing.assert_close(result.member_entropy[place], expected[place][index].member_entropy[0])

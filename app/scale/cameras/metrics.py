@@ -22,7 +22,7 @@ METRICS = (
     ("frames_total", "counter", "frames", "Frames segmented."),
     ("dropped_total", "counter", "dropped", "Frames replaced by a newer one before they were segmented."),
     ("reconnections_total", "counter", "reconnections", "Times that the picture came back."),
-    ("resets_total", "counter", "resets", "Times that the temporal mean was started anew."),
+    ("resets_total", "counter", "resets", "Times that the temporal mean was started anew or left out a frame of NaN."),
     ("restarts_total", "counter", "restarts", "Workers of the camera that died."),
     ("gap_seconds_total", "counter", "gap_s", "Seconds without frames because a worker had died."),
     ("frames_per_second", "gauge", "fps", "Frames segmented a second, over the last ten seconds."),

@@ -1,0 +1,173 @@
+"""A frame whose logits are NaN or infinite is fully uncertain, counted, and left out of the mean, in every executor."""
+
+import math
+from collections import Counter
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from made.methods import method
+from made.poison import CLASSES, HEIGHT, POISON, WIDTH, Poisoned, pictures, without
+
+from steadyseg.app.executors import cpu_executor
+from steadyseg.app.sources.source import SourceInfo
+from steadyseg.app.steady import TorchNetwork
+from steadyseg.app.video.report import StreamReport
+from steadyseg.core.classes import ClassList, distinct_colors
+from steadyseg.core.errors import CheckFailed
+from steadyseg.core.frame import Maps
+from steadyseg.core.method import Method
+from steadyseg.core.model.checkpoint import CheckpointMeta
+from steadyseg.core.prediction import FrameNovelty
+from steadyseg.core.reference import ReferenceScores
+from steadyseg.core.segmenter import Executor, NoveltyArrays, Segmenter, segment
+from steadyseg.export.file.metadata import GraphMeta
+from steadyseg.export.file.onnx_file import check_onnx
+from steadyseg.export.run.graph import GraphExecutor
+from steadyseg.export.run.sessions import openvino_runner, session_runner
+from steadyseg.export.write.traced import Traced, trace
+from steadyseg.seg.exported import ExportedStep
+from steadyseg.seg.streaming import StreamingSegmenter
+from steadyseg.seg.torch_executor import TorchExecutor
+
+BAD = 2
+NAMES = ClassList(tuple("abcd"), distinct_colors(CLASSES))
+MEAN, STD = (0.0, 0.0, 0.0), (1.0, 1.0, 1.0)
+METHODS = {
+    "dnn": method("dnn"),
+    "bnn": method("bnn", samples=3),
+    "vq-dnn": method("vq-dnn"),
+    "motion": method("vq-dnn", motion=True, tau=8.0),
+    "vq-bnn": method("vq-bnn"),
+    "vq-bnn of 3": method("vq-bnn", samples=3),
+    "lag": method("vq-dnn", lag=2),
+}
+CASES = [(name, *(("infinity", 2) if place % 2 else ("nan", 1))) for place, name in enumerate(METHODS)]
+
+
+def module(of: Method, value: str, stride: int) -> StreamingSegmenter:
+    made = StreamingSegmenter(Poisoned(value, stride), MEAN, STD, HEIGHT, of).eval()
+    made.fixed_size = HEIGHT, WIDTH
+    return made
+
+
+def traced(made: StreamingSegmenter, streams: int = 1) -> Traced:
+    step = ExportedStep(made, HEIGHT, WIDTH)
+    return trace(step, step.signature(HEIGHT, WIDTH, True, streams))
+
+
+def opened(name: str, made: StreamingSegmenter) -> Executor:
+    meta = CheckpointMeta("any", {}, NAMES, HEIGHT, WIDTH, MEAN, STD)
+    if name == "torch":
+        return TorchExecutor(made, meta, torch.device("cpu"), keep_probs=True)
+    if name == "kernel":
+        pytest.importorskip("numba")
+        return cpu_executor("kernel", lambda height, width: TorchNetwork(made), made, meta, True, "")
+    head = {"head_stride": made.head_stride, "precision": "fp32", "source": "x", "source_sha256": "0" * 64}
+    about: dict[str, Any] = {"kind": "stream", "versions": {}, "licence": "", **head}
+    graph_meta = GraphMeta(classes=NAMES, height=HEIGHT, width=WIDTH, mean=MEAN, std=STD, method=made.method, **about)
+    data = traced(made).model(graph_meta).SerializeToString()
+    check_onnx(data, Path("poisoned.onnx"))
+    return GraphExecutor(data, graph_meta, "cpu", keep_probs=True)
+
+
+def run(segmenter: Segmenter, frames: list[Any]) -> dict[int, Maps]:
+    segmenter.reset()
+    return {frame.index: maps for frame, maps in segment(frames, segmenter)}
+
+
+@pytest.mark.parametrize(("name", "value", "stride"), CASES)
+@pytest.mark.parametrize("executor", ["torch", "kernel", pytest.param("graph", marks=pytest.mark.slow)])
+def test_the_mean_goes_on_as_if_the_frame_had_been_dropped(executor: str, name: str, value: str, stride: int) -> None:
+    segmenter, frames = Segmenter(opened(executor, module(METHODS[name], value, stride))), pictures(6, BAD)
+    dropped = run(segmenter, without(frames, BAD))
+    assert not segmenter.resets
+    found = run(segmenter, frames)
+    assert segmenter.resets == {"not_finite": 1}
+    bad = found[BAD]
+    assert not bad.confidence.any() and (bad.entropy == 255).all() and (bad.disagreement == 255).all()
+    assert bad.probs is not None and (bad.probs == np.float32(1 / CLASSES)).all()
+    if name != "lag":  # its label is of the frames around
+        np.testing.assert_array_equal(bad.label, found[BAD - 1].label if METHODS[name].tau else 0 * bad.label)
+    for index in range(BAD + 1, 6):
+        ours, theirs = found[index], dropped[index]
+        assert ours.finite and ours.probs is not None and theirs.probs is not None
+        np.testing.assert_allclose(ours.probs, theirs.probs, atol=5e-5)
+        assert (ours.label == theirs.label).mean() > 0.999 and len(np.unique(ours.label)) == 2
+        for shade in ("confidence", "entropy", "disagreement"):
+            assert np.abs(getattr(ours, shade).astype(int) - getattr(theirs, shade)).max() <= 1, shade
+
+
+def test_the_report_says_how_many_frames_had_no_answer() -> None:
+    segmenter, report = Segmenter(opened("torch", module(METHODS["vq-dnn"], "nan", 1))), StreamReport(NAMES)
+    for frame, maps in segment(pictures(6, BAD), segmenter):
+        report.update(frame, maps)
+    source: Any = SimpleNamespace(losses=Counter(), info=SourceInfo("x", WIDTH, HEIGHT, 25.0, 6, False))
+    record = report.record(segmenter, source, ())
+    assert record["resets"] == {"not_finite": 1} and "1 of 6 frames had NaN or infinite logits" in record["notes"][0]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["vq-dnn", "lag"])
+def test_a_spoilt_stream_of_a_batch_leaves_the_other_alone(name: str) -> None:
+    """In ONNX Runtime and in OpenVINO, which runs the whole graph too."""
+    pytest.importorskip("openvino", reason="OpenVINO is for x86-64")
+    model = traced(module(METHODS[name], "nan", 1), 2)
+    runs, example = [], dict(zip(model.signature.inputs, model.signature.example, strict=True))
+    clean, spoilt = pictures(6, -1), pictures(6, BAD)
+    for runner in (session_runner(model.graph), openvino_runner(model.graph.SerializeToString())):
+        feed, outputs = {key: value.numpy() for key, value in example.items()}, []
+        for one, other in zip(clean, spoilt, strict=True):
+            got = runner(feed | {"frame": np.stack([one.image, other.image])})
+            feed |= {key: got[key.removesuffix("_in") + "_out"] for key in feed if key.startswith("state_")}
+            outputs.append(got)
+        runs.append(outputs)
+    late = METHODS[name].lag
+    for ours, theirs in zip(*runs, strict=True):
+        assert all(np.isfinite(ours[key]).all() for key in ours if key.startswith("state_"))
+        np.testing.assert_allclose(ours["state_00_out"], theirs["state_00_out"], atol=1e-4)
+        assert np.abs(ours["entropy"].astype(int) - theirs["entropy"]).max() <= 1
+    unsure = [(got["confidence"] == 0).all((1, 2)).tolist() for got in runs[0]]
+    assert unsure[late:] == [[False, index == BAD] for index in range(6 - late)]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["dnn", "vq-dnn", "lag"])
+def test_no_graph_is_proven_by_a_frame_without_an_answer(name: str) -> None:
+    model = traced(module(METHODS[name], "nan", 1))
+    model.prove([frame.image for frame in pictures(6, -1)])
+    with pytest.raises(CheckFailed, match="does not compute what torch computes"):
+        model.prove([frame.image for frame in pictures(6, BAD)])
+
+
+def test_a_frame_without_an_answer_is_novel_and_left_out_of_the_mean_novelty() -> None:
+    executor = opened("torch", module(METHODS["vq-dnn"], "nan", 1))
+    executor.reference, compute = ReferenceScores(tuple(map(float, range(40)))), executor.compute
+
+    def scored(image: np.ndarray, gap: int, motion: Any) -> tuple[Maps, NoveltyArrays]:
+        score = math.nan if tuple(image[0, 0]) == POISON else float(image[0, 0, 0] % 40)
+        return compute(image, gap, motion)[0], NoveltyArrays(score, 1.0, np.zeros((4, 4), np.float32))
+
+    executor.compute = scored  # type: ignore[method-assign]
+    segmenter, frames = Segmenter(executor), pictures(6, BAD)
+    dropped, found = run(segmenter, without(frames, BAD)), run(segmenter, frames)
+    assert found[BAD].novelty == pytest.approx(1 / 41)
+    assert [found[index].novelty for index in dropped] == [maps.novelty for maps in dropped.values()]
+
+
+def test_a_graph_leaves_it_out_of_the_mean_novelty_too() -> None:
+    made = module(METHODS["vq-dnn"], "nan", 1)
+    step = ExportedStep(made, HEIGHT, WIDTH, reference=ReferenceScores(tuple(map(float, range(40)))))
+    batch = torch.from_numpy(np.stack([frame.image for frame in pictures(2, 1)]))
+    outputs, _ = made(batch, None)
+    energy = torch.tensor([0.5, math.nan]).reshape(2, 1, 1).expand(2, 4, 4)
+    novelty = FrameNovelty(torch.tensor([7.0, math.nan]), torch.ones(2), energy)
+    before = torch.tensor([[3.0, 1.5], [3.0, 1.5]])
+    after, (share, accuracy, shades) = step._novelty_outputs(outputs, novelty, before, torch.ones(2, 1))
+    mass = 1.5 * math.exp(-1 / 1.25)
+    torch.testing.assert_close(after, torch.tensor([[3.0 + 4.0 / (1.0 + mass), 1.0 + mass], [3.0, mass]]))
+    assert share[1].item() == pytest.approx(1 / 41) and share[0] > 0.5 and accuracy[1] == 0
+    assert shades[:, 0, 0].tolist() == [64, 255]
