@@ -1,14 +1,16 @@
-// A file of `steadyseg export --stateful` and the state of one stream, on the CPU by OpenVINO: copy this header.
+// A file of `steadyseg export --stateful` and the state of one stream, on the CPU by OpenVINO: copy this header and
+// steadyseg_metadata.hpp.
 //
 // Frames must have the network's size: OpenVINO ignores the antialiasing of the file's own resize. A file that follows
 // motion needs OpenCV (WITH_OPENCV); without it use a file of `--motion off`.
 #pragma once
 
+#include "steadyseg_metadata.hpp"
+
 #include <openvino/openvino.hpp>
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 #include <map>
 #include <memory>
 #include <stdexcept>
@@ -22,67 +24,26 @@
 
 using Tensors = std::map<std::string, ov::Tensor>;
 const std::vector<std::string> MAPS = {"label", "confidence", "entropy", "disagreement"};
-
-// The number at a place of JSON text, or all numbers of the list there, whatever its nesting.
-inline std::vector<double> numbers(const std::string& json, size_t at = 0) {
-    std::vector<double> found;
-    int depth = 0;
-    for (; at < json.size(); ++at) {
-        const char letter = json[at];
-        depth += (letter == '[') - (letter == ']');
-        if (letter == '-' || (letter >= '0' && letter <= '9')) {
-            char* end = nullptr;
-            found.push_back(std::strtod(json.c_str() + at, &end));
-            at = end - json.c_str() - 1;
-        }
-        if (depth == 0 && (letter == ']' || !found.empty())) break;
-    }
-    return found;
-}
-
-// The same of the value that stands under a key, after the key `behind` where one is given.
-inline std::vector<double> numbers(const std::string& json, const std::string& key, const std::string& behind = "") {
-    const size_t start = behind.empty() ? 0 : json.find('"' + behind + '"');
-    const size_t at = start == std::string::npos ? start : json.find('"' + key + '"', start);
-    if (at == std::string::npos) throw std::runtime_error("the proof has no " + key);
-    return numbers(json, json.find(':', at));
-}
-
-// The texts of a JSON list; class names are printable, so only quotes and backslashes are escaped.
-inline std::vector<std::string> texts(const std::string& json) {
-    std::vector<std::string> found;
-    for (size_t at = 0; (at = json.find('"', at)) != std::string::npos; ++at) {
-        found.emplace_back();
-        for (++at; at < json.size() && json[at] != '"'; ++at) found.back() += json[at] == '\\' ? json[++at] : json[at];
-    }
-    return found;
-}
-
-inline std::vector<uint8_t> from_base64(const std::string& text) {
-    const std::string letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    std::vector<uint8_t> bytes;
-    uint32_t value = 0;
-    int bits = 0;
-    for (const char letter : text.substr(0, text.find('='))) {
-        value = value << 6 | static_cast<uint32_t>(letters.find(letter));
-        if ((bits += 6) >= 8) bytes.push_back(value >> (bits -= 8) & 255);
-    }
-    return bytes;
-}
+const int MAX_SIDE = 1 << 14;
+const size_t MAX_STATE_VALUES = 1 << 30;
 
 // A file and the state of one stream; everything but the path is read from the file's metadata.
 class Client {
 public:
     Client(const std::string& path, bool bf16) : model(core.read_model(path)) {
-        if (!has("steadyseg_format") || text("kind") != "stream")
+        if (!has("steadyseg_format") || text("steadyseg_format") != "1" || text("kind") != "stream")
             throw std::runtime_error(path + ": no stream; make one with steadyseg export --stateful");
-        if (text("streams") != "1" && text("streams") != "null")
-            throw std::runtime_error(path + ": computes " + text("streams") + " streams a call, this is a client of one; "
+        const Json streams = json("streams");
+        if (streams.kind != Json::NOTHING && whole(streams, "streams", 1, 256) != 1)
+            throw std::runtime_error(path + ": computes " + streams.text + " streams a call, this is a client of one; "
                                      "export without --streams");
-        height = numbers(text("input_height"))[0], width = numbers(text("input_width"))[0];
-        const int stride = numbers(text("head_stride"))[0];
+        height = whole(json("input_height"), "input_height", 1, MAX_SIDE);
+        width = whole(json("input_width"), "input_width", 1, MAX_SIDE);
+        const int stride = whole(json("head_stride"), "head_stride", 1, 2);
         state_height = (height + stride - 1) / stride, state_width = (width + stride - 1) / stride;
-        classes = texts(text("classes")), moves = text("motion") == "true";
+        classes = class_names(json("classes"));
+        if (json("motion").kind != Json::TRUTH) refuse("motion", "expected true or false");
+        moves = json("motion").number;
         std::map<std::string, ov::PartialShape> shapes;
         for (const auto& input : model->inputs()) {
             auto shape = input.get_partial_shape();
@@ -91,6 +52,7 @@ public:
             shapes[input.get_any_name()] = shape;
         }
         model->reshape(shapes);
+        check_graph();  // before anything is allocated
         const auto precision = bf16 ? ov::element::bf16 : ov::element::f32;
         request = core.compile_model(model, "CPU", ov::hint::inference_precision(precision)).create_infer_request();
         for (const auto& input : model->inputs()) {
@@ -110,6 +72,8 @@ public:
         if (!has(key)) throw std::runtime_error("the file's metadata have no " + key);
         return model->get_rt_info<std::string>("framework", key);
     }
+
+    Json json(const std::string& key) const { return JsonParser(text(key), key).parse(); }
 
     // The maps of the next frame, height x width x 3 bytes of RGB; `gap`: source frames since the last one, 0 to begin
     // anew, as after a seek. They are read by `output`.
@@ -148,6 +112,31 @@ public:
     std::vector<std::string> classes;
 
 private:
+    // Requires the inputs and outputs that the metadata describe; all sizes are fixed by now.
+    void check_graph() const {
+        const size_t h = height, w = width, sh = state_height, sw = state_width;
+        size_t known = moves ? 5 : 3, values = 0;
+        for (const auto& input : model->inputs()) {
+            if (input.get_any_name().rfind("state_", 0) != 0) continue;
+            const auto kind = input.get_element_type();
+            if (kind != ov::element::f32 && kind != ov::element::f16) refuse("graph", "its states are floats");
+            size_t size = 1;
+            for (const size_t side : input.get_shape()) size *= std::min(side, MAX_STATE_VALUES), require_few(size);
+            require_few(values += size), ++known;
+        }
+        if (model->inputs().size() != known) refuse("graph", "its inputs are not those of its metadata");
+        for (const std::string& name : MAPS)
+            if (model->output(name).get_element_type() != ov::element::u8 ||
+                model->output(name).get_shape() != ov::Shape{1, h, w})
+                refuse("graph", name + " has not the size of its metadata");
+        if (model->output(MAPS.size()).get_shape() != ov::Shape{1, classes.size(), sh, sw})
+            refuse("graph", "its probabilities have not the classes and size of its metadata");
+    }
+
+    static void require_few(size_t values) {
+        if (values > MAX_STATE_VALUES) refuse("graph", "its states have more than 2^30 values");
+    }
+
     // Where each pixel was in the last frame, in 1/32 pixels, and how far that is to be believed.
     void add_motion(Tensors& inputs, uint8_t* frame, bool goes_on) {
 #ifdef WITH_OPENCV

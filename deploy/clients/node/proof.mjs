@@ -1,23 +1,20 @@
 // The proof that a file carries in its metadata; docs/deploy.md describes its entries.
 
 import ort from 'onnxruntime-node';
+import { refuse } from './metadata.mjs';
+import { planOf, storedArrays } from './plan.mjs';
 
-const MAPS = ['label', 'confidence', 'entropy', 'disagreement'];
+export const MAPS = ['label', 'confidence', 'entropy', 'disagreement'];
 const scalar = (value) => new ort.Tensor('float32', Float32Array.of(value), [1, 1]);
 
 // Runs the proof; returns the differences by the names of the bounds, the bounds, and whether all are within them.
 export async function verify(client) {
-  if (!client.props.proof) throw new Error('this file carries no proof; export it with --stateful --with-proof');
-  const plan = JSON.parse(client.props.proof);
-  const stored = (name) => {
-    const bytes = Uint8Array.from(Buffer.from(client.props[`proof_${name}`], 'base64'));
-    const Type = name === 'motion' ? Int16Array : name.startsWith('probability') ? Float32Array : Uint8Array;
-    return new Type(bytes.buffer);
-  };
+  const plan = planOf(client.props);
+  const stored = storedArrays(client.props, plan, client, MAPS);
   // Each stored value, of `parts` numbers, `block` times along both axes, cut to h x w; `change` gets value, x, y and
   // the number of the part.
   const enlarged = (Type, name, number, block, [h, w], parts, change = (value) => value) => {
-    const [from, to] = [stored(name), new Type(h * w * parts)];
+    const [from, to] = [stored[name], new Type(h * w * parts)];
     const [rows, columns] = [Math.ceil(h / block), Math.ceil(w / block)];
     for (let y = 0, at = 0; y < h; y++) {
       for (let x = 0; x < w; x++) {
@@ -45,12 +42,16 @@ export async function verify(client) {
   const sampled = (outputs, name) => {
     const step = name === 'probability' ? plan.probability_step : plan.map_step;
     const output = name === 'probability' ? client.session.outputNames[MAPS.length] : name; // after the four maps
-    return outputs[output].data.filter((_, place) => place % step === 0);
+    const found = outputs[output].data.filter((_, place) => place % step === 0);
+    if (found.length !== stored[name].length / (plan.draws ? 1 : plan.turns.length)) {
+      refuse('graph', `${name} has not the size of its metadata`);
+    }
+    return found;
   };
   const mean = (values) => values.reduce((sum, value) => sum + value, 0) / values.length;
   let found;
   if (plan.draws) {
-    const [expected, variance] = [stored('probability'), stored('probability_variance')];
+    const [expected, variance] = [stored.probability, stored.probability_variance];
     const [sum, squares] = [new Float64Array(expected.length), new Float64Array(expected.length)];
     for (let draw = 0; draw < plan.draws; draw++) {
       let outputs;
@@ -66,7 +67,7 @@ export async function verify(client) {
     for (const turn of plan.turns.keys()) {
       const outputs = await run(turn);
       for (const name in apart) {
-        const [got, expected] = [sampled(outputs, name), stored(name)];
+        const [got, expected] = [sampled(outputs, name), stored[name]];
         got.forEach((value, at) => apart[name].push(Math.abs(value - expected[turn * got.length + at])));
       }
     }

@@ -10,59 +10,19 @@
 import { readFileSync } from 'node:fs';
 import { pathToFileURL } from 'node:url';
 import ort from 'onnxruntime-node';
-import { verify } from './proof.mjs';
+import { described, metadata, refuse } from './metadata.mjs';
+import { MAPS, verify } from './proof.mjs';
 
-// The metadata of an ONNX file, which onnxruntime-node does not give: field 14 of its protobuf message, one {1: key,
-// 2: value} for each entry.
-export function metadata(bytes) {
-  const props = {};
-  for (const [field, value] of fields(bytes)) {
-    if (field !== 14) continue;
-    const entry = new Map(fields(value));
-    props[entry.get(1).toString()] = entry.get(2)?.toString() ?? '';
-  }
-  return props;
-}
-
-function* fields(bytes) {
-  let at = 0;
-  const varint = () => {
-    let value = 0;
-    for (let scale = 1; ; scale *= 128) {
-      const byte = bytes[at++];
-      if (byte === undefined) throw new Error('not a whole ONNX file');
-      value += (byte & 127) * scale;
-      if (byte < 128) return value;
-    }
-  };
-  while (at < bytes.length) {
-    const tag = varint();
-    const wire = tag % 8;
-    const size = wire === 2 ? varint() : wire === 5 ? 4 : wire === 1 ? 8 : 0;
-    if (wire === 0) varint();
-    else yield [Math.floor(tag / 8), bytes.subarray(at, at + size)];
-    at += size;
-  }
-}
+const MAX_STATE_VALUES = 2 ** 30;
 
 // A file and the state of one stream; everything but the path is read from the file's metadata.
 export class Client {
   static async open(path) {
     const bytes = readFileSync(path);
     const props = metadata(bytes);
-    if (props.steadyseg_format !== '1' || props.kind !== 'stream') {
-      throw new Error(`${path}: no stream; make one with steadyseg export --stateful`);
-    }
-    const client = new Client();
-    client.props = props;
-    const value = (name) => JSON.parse(props[name]);
-    if (![1, null].includes(value('streams'))) {
-      throw new Error(`${path}: computes ${props.streams} streams a call, this is a client of one; export without --streams`);
-    }
-    [client.classes, client.motion] = [value('classes'), value('motion')];
-    client.size = [value('input_height'), value('input_width')];
-    client.stateSize = client.size.map((side) => Math.ceil(side / value('head_stride')));
+    const client = Object.assign(new Client(), described(props, path), { props });
     client.session = await ort.InferenceSession.create(bytes);
+    client.checkGraph();
     client.states = {};
     for (const { name, shape, type } of client.session.inputMetadata) {
       if (!name.startsWith('state_')) continue;
@@ -70,6 +30,23 @@ export class Client {
       client.states[name] = new ort.Tensor(type, new Float32Array(dims.reduce((a, b) => a * b)), dims);
     }
     return client;
+  }
+
+  // Requires the inputs and outputs that the metadata describe.
+  checkGraph() {
+    const { inputMetadata, outputNames, outputMetadata } = this.session;
+    const states = inputMetadata.filter(({ name }) => name.startsWith('state_')).map(({ shape }) => shape.slice(1));
+    const sizes = states.map((sides) => sides.reduce((a, b) => a * b, 1));
+    if (!sizes.every(Number.isInteger) || sizes.reduce((a, b) => a + b, 0) > MAX_STATE_VALUES) {
+      refuse('graph', 'its states have free sizes or more than 2^30 values');
+    }
+    if (inputMetadata.length !== (this.motion ? 5 : 3) + states.length) {
+      refuse('graph', 'its inputs are not those of its metadata');
+    }
+    const [found, expected] = [outputMetadata[MAPS.length]?.shape.slice(-3), [this.classes.length, ...this.stateSize]];
+    if (outputNames.slice(0, 4).join() !== MAPS.join() || found?.join() !== expected.join()) {
+      refuse('graph', 'its maps and probabilities are not those of its metadata');
+    }
   }
 
   // The maps of the next frame, h x w x 3 bytes of RGB. `gap`: source frames since the last one, 0 to begin anew, as
@@ -126,7 +103,7 @@ async function main([path, flag]) {
 
 if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) {
   main(process.argv.slice(2)).then((code) => (process.exitCode = code), (error) => {
-    console.error(`steadyseg_client: ${error.message}`);
+    console.error(`steadyseg_client: ${error.message.replace(/\p{Cc}+/gu, ' ')}`);
     process.exitCode = 2;
   });
 }

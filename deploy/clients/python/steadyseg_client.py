@@ -4,13 +4,14 @@
     python steadyseg_client.py m.onnx drive.mp4 -o out     # class ids and overlays as pictures
     python steadyseg_client.py m.onnx --verify             # the proof of a file that was exported --with-proof
 
-Copy this file into your program: `Client(path).step(frame)` returns the maps of the next frame. With `--device cuda`
-(pip install 'onnxruntime-gpu[cuda,cudnn]') the temporal state stays on the card; this was not run on one.
+Copy this file into your program: `Client(path).step(frame)` returns the maps of the next frame. `--verify` needs
+steadyseg_proof.py beside it. With `--device cuda` (pip install 'onnxruntime-gpu[cuda,cudnn]') the temporal state stays
+on the card; this was not run on one.
 """
 
 import argparse
-import base64
 import json
+import math
 import sys
 from pathlib import Path
 
@@ -20,6 +21,46 @@ import onnxruntime
 
 PROVIDERS = {"cpu": "CPUExecutionProvider", "cuda": "CUDAExecutionProvider"}
 MAPS = ("label", "confidence", "entropy", "disagreement")
+MAX_CHARACTERS, MAX_STATE_VALUES = 2**20, 2**30
+"""Of an entry of the metadata, which may come from anyone, and of all states: the bounds of `steadyseg`."""
+
+
+def refuse(name, fault):
+    raise ValueError(f"malformed {name} ({fault}); export it again with steadyseg export")
+
+
+def parse(props, key):
+    """The JSON value of an entry."""
+    text = props.get(key, "")
+    if len(text) > MAX_CHARACTERS:
+        refuse(key, f"more than {MAX_CHARACTERS} characters")
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        refuse(key, "no JSON")
+
+
+def whole(value, name, low, high):
+    if type(value) is int and low <= value <= high:
+        return value
+    given = str(value)[:40] if isinstance(value, int | float) else "no number"
+    refuse(name, f"{given}, expected a whole number from {low} to {high}")
+
+
+def check_classes(names, palette):
+    """The void id, which a label's 8 bits hold too, is none of the classes."""
+    if not isinstance(names, list) or not 2 <= len(names) <= 255:
+        refuse("classes", "expected 2 to 255 names")
+    if not all(isinstance(name, str) and 1 <= len(name) <= 100 and name.isprintable() for name in names):
+        refuse("classes", "names are texts of 1 to 100 printable characters")
+    if len(set(names)) != len(names):
+        refuse("classes", "two names are equal")
+    if not isinstance(palette, list) or len(palette) != len(names):
+        refuse("palette", "expected a colour for each class")
+    for color in palette:
+        if not isinstance(color, list) or len(color) != 3:
+            refuse("palette", "a colour is [red, green, blue]")
+        [whole(value, "palette", 0, 255) for value in color]
 
 
 class Client:
@@ -32,24 +73,43 @@ class Client:
             onnxruntime.preload_dlls()  # CUDA's libraries from their wheels; prints the name of each that is missing
         self.session = onnxruntime.InferenceSession(str(path), providers=[*gpu, PROVIDERS["cpu"]])
         if PROVIDERS[device] not in self.session.get_providers():
-            sys.exit(
+            raise ValueError(
                 f"--device {device}: ONNX Runtime cannot use it; pip install 'onnxruntime-gpu[cuda,cudnn]' or use cpu"
             )
         props = self.session.get_modelmeta().custom_metadata_map
-        if props.get("steadyseg_format") != "1" or props["kind"] != "stream":
-            sys.exit(f"{path}: no stream; make one with steadyseg export --stateful")
+        if props.get("steadyseg_format") != "1" or props.get("kind") != "stream":
+            raise ValueError(f"{path}: no stream; make one with steadyseg export --stateful")
         self.props, self.device = props, device
-        names = "classes palette input_height input_width head_stride motion lag streams".split()
-        self.classes, palette, *size, stride, self.motion, self.lag, streams = (json.loads(props[one]) for one in names)
-        if streams not in (1, None):
-            sys.exit(f"{path}: computes {streams} streams a call, this is a client of one; export without --streams")
-        self.size, self.state_size = size, tuple(-(-side // stride) for side in size)
+        streams = parse(props, "streams")
+        if streams is not None and whole(streams, "streams", 1, 256) != 1:
+            raise ValueError(f"{path}: computes {streams} streams a call, not one; export without --streams")
+        self.size = [whole(parse(props, name), name, 1, 2**14) for name in ("input_height", "input_width")]
+        stride = whole(parse(props, "head_stride"), "head_stride", 1, 2)
+        self.state_size = tuple(-(-side // stride) for side in self.size)
+        self.lag = whole(parse(props, "lag"), "lag", 0, 1000)
+        self.classes, palette, self.motion = (parse(props, name) for name in ("classes", "palette", "motion"))
+        check_classes(self.classes, palette)
+        if type(self.motion) is not bool:
+            refuse("motion", "expected true or false")
         self.palette = np.pad(np.array(palette, np.uint8), ((0, 256 - len(palette)), (0, 0)))
         self.outputs = [value.name for value in self.session.get_outputs()]
         states = [value for value in self.session.get_inputs() if value.name.startswith("state_")]
+        self.check_graph(states)
         zeros = {value.name: np.zeros((1, *value.shape[1:]), np.float32) for value in states}
         self.states = {name: onnxruntime.OrtValue.ortvalue_from_numpy(v, device, 0) for name, v in zeros.items()}
         self.binding, self.flow, self.previous = self.session.io_binding(), Flow(self.state_size), None
+
+    def check_graph(self, states):
+        """Requires the inputs and outputs that the metadata describe."""
+        sizes = [value.shape[1:] for value in states]
+        is_fixed = all(isinstance(side, int) for size in sizes for side in size)
+        if not is_fixed or sum(map(math.prod, sizes)) > MAX_STATE_VALUES:
+            refuse("graph", "its states have free sizes or more than 2^30 values")
+        if len(self.session.get_inputs()) != (5 if self.motion else 3) + len(states):
+            refuse("graph", "its inputs are not those of its metadata")
+        shapes = [value.shape[-3:] for value in self.session.get_outputs()]
+        if tuple(self.outputs[:4]) != MAPS or shapes[4:5] != [[len(self.classes), *self.state_size]]:
+            refuse("graph", "its maps and probabilities are not those of its metadata")
 
     def step(self, frame, gap=1):
         """(H, W, 3) uint8 RGB -> {name: map}, each (H, W) uint8. `gap`: source frames since the last call, 0 to begin
@@ -94,79 +154,6 @@ class Flow:
         return {"motion": motion[None], "trust": np.exp(-np.square(apart / 20))[None]}
 
 
-def enlarged(values, block, size):
-    """Every value `block` times along both axes, cut to the size."""
-    return values.repeat(block, 0).repeat(block, 1)[: size[0], : size[1]]
-
-
-class Proof:
-    """The proof that a file carries; docs/deploy.md describes its entries."""
-
-    def __init__(self, client):
-        if "proof" not in client.props:
-            sys.exit("this file carries no proof; export it with --stateful --with-proof")
-        self.client, self.plan = client, json.loads(client.props["proof"])
-
-    def stored(self, name, *shape):
-        kind = "<i2" if name == "motion" else "<f4" if name.startswith("probability") else "u1"
-        return np.frombuffer(base64.b64decode(self.client.props[f"proof_{name}"]), kind).reshape(shape)
-
-    def inputs(self):
-        """The inputs of every turn."""
-        plan, client, block = self.plan, self.client, self.plan["motion_block"]
-        small = [-(-side // plan["block"]) for side in client.size]
-        moved = [len(plan["turns"]), *(-(-side // block) for side in client.state_size)]
-        for number, (frame, gap, reset) in enumerate(plan["turns"]):
-            picture = enlarged(self.stored("frame", -1, *small, 3)[frame], plan["block"], client.size)
-            inputs = {"frame": picture[None], "gap": [[gap]], "reset": [[reset]]}
-            if client.motion:
-                motion = enlarged(self.stored("motion", *moved, 2)[number], block, client.state_size)
-                trust = enlarged(self.stored("trust", *moved)[number], block, client.state_size)
-                inputs["motion"] = (client.flow.grid + motion.astype(np.float32) / np.float32(32))[None]
-                inputs["trust"] = (trust.astype(np.float32) / np.float32(255))[None]
-            yield inputs
-
-    def values(self, outputs, name):
-        """The sampled values of an output; the probabilities are the one after the four maps."""
-        step = self.plan["probability_step" if name == "probability" else "map_step"]
-        name = self.client.outputs[4] if name == "probability" else name
-        return outputs[name].numpy().reshape(-1)[::step].astype(np.float64)
-
-    def differences(self):
-        """Found differences by the names of the bounds."""
-        turns = list(self.inputs())
-        if self.plan["draws"]:
-            return self.moments_apart(turns)
-        apart = {name: [] for name in (*MAPS, "probability")}
-        for number, inputs in enumerate(turns):
-            outputs = self.client.run(inputs)
-            for name, rows in apart.items():
-                rows.append(np.abs(self.values(outputs, name) - self.stored(name, len(turns), -1)[number]))
-        return {
-            "labels_equal": np.mean(np.array(apart["label"]) == 0),
-            "probability_mean": np.mean(apart["probability"]),
-            "probability_max": np.max(apart["probability"]),
-            "map_levels_mean": max(np.mean(apart[name]) for name in MAPS[1:]),
-        }
-
-    def moments_apart(self, turns):
-        """Random dropout: mean and variance over draws, of the last turn."""
-        draws = self.plan["draws"]
-        drawn = [self.values([self.client.run(one) for one in turns][-1], "probability") for _ in range(draws)]
-        mean, spread = np.mean(drawn, 0), np.var(drawn, 0, ddof=1)
-        expected, variance = (self.stored(name, -1) for name in ("probability", "probability_variance"))
-        z2 = ((mean - expected) ** 2 / ((spread + variance) / draws))[spread + variance > 1e-8]
-        return {"mean_z2": z2.mean(), "variance_difference": abs(spread.sum() / variance.sum() - 1)}
-
-    def verify(self):
-        """Prints what was found, and returns the exit code."""
-        bounds, found = self.plan["bounds"], self.differences()  # NaN is within no bound
-        holds = all(v >= bounds[k] if k == "labels_equal" else v <= bounds[k] for k, v in found.items())
-        text = ", ".join(f"{name} {value:.6g} (bound {bounds[name]:g})" for name, value in found.items())
-        print(f"{'equal' if holds else 'NOT EQUAL'} by ONNX Runtime on {self.client.device}: {text}")
-        return 0 if holds else 1
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("model")
@@ -177,6 +164,8 @@ def main():
     given = parser.parse_args()
     client = Client(given.model, given.device, {"use_tf32": "0"} if given.verify else {})
     if given.verify:
+        from steadyseg_proof import Proof
+
         return Proof(client).verify()
     if client.lag:
         parser.error(f"the maps of {given.model} come {client.lag} frames late; export it without --lag")
@@ -200,4 +189,8 @@ def main():
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except Exception as error:  # of ONNX Runtime too, in several lines, for a file that is no graph
+        print(f"steadyseg_client: {' '.join(str(error).split())}", file=sys.stderr)
+        sys.exit(2)
