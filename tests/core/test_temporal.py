@@ -1,6 +1,7 @@
 """Temporal smoothing against the explicit weighted sum exp(-age / tau)."""
 
 import math
+from typing import Any
 
 import pytest
 import torch
@@ -173,8 +174,9 @@ def test_a_frame_of_nan_is_as_if_dropped_and_leaves_the_other_stream_alone(
     expected[1] = run(rule, kept, [1, 1, 2, 1, 1])[0]
     expected[1].insert(2, expected[1][1])  # the past is what the frame shows
     logits[2, 1, 0, 1, 1] = value
-    for index, result in enumerate(run(rule, [Prediction.from_logits(one) for one in logits])[0]):
-        assert result.finite is not None and result.finite.tolist() == [[True], [index != 2]]
+    results: list[Any] = run(rule, [Prediction.from_logits(one) for one in logits])[0]
+    for index, result in enumerate(results):
         for place in (0, 1):
             torch.testing.assert_close(result.probs[place], expected[place][index].probs[0])
             torch.testing.assert_close(result.member_entropy[place], expected[place][index].member_entropy[0])
+    assert [result.finite.tolist() for result in results] == [[[True], [index != 2]] for index in range(6)]
