@@ -2,8 +2,6 @@
 files."""
 
 import os
-import sys
-from collections.abc import Iterator
 
 for name in ("OMP", "MKL", "OPENBLAS", "NUMBA"):  # before torch is imported; the processes that tests start inherit it
     os.environ[f"{name}_NUM_THREADS"] = "1"
@@ -31,14 +29,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker("browser")
     slow = {item.path for item in items if item.get_closest_marker("slow") or item.get_closest_marker("long")}
     items.sort(key=lambda item: item.path not in slow)
-
-
-@pytest.fixture(scope="session", autouse=True)
-def no_second_copy() -> Iterator[None]:
-    """No test imported a module by another name than steadyseg's: `except InputError` would miss the copy's class."""
-    yield
-    copies = {"app", "core", "seg", "classification", "export", "studies"} & set(sys.modules)
-    assert not copies, f"imported without steadyseg in front: {copies}"
 
 
 @pytest.fixture(scope="session")

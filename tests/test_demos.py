@@ -23,7 +23,7 @@ TAKE_LONG = "draw_street.py", "smooth_any_network.py", "uncertainty_of_an_image.
 
 
 def test_every_demo_is_run_here() -> None:
-    assert {path.name for path in DEMOS.glob("*.py")} == set(RUNS)
+    assert {path.name for path in DEMOS.glob("*.py")} - {"toy.py"} == set(RUNS)  # a notebook imports toy.py
 
 
 @pytest.mark.slow

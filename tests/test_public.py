@@ -62,6 +62,13 @@ def test_the_import_brings_nothing_heavy() -> None:
     assert not {"torch", "numpy", "cv2", "gradio", "app", "core", "seg"} & set(loaded)
 
 
+def test_no_module_is_loaded_under_a_second_name() -> None:
+    """`except InputError` would miss the class of a second copy."""
+    loaded = set(run_python("import sys; from steadyseg import *; print(*sys.modules)").split())
+    assert "steadyseg.app.open_model" in loaded and "steadyseg.export.file.onnx_file" in loaded
+    assert not {"app", "core", "seg", "classification", "export", "studies"} & loaded
+
+
 def test_nothing_of_the_product_imports_its_face() -> None:
     for folder in ("app", "core", "seg", "classification", "export"):
         for path in (PROJECT / folder).rglob("*.py"):

@@ -109,7 +109,7 @@ def test_the_command_trains_a_network_that_has_learnt_and_can_be_used(
     assert str(data.parent) not in (run / "model.json").read_text()
 
 
-MIXED = PictureOptions("resized", 0.5, "rand-m9-n2", 0.5, 1.0, 0.8, 0.1)
+MIXED = PictureOptions("resized", rand_augment="rand-m9-n2", erasing=0.5, mixup=1.0, cutmix=0.8, label_smoothing=0.1)
 
 
 @pytest.mark.parametrize("pictures", [PictureOptions(), pytest.param(MIXED, marks=pytest.mark.slow)])
