@@ -1,8 +1,8 @@
-# make demo | unit | test | test-all | lint | results | setup | lock: each does all the set-up it needs on a machine with Python 3.11+, git and make.
+# make demo | unit | test | test-all | lint | results | setup | lock | lowest: each does all the set-up it needs on a machine with Python 3.11+, git and make.
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: setup lock demo unit test test-all lint results
+.PHONY: setup lock demo unit test test-all lint results lowest
 
 setup: .venv/installed
 
@@ -57,3 +57,13 @@ lint: setup
 DATA ?= ../shared/data
 results: setup
 	$(BIN)/python -m steadyseg.studies.figures --data $(DATA) $(NETWORKS)
+
+# The tests of units and exports with the lowest versions that pyproject.toml admits, in an environment of its own (7 GB).
+LOWEST := .venv-lowest/bin/python
+lowest: setup
+	test -x $(LOWEST) || $(PYTHON) -m venv .venv-lowest
+	$(BIN)/uv pip compile --quiet --python $(LOWEST) --resolution lowest-direct --only-binary :all: --all-extras pyproject.toml --output-file .venv-lowest/lowest.txt
+	$(BIN)/uv pip sync --quiet --python $(LOWEST) --only-binary :all: .venv-lowest/lowest.txt
+	$(BIN)/uv pip install --quiet --python $(LOWEST) --no-deps --no-build-isolation --editable .
+	$(LOWEST) -m pytest --numprocesses $(JOBS) --dist loadfile -m 'not slow and not long and not browser'
+	$(LOWEST) -m pytest --numprocesses $(JOBS) --dist loadfile -m 'slow and not long' tests/export

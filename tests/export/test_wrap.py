@@ -48,6 +48,7 @@ def run(model: Path, stream: list[Any], **flags: Any) -> list[Maps]:
     return [segmenter.step(frame) for frame in stream]
 
 
+@pytest.mark.filterwarnings("ignore:.*LeafSpec:FutureWarning")  # of torch 2.11, about itself
 def test_a_networks_own_export_and_its_wrapped_graph_are_one(graphs: Graphs, tmp_path: Path) -> None:
     """Everything around the network is the same: resize, normalisation, mean over time, motion, cuts, maps, classes."""
     model, ours = read_segmenter("street-tiny"), graphs("motion")
