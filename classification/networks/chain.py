@@ -110,6 +110,16 @@ def skip_rates(last: float, blocks: int) -> list[float]:
     return [last * i / (blocks - 1) for i in range(blocks)]
 
 
+def skip_branch(rate: float) -> nn.Module:
+    """Returns stochastic depth at this rate. torchvision takes 3 s to import, so only networks that use it wait."""
+    if not rate:
+        return nn.Identity()
+    from torchvision.ops import StochasticDepth
+
+    layer: nn.Module = StochasticDepth(rate, "row")
+    return layer
+
+
 def stem(width: int, large: bool, activated: bool) -> nn.Sequential:
     """Returns the stem; large: 7x7 stride 2 and 3x3 max pooling stride 2 (ImageNet); else 3x3 stride 1 (CIFAR).
 

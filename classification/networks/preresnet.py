@@ -3,10 +3,19 @@
 from collections import OrderedDict
 
 from torch import Tensor, nn
-from torchvision.ops import StochasticDepth
 
 from steadyseg.classification.networks.attention import WindowAttention
-from steadyseg.classification.networks.chain import Block, Chain, conv, dropout, norm_relu, skip_rates, stage, stem
+from steadyseg.classification.networks.chain import (
+    Block,
+    Chain,
+    conv,
+    dropout,
+    norm_relu,
+    skip_branch,
+    skip_rates,
+    stage,
+    stem,
+)
 from steadyseg.classification.networks.heads import pooled_head
 from steadyseg.classification.networks.layout import ALTERNET_BLOCKS, MODELS, RESIDUAL_BLOCKS, attention_layout
 from steadyseg.classification.options import ClassifierOptions
@@ -41,7 +50,7 @@ class PreActBlock(Block):
         self.first.extend(norm_relu(middle))
         self.dropout = dropout(rate)
         self.last = conv(middle, channels_out, 1 if inner else 3)
-        self.skip_branch = StochasticDepth(skipped, "row") if skipped else nn.Identity()
+        self.skip_branch = skip_branch(skipped)
         self.shortcut: nn.Module | None = None
         if stride != 1 or channels_in != channels_out:
             self.shortcut = conv(channels_in, channels_out, 1, stride)
@@ -71,7 +80,7 @@ class AttentionBlock(nn.Module):
             nn.BatchNorm2d(inner),
             WindowAttention(inner, channels, heads, head_width, window),
         )
-        self.skip_branch = StochasticDepth(skipped, "row") if skipped else nn.Identity()
+        self.skip_branch = skip_branch(skipped)
 
     def forward(self, x: Tensor) -> Tensor:
         return x + self.skip_branch(self.branch(x))

@@ -4,9 +4,18 @@ from collections import OrderedDict
 
 import torch.nn.functional as F
 from torch import Tensor, nn
-from torchvision.ops import StochasticDepth
 
-from steadyseg.classification.networks.chain import Block, Chain, conv, dropout, norm_relu, skip_rates, stage, stem
+from steadyseg.classification.networks.chain import (
+    Block,
+    Chain,
+    conv,
+    dropout,
+    norm_relu,
+    skip_branch,
+    skip_rates,
+    stage,
+    stem,
+)
 from steadyseg.classification.networks.heads import HEAD_SIDE, head
 from steadyseg.classification.networks.layout import MODELS, RESIDUAL_BLOCKS
 from steadyseg.classification.options import ClassifierOptions
@@ -40,7 +49,7 @@ class ResidualBlock(Block):
         self.dropout = dropout(rate)
         kernel = 1 if inner else 3
         self.last = nn.Sequential(conv(inner or channels_out, channels_out, kernel), nn.BatchNorm2d(channels_out))
-        self.skip_branch = StochasticDepth(skipped, "row") if skipped else nn.Identity()
+        self.skip_branch = skip_branch(skipped)
         self.shortcut: nn.Module = nn.Identity()
         if stride != 1 or channels_in != channels_out:
             self.shortcut = nn.Sequential(conv(channels_in, channels_out, 1, stride), nn.BatchNorm2d(channels_out))

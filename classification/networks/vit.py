@@ -10,10 +10,9 @@ from functools import partial
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from torchvision.ops import StochasticDepth
 
 from steadyseg.classification.networks.attention import attend
-from steadyseg.classification.networks.chain import Block, Chain, dropout, skip_rates
+from steadyseg.classification.networks.chain import Block, Chain, dropout, skip_branch, skip_rates
 from steadyseg.classification.networks.layout import MODELS, PIT_BLOCKS, VIT_PATCH, VIT_SIDE, heads_of
 from steadyseg.classification.options import ClassifierOptions
 from steadyseg.core.errors import InputError
@@ -30,7 +29,7 @@ class ResidualUnit(Block):
     def __init__(self, norm: nn.Module, branch: nn.Module, rate: float, skipped: float) -> None:
         super().__init__()
         self.norm, self.branch, self.dropout = norm, branch, dropout(rate)
-        self.skip_branch = StochasticDepth(skipped, "row") if skipped else nn.Identity()
+        self.skip_branch = skip_branch(skipped)
 
     def prefix(self, x: Tensor) -> tuple[Tensor, Tensor]:
         return self.branch(self.norm(x)), x

@@ -49,6 +49,17 @@ def test_every_command_explains_itself(command: str, capsys: pytest.CaptureFixtu
     assert f"steadyseg {command}" in capsys.readouterr().out
 
 
+def test_a_video_waits_for_no_library_that_its_network_does_without() -> None:
+    """torchvision alone takes 3 s to import on an AVX2 core, as long as torch."""
+    code = (
+        "import sys, steadyseg.app.video.job\n"
+        "heavy = {'torchvision', 'timm', 'segmentation_models_pytorch', 'torch._dynamo'} & set(sys.modules)\n"
+        "assert not heavy, heavy"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
 @pytest.mark.parametrize(
     ("task", "own", "others"), [("seg", "--classes", "--config head"), ("classification", "resnet18", "--classes")]
 )
