@@ -7,7 +7,7 @@ from pathlib import Path
 from steadyseg.app.console import Console, figure_table, progress_bar
 from steadyseg.app.contact_sheet import SHEET_FILE, Cell, colored, strip, write_sheet
 from steadyseg.app.data_flags import FetchJob, ImportJob
-from steadyseg.classification.data import cifar_download
+from steadyseg.classification.data import cifar
 from steadyseg.core.classes import ClassList
 from steadyseg.core.errors import InputError
 from steadyseg.core.system.files import require_new_folder
@@ -16,7 +16,7 @@ from steadyseg.seg.data.camvid import open_split
 from steadyseg.seg.data.formats.open_source import open_labels
 from steadyseg.seg.data.import_labels import NOTES_FILE, Imported, import_labels
 
-CONNECTIONS, MB = 8, 10**6
+CONNECTIONS = 8
 SHOWN_REMARKS = 10
 PICTURES = 12
 """Pictures of train on a contact sheet."""
@@ -39,15 +39,10 @@ def fetch_camvid(job: FetchJob) -> int:
 
 def fetch_cifar(name: str, job: FetchJob) -> int:
     """`steadyseg data cifar10` and `steadyseg data cifar100`."""
-    archive, root = cifar_download.ARCHIVES[name], job.output or Path(name)
-    console = Console(stderr=True)
-    console.print(cifar_download.SOURCE_NOTE)
-    with progress_bar(name, archive.bytes // MB, console) as show:
-        report = cifar_download.download_cifar(
-            archive, root, on_progress=lambda there, total: show(there // MB, total // MB, "MB")
-        )
-    done = f"{report.fetched_bytes / 1e6:.1f} MB fetched" if report.fetched_bytes else "already there"
-    print(f"{report.folder}: {len(archive.files)} files, {done}")
+    library, root = cifar.LIBRARIES[name], job.output or Path(name)
+    Console(stderr=True).print(cifar.SOURCE_NOTE)
+    done = "fetched" if cifar.download_cifar(library, root, cifar.SHA256[name]) else "already there"
+    print(f"{root / library.base_folder}: {len(cifar.published(library))} files, {done}")
     return 0
 
 

@@ -13,6 +13,7 @@ NOVEL = 0.05
 CLEARLY = 0.5
 """Deviations above the last score that is not novel at which a frame is fully novel (0.25 to 1 make no difference in
 docs/studies/novelty)."""
+BILLION = 10**9
 MIN_FRAMES = 20
 """Held-out frames below which a share of 5 % cannot be told."""
 
@@ -71,19 +72,14 @@ def smooth_score(score: Any, before: tuple[Any, Any], decay: Any) -> tuple[Any, 
 
 
 def binomial_interval(hits: int, count: int, level: float = 0.95) -> tuple[float, float]:
-    """Exact confidence interval of a share after `hits` in `count` trials (Clopper and Pearson 1934), by bisection."""
+    """Exact confidence interval of a share after `hits` in `count` trials (Clopper and Pearson 1934), in billionths."""
     tail = (1 - level) / 2
 
-    def solve(is_low: bool) -> float:
-        low, high = 0.0, 1.0
-        for _ in range(60):
-            middle = (low + high) / 2
-            above = at_least(hits if is_low else hits + 1, count, middle)
-            too_small = above < tail if is_low else above < 1 - tail
-            low, high = (middle, high) if too_small else (low, middle)
-        return (low + high) / 2
+    def share_with(tail: float, hits: int) -> float:
+        return bisect_left(range(1, BILLION), tail, key=lambda share: at_least(hits, count, share / BILLION)) / BILLION
 
-    return (0.0 if hits == 0 else solve(True)), (1.0 if hits == count else solve(False))
+    low = share_with(tail, hits) if hits else 0.0
+    return low, share_with(1 - tail, hits + 1) if hits < count else 1.0
 
 
 def at_least(hits: int, count: int, share: float) -> float:

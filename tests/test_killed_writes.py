@@ -1,7 +1,6 @@
 """Processes that are really killed (-9) inside a write: what was there is whole, and the next run works.
 
-Trainings (tests/seg/test_train_resume.py) and downloads (tests/seg/test_camvid_download.py,
-tests/classification/test_cifar_download.py) have tests of their own.
+Trainings (tests/seg/test_train_resume.py) and downloads (tests/seg/test_camvid_download.py) have tests of their own.
 """
 
 import json

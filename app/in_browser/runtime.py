@@ -3,28 +3,22 @@
 python -m steadyseg.app.in_browser.runtime        # fetches it now
 """
 
-import contextlib
 import hashlib
 import io
 import sys
 import tarfile
-import time
 from collections.abc import Mapping
 from pathlib import Path
-from urllib.request import Request, urlopen
 
 from steadyseg.core.errors import InputError
-from steadyseg.core.system.fetching import HEADERS, FetchError, fetch_errors, with_retries
-from steadyseg.core.system.files import cache_file, write_atomic
+from steadyseg.core.system.fetching import FetchError, fetch, silence_timeout
+from steadyseg.core.system.files import cache_file
 
 VERSION = "1.30.0"
 NAME = f"onnxruntime-web-{VERSION}.tgz"
 URL = f"https://registry.npmjs.org/onnxruntime-web/-/{NAME}"
 SHA256 = "d2228df7e4616bc3348bf504ee888f3bec43789a273f0a63f3e68d203ce3bf71"
 BYTES = 33_106_585
-PAUSES_S = (1.0, 4.0)
-SILENCE_S = 30.0
-"""Longest wait for the next byte of the registry."""
 WASM, JSPI = "ort-wasm-simd-threaded", "ort-wasm-simd-threaded.jspi"
 PROVIDERS: Mapping[str, tuple[str, ...]] = {
     "wasm": ("ort.wasm.min.mjs", f"{WASM}.mjs", f"{WASM}.wasm"),
@@ -48,34 +42,20 @@ def runtime_files(package: bytes) -> dict[str, bytes]:
 
 def cached_package(path: Path, url: str = URL) -> bytes:
     """Returns the package at `path`, which is first fetched from `url` where it is not there whole."""
-    with contextlib.suppress(OSError):
-        # The size first, which keeps a file of any size out of memory.
-        if path.stat().st_size == BYTES and is_package(data := path.read_bytes()):
+    # The size first, which keeps a file of any size out of memory.
+    if path.is_file() and path.stat().st_size == BYTES:
+        data = path.read_bytes()
+        if hashlib.sha256(data).hexdigest() == SHA256:
             return data
     print(f"fetching {url} ({BYTES / 1e6:.0f} MB, once)", file=sys.stderr, flush=True)
     try:
-        data = with_retries(lambda: fetch_once(url), PAUSES_S, time.sleep)
+        with silence_timeout():
+            fetch(url, path, sha256=SHA256)
     except FetchError as failure:
         raise InputError(
             f"{url} {failure}; without a network copy {NAME} to {path} (`npm pack onnxruntime-web@{VERSION}` makes it)"
         ) from failure
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_atomic(path, data)
-    return data
-
-
-def fetch_once(url: str) -> bytes:
-    """Fetches the package without a second try; FetchError for other content."""
-    with fetch_errors(), urlopen(Request(url, headers=HEADERS), timeout=SILENCE_S) as response:
-        data: bytes = response.read(BYTES + 1)
-    if not is_package(data):
-        raise FetchError("sent something that is not the package (its hash differs)")
-    return data
-
-
-def is_package(data: bytes) -> bool:
-    """Returns True for the bytes of the pinned package."""
-    return hashlib.sha256(data).hexdigest() == SHA256
+    return path.read_bytes()
 
 
 def cache_path() -> Path:

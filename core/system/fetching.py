@@ -1,17 +1,28 @@
-"""Retries of downloads: temporary failures, waiting times and messages."""
+"""Downloads of files with a known hash, tried again after temporary failures."""
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+import shutil
+import socket
+import time
+from collections.abc import Iterator
 from contextlib import contextmanager
+from hashlib import sha1 as new_sha1
 from http.client import HTTPException
-from typing import TypeVar
+from pathlib import Path
 from urllib.error import HTTPError, URLError
 
+import torch
+
+from steadyseg.core.system.files import DISK_ERRORS, locked_folder
+
+PAUSES_S = (1.0, 4.0)
+"""Pauses between the three tries."""
+SILENCE_TIMEOUT_S = 30.0
+"""Time-out for the connection, and for the next bytes on it."""
+PARTS = ".steadyseg-parts"
+"""Folder of unfinished files."""
 LONGEST_RETRY_AFTER_S = 60.0
 TRANSIENT_STATUS = frozenset({408, 425, 429, 500, 502, 503, 504})
-HEADERS = {"User-Agent": "steadyseg"}
-
-T = TypeVar("T")
 
 
 class FetchError(Exception):
@@ -24,36 +35,74 @@ class FetchError(Exception):
 
 
 @contextmanager
-def fetch_errors() -> Iterator[None]:
-    """Turns the exceptions of urllib and sockets into FetchErrors."""
+def silence_timeout() -> Iterator[None]:
+    """A context in which new connections end after `SILENCE_TIMEOUT_S` without a byte; torch.hub sets no limit."""
+    before = socket.getdefaulttimeout()
+    socket.setdefaulttimeout(SILENCE_TIMEOUT_S)
     try:
         yield
-    except HTTPError as error:
-        with error:
-            raise _as_fetch_error(error) from error
-    except URLError as error:
-        raise FetchError(f"cannot be reached ({in_line(error.reason)}); check the network") from error
-    except (OSError, HTTPException) as error:
-        raise FetchError(f"broke off ({in_line(error)}); check the network") from error
+    finally:
+        socket.setdefaulttimeout(before)
 
 
-def with_retries(once: Callable[[], T], pauses_s: Sequence[float], wait: Callable[[float], None]) -> T:
-    """Calls the function until it succeeds, with one try more than there are pauses; `wait` gets the seconds, or the
-    server's wish if that is longer."""
-    for pause_s in pauses_s:
+@contextmanager
+def unfinished_files(root: Path) -> Iterator[Path]:
+    """A context in which this process alone downloads into `root`, with a name for a folder of unfinished files.
+
+    The folder is removed at the end, and so are the files in it of a run that was killed.
+    """
+    with locked_folder(root, "download"), silence_timeout():
         try:
-            return once()
+            yield root / PARTS
+        finally:
+            shutil.rmtree(root / PARTS, ignore_errors=True)
+
+
+def fetch(url: str, path: Path, *, sha256: str = "", git_sha1: str = "", progress: bool = False) -> None:
+    """Fetches a file with one of the hashes to `path`; a busy server is tried again after the time that it names.
+
+    The folder of `path` is made. With `git_sha1` a file of another hash may be left at `path`. Raises FetchError for
+    the last try, and OSError if `path` cannot be written.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    for pause_s in PAUSES_S:
+        try:
+            return _fetch_once(url, path, sha256, git_sha1, progress)
         except FetchError as failure:
             if not failure.transient:
                 raise
-            wait(max(pause_s, failure.wait_s))
-    return once()
+            time.sleep(max(pause_s, failure.wait_s))
+    return _fetch_once(url, path, sha256, git_sha1, progress)
+
+
+def blob_sha1(content: bytes) -> str:
+    """Returns the name that git gives to a file's content: SHA-1 over `blob <size>\\0` and the bytes."""
+    return new_sha1(b"blob %d\0" % len(content) + content, usedforsecurity=False).hexdigest()
 
 
 def in_line(error: object) -> str:
     """An error as part of one line."""
     text = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
     return " ".join(text.split()) or type(error).__name__
+
+
+def _fetch_once(url: str, path: Path, sha256: str, git_sha1: str, progress: bool) -> None:
+    other = "sent something else (its hash differs): a broken connection, or a proxy or login page that answers instead"
+    try:
+        torch.hub.download_url_to_file(url, str(path), sha256 or None, progress)
+    except HTTPError as error:
+        with error:
+            raise _as_fetch_error(error) from error
+    except URLError as error:
+        raise FetchError(f"cannot be reached ({in_line(error.reason)}); check the network") from error
+    except (OSError, HTTPException) as error:
+        if isinstance(error, OSError) and (error.filename or error.errno in DISK_ERRORS):
+            raise
+        raise FetchError(f"broke off ({in_line(error)}); check the network") from error
+    except RuntimeError as error:  # torch.hub's, for the hash
+        raise FetchError(other) from error
+    if git_sha1 and blob_sha1(path.read_bytes()) != git_sha1:
+        raise FetchError(other)
 
 
 def _as_fetch_error(error: HTTPError) -> FetchError:

@@ -18,6 +18,7 @@ from steadyseg.app.cli import main
 from steadyseg.app.in_browser import runtime
 from steadyseg.app.in_browser import site as writer
 from steadyseg.app.in_browser.site import WEB
+from steadyseg.core.system import fetching
 from steadyseg.export.file.onnx_file import check_onnx
 from steadyseg.export.run.sessions import session_runner
 from steadyseg.studies.in_browser.parity import first_graph
@@ -93,13 +94,13 @@ def test_flags_that_do_not_fit_are_one_line(
     assert not list(tmp_path.iterdir())
 
 
-def test_the_runtime_is_fetched_once_and_held_to_its_hash(
-    site: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_runtime_is_fetched_once_and_held_to_its_hash(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A server that first breaks, then sends something else, then the package."""
     without_proxy(monkeypatch)
-    monkeypatch.setattr(runtime, "PAUSES_S", (0.0, 0.0))
-    package, asked = runtime.cache_path().read_bytes(), []
+    monkeypatch.setattr(fetching, "PAUSES_S", (0.0, 0.0))
+    package, asked = b"a package " * 1000, list[str]()
+    monkeypatch.setattr(runtime, "BYTES", len(package))
+    monkeypatch.setattr(runtime, "SHA256", hashlib.sha256(package).hexdigest())
 
     def answer(handler: BaseHTTPRequestHandler) -> None:
         asked.append(handler.path)

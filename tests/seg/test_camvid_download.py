@@ -19,13 +19,14 @@ from made.local_server import Respond, files_under, send, serving, status, witho
 from made.waiting import PATIENCE_S, wait_for
 from refusals import refusal
 
-from steadyseg.seg.data import camvid_download
+from steadyseg.core.system import fetching
+from steadyseg.core.system.fetching import PARTS, blob_sha1
+from steadyseg.core.system.files import locked_folder
 from steadyseg.seg.data.camvid import open_split
 from steadyseg.seg.data.camvid_download import (
     LICENCE_NOTE,
     MANIFEST,
     DownloadReport,
-    blob_sha1,
     download_camvid,
     read_manifest,
 )
@@ -85,7 +86,7 @@ def stay_silent(server: Server) -> Respond:
 
 @pytest.fixture(autouse=True)
 def _quick_and_direct(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(camvid_download, "BACKOFF_S", (0.01, 0.02))
+    monkeypatch.setattr(fetching, "PAUSES_S", (0.01, 0.02))
     without_proxy(monkeypatch)
 
 
@@ -205,8 +206,8 @@ def test_a_fault_that_passes_is_tried_again(server: Server, manifest: Path, root
 @pytest.mark.parametrize(
     ("fault", "says"),
     [
-        (truncate, "do not match the manifest's hash"),
-        (corrupt, "do not match the manifest's hash"),
+        (truncate, "its hash differs"),
+        (corrupt, "its hash differs"),
         (hang_up, "broke off"),
         (status(503), "answered 503 Service Unavailable"),
     ],
@@ -216,7 +217,7 @@ def test_a_fault_that_stays_is_reported_after_three_tries_and_leaves_no_file(
     server: Server, manifest: Path, root: Path, fault: Respond, says: str
 ) -> None:
     server.respond[VICTIM] = fault
-    message = download_fails(root, server.url, manifest)
+    message = download_fails(root, server.url, manifest, connections=1)  # no file is on its way at the end
     assert str(root / VICTIM) in message
     assert f"{server.url}/CamVid/{VICTIM}" in message
     assert says in message
@@ -229,7 +230,7 @@ def test_a_fault_that_stays_is_reported_after_three_tries_and_leaves_no_file(
 
 def test_a_failed_file_costs_only_itself_on_the_next_run(server: Server, manifest: Path, root: Path) -> None:
     server.respond[VICTIM] = corrupt
-    download_fails(root, server.url, manifest)
+    download_fails(root, server.url, manifest, connections=1)
     kept = files_under(root)
     server.respond.clear()
     server.requests.clear()
@@ -254,7 +255,7 @@ def test_the_first_failure_ends_the_download_soon(server: Server, tmp_path: Path
     asked = sum(server.requests.values())
     assert asked < 1000
     time.sleep(0.2)
-    assert sum(server.requests.values()) == asked
+    assert sum(server.requests.values()) <= asked + 1  # the file of the other connection
 
 
 def test_the_pause_that_a_busy_server_asks_for_is_kept(server: Server, manifest: Path, root: Path) -> None:
@@ -282,26 +283,9 @@ def test_a_host_that_does_not_resolve_is_reported(manifest: Path, root: Path) ->
 def test_a_silent_server_is_given_up(
     server: Server, manifest: Path, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(camvid_download, "SILENCE_TIMEOUT_S", 0.1)
+    monkeypatch.setattr(fetching, "SILENCE_TIMEOUT_S", 0.1)
     server.respond[VICTIM] = stay_silent(server)
     assert "timed out" in download_fails(root, server.url, manifest)
-
-
-def test_a_dripping_server_is_given_up(
-    server: Server, manifest: Path, root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(camvid_download, "FILE_TIMEOUT_S", 0.2)
-    server.respond[VICTIM] = drip(server, bytes_at_once=200, pause_s=0.02)
-    assert "not finished after 0.2 s" in download_fails(root, server.url, manifest)
-
-
-def test_an_endless_answer_is_cut_at_the_size_limit(
-    server: Server, manifest: Path, root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(camvid_download, "MAX_FILE_BYTES", 200_000)
-    server.respond[VICTIM] = lambda handler, content, attempt: send(handler, b"x" * 300_000)
-    assert "sends more than the 200000 bytes" in download_fails(root, server.url, manifest)
-    assert server.requests[VICTIM] == 1
 
 
 def drip(server: Server, bytes_at_once: int, pause_s: float) -> Respond:
@@ -327,21 +311,29 @@ def closed_port_url() -> str:
 def test_a_root_that_is_a_file_is_refused_before_any_request(server: Server, manifest: Path, root: Path) -> None:
     root.parent.mkdir()
     root.write_text("not a folder")
-    assert "cannot be written" in download_fails(root, server.url, manifest)
+    assert "cannot be read or written" in download_fails(root, server.url, manifest)
     assert not server.requests
 
 
 def test_a_folder_in_the_place_of_a_file_is_reported(server: Server, manifest: Path, root: Path) -> None:
     (root / VICTIM).mkdir(parents=True)
-    assert f"{root / VICTIM}: cannot be written" in download_fails(root, server.url, manifest)
-    assert not list(root.rglob("*.partial"))
+    assert f"{root / VICTIM}: cannot be read or written" in download_fails(root, server.url, manifest)
+
+
+def test_a_second_download_is_refused_and_leaves_the_parts_of_the_first(
+    server: Server, manifest: Path, root: Path
+) -> None:
+    (root / PARTS).mkdir(parents=True)
+    with locked_folder(root, "download"):
+        assert "another download is at work" in download_fails(root, server.url, manifest)
+    assert not server.requests and (root / PARTS).is_dir()
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may write everywhere")
 def test_a_read_only_root_is_reported(server: Server, manifest: Path, root: Path) -> None:
     root.mkdir(parents=True)
     root.chmod(0o500)
-    assert "cannot be written (Permission denied)" in download_fails(root, server.url, manifest)
+    assert "cannot be read or written (Permission denied)" in download_fails(root, server.url, manifest)
 
 
 # Processes that end in the middle
@@ -364,10 +356,10 @@ def start(root: Path, server: Server, manifest: Path, preparation: str = "") -> 
 def test_a_run_killed_while_the_server_is_slow_is_resumed(server: Server, manifest: Path, root: Path) -> None:
     server.respond["*"] = drip(server, bytes_at_once=20_000, pause_s=0.01)
     with start(root, server, manifest) as process:
-        wait_for(lambda: sum(path.suffix != ".partial" for path in root.rglob("*.*")) >= 3)
+        wait_for(lambda: sum(PARTS not in path.parts for path in root.rglob("*.*")) >= 3)
         process.kill()
         assert process.wait(PATIENCE_S) == -signal.SIGKILL
-    before = {name: data for name, data in files_under(root).items() if not name.endswith(".partial")}
+    before = {name: data for name, data in files_under(root).items() if not name.startswith(PARTS)}
     assert 3 <= len(before) < len(CONTENT)
     assert before.items() <= CONTENT.items()
     server.respond.clear()
@@ -383,16 +375,17 @@ def test_a_run_killed_between_writing_and_renaming_leaves_nothing_that_counts(
         assert process.wait(PATIENCE_S) == -signal.SIGKILL
     left = files_under(root)
     assert left
-    assert all(Path(name).name.startswith(".") and name.endswith(".partial") for name in left)
+    assert all(name.startswith(PARTS) for name in left)
     report = download_camvid(root, base_url=server.url, manifest=manifest)
     assert report.kept == 0
     assert files_under(root) == CONTENT
 
 
-def test_files_of_the_user_survive_the_clearing_of_leftovers(server: Server, manifest: Path, root: Path) -> None:
-    (root / "train").mkdir(parents=True)
-    (root / "train/.000.png.0123abcd.partial").write_bytes(b"left by a killed run")
-    others = {"train/.notes.0123abcd.partial": b"mine", "train/000.png.partial": b"mine", "train/extra.png": b"mine"}
+def test_leftovers_are_cleared_and_files_of_the_user_survive(server: Server, manifest: Path, root: Path) -> None:
+    for folder in (PARTS, "train"):
+        (root / folder).mkdir(parents=True)
+    (root / PARTS / "train-000.png").write_bytes(b"left by a killed run")
+    others = {"train/000.png.partial": b"mine", "train/extra.png": b"mine"}
     for name, data in others.items():
         (root / name).write_bytes(data)
     download_camvid(root, base_url=server.url, manifest=manifest)
@@ -401,7 +394,7 @@ def test_files_of_the_user_survive_the_clearing_of_leftovers(server: Server, man
 
 def test_ctrl_c_ends_the_run_at_once_though_the_server_is_silent(server: Server, manifest: Path, root: Path) -> None:
     server.respond["*"] = stay_silent(server)
-    patient = f"from steadyseg.seg.data import camvid_download\ncamvid_download.SILENCE_TIMEOUT_S = {2 * PATIENCE_S}\n"
+    patient = f"from steadyseg.core.system import fetching\nfetching.SILENCE_TIMEOUT_S = {2 * PATIENCE_S}\n"
     with start(root, server, manifest, patient) as process:
         wait_for(lambda: sum(server.requests.values()) == 2)
         process.send_signal(signal.SIGINT)
