@@ -99,7 +99,9 @@ def test_measured_numbers_of_the_prose_are_in_tables(page: Path) -> None:
 @pytest.mark.parametrize("page", sorted({*DOCS.glob("*/README.md")} - {page_of(name) for name in STUDIES}), ids=str)
 def test_a_page_without_code_says_at_which_commit_it_stands(page: Path) -> None:
     last = page.read_text().rstrip().splitlines()[-1]
-    assert re.search(r"at commit [0-9a-f]{7}: `git checkout [0-9a-f]{7} && make setup && .*python -m studies\.", last)
+    assert re.search(
+        r"at commit [0-9a-f]{7}: `git checkout [0-9a-f]{7} && make setup && .*python -m (steadyseg\.)?studies\.", last
+    )
 
 
 def test_a_number_that_no_table_holds_is_found() -> None:

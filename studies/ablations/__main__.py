@@ -84,19 +84,19 @@ def measure(variant: Variant, seed: int, test: ClassificationSet, cache: Cache) 
     meta = model.meta
     classifier = Classifier([model.network()], meta.mean, meta.std, torch.device("cpu"))
     metrics = StreamingMetrics(len(meta.classes))
-    pictures = PerPicture(())
+    pictures = PerPicture()
     for batch in batches(test, meta.height):
         labels = batch[2]
         *_, mean = classifier.by_size(batch, "bnn", SAMPLES)
         metrics.update(mean.probs, labels)
-        pictures.add(SAMPLES, mean, labels)
+        pictures.add(mean, labels)
     result = metrics.result()
     told = json.loads((variant.run(seed) / CONFIG_NAME).read_text())
     rows: dict[str, Any] = {
         "figures": {key: result[key] for key in ("nll", "accuracy", "ece")},
         "images": len(test),
         "epochs": told["loop"]["epochs"],
-        **pictures.record()[str(SAMPLES)],
+        **pictures.record(),
     }
     cache.put(name, digest, rows, origin())
 
