@@ -3,11 +3,13 @@
 import pytest
 import torch
 
+from steadyseg.app.cli import read_flags
+from steadyseg.app.commands import find_command
 from steadyseg.core.prediction import Prediction
 from steadyseg.studies.ablations.bootstrap import paired_bootstrap
 from steadyseg.studies.ablations.matrix import ABLATIONS, SEEDS, to_train
+from steadyseg.studies.ablations.per_picture import PerPicture, read_per_picture
 from steadyseg.studies.ablations.tables import ablation_table
-from steadyseg.studies.harness.per_picture import PerPicture, read_per_picture
 
 
 def test_figures_of_each_picture_survive_their_record() -> None:
@@ -33,8 +35,19 @@ def test_the_paired_bootstrap_finds_a_change_that_pictures_share() -> None:
     assert len(found.by_seed) == 2 and found == paired_bootstrap(before, [one + 0.5 + 0.1 * noise for one in before])
 
 
+def test_every_training_has_flags_that_the_command_takes() -> None:
+    variants = {variant.name: variant for ablation in ABLATIONS for variant in ablation.variants}
+    for name, variant in variants.items():
+        for seed in SEEDS:
+            found = read_flags(*find_command(["train", *variant.training(seed).flags])).config
+            assert (found.loop.seed, found.loop.epochs, found.loop.threads) == (seed, 30, 1), name
+            options = found.classifier
+            assert (options.channels, options.dropout, options.smoothing) == (16, 0.3, name.startswith("blur")), name
+            assert options.network == ("preresnet18" if name == "preact" else "resnet18")
+
+
 def test_ablations_are_trained_once_and_shown_where_all_seeds_are_there() -> None:
-    names = [f"{variant.name}-{seed}" for variant, seed in to_train()]
+    names = [job.name for job in to_train()]
     assert len(names) == len(set(names)) and names[:4] == ["none-0", "none-1", "blur2-tanh-0", "blur2-tanh-1"]
     rows = {"nll": "1.000 2.000", "right": "01", "figures": {"nll": 1.5, "accuracy": 0.5, "ece": 0.1}}
     better = {"nll": "0.500 1.500", "right": "11", "figures": {"nll": 1.0, "accuracy": 1.0, "ece": 0.1}}
