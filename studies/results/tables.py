@@ -5,17 +5,17 @@ from functools import partial
 
 from steadyseg.studies.harness.tables import Tables, bind, read_record, table
 from steadyseg.studies.results.again import again_table
-from steadyseg.studies.results.calibration_tables import scaling_table
 from steadyseg.studies.results.cells import (
     TITLES,
     TITLES_SHOWN,
     Rows,
+    cell,
     change,
     format_row,
     mark_columns,
     row_at,
 )
-from steadyseg.studies.results.findings_tables import findings_table, neighbours_table, spread_table
+from steadyseg.studies.results.findings_tables import findings_table, neighbours_table, rule_table, spread_table
 from steadyseg.studies.results.matrix import CONTROL, MEMBERS, Network
 from steadyseg.studies.results.protocol import protocol_table, published_rows_table
 from steadyseg.studies.results.published_tables import (
@@ -25,7 +25,6 @@ from steadyseg.studies.results.published_tables import (
     throughput_table,
     vqbnn_table,
 )
-from steadyseg.studies.results.rule_tables import rule_table
 
 
 def tables() -> Tables:
@@ -87,4 +86,31 @@ def control_table(rows: Rows) -> str:
         if without and with_all:
             lines.append([name, *format_row(with_all), *format_row(without), change(without, with_all)])
     header = ["row", *TITLES_SHOWN, *mark_columns("without", TITLES_SHOWN), "NLL change"]
+    return table(header, lines)
+
+
+SCALINGS = {
+    "none": "as trained",
+    "temperature": "temperature",
+    "vector": "vector scaling",
+    "weights undone": "weights undone",
+}
+
+
+def scaling_table(record: Rows) -> str:
+    """One temperature, a scale and shift for each class, or the class weights of the loss taken back."""
+    lines = [
+        [
+            model,
+            split,
+            meaning,
+            *format_row(row, ["nll", "accuracy", "miou", "ece"]),
+            cell("", row["pedestrian_recall"]),
+        ]
+        for model, found in record.items()
+        for split, rows in found["rows"].items()
+        for name, meaning in SCALINGS.items()
+        if (row := rows.get(name))
+    ]
+    header = ["network", "measured on", "scaling", "NLL", "acc", "mIoU", "ECE", "Pedestrian recall"]
     return table(header, lines)
