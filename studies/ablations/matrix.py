@@ -1,14 +1,15 @@
 """The trainings of the ablation, in order: ResNet-18 of width 16 on CIFAR-10, every variant with two seeds."""
 
 from dataclasses import dataclass, field, replace
-from pathlib import Path
-from typing import Any
 
-from steadyseg.classification.options import CLASS_PRESETS, ClassTrainConfig
+from steadyseg.studies.harness.trainings import Job
 
-RUNS = Path("runs/ablations")
 SEEDS = (0, 1)
-EPOCHS, WIDTH, RATE = 30, 16, 0.3
+COMMON = (
+    "classification --data {data} --preset small --channels 16 --dropout 0.3 --epochs 30 "
+    "--config evaluate_every=0 threads=1"
+).split()
+"""The preset `small` with fewer epochs; one thread, so that it repeats bit by bit."""
 
 
 @dataclass(frozen=True)
@@ -17,23 +18,13 @@ class Variant:
 
     name: str
     words: str
-    options: dict[str, Any]
-    """Options of `ClassifierOptions` besides channels and dropout rate."""
+    flags: tuple[str, ...]
+    """Flags of `steadyseg train` besides `COMMON`."""
     published: tuple[float, float, float] | None = None
 
-    def config(self, data: Path, seed: int) -> ClassTrainConfig:
-        """The preset `small` with fewer epochs; one thread, so that it repeats bit by bit."""
-        base = CLASS_PRESETS["small"]
-        options = {"channels": WIDTH, "dropout": RATE} | self.options
-        return replace(
-            base,
-            data=data,
-            classifier=replace(base.classifier, **options),
-            loop=replace(base.loop, epochs=EPOCHS, seed=seed, evaluate_every=0, threads=1),
-        )
-
-    def run(self, seed: int) -> Path:
-        return RUNS / f"{self.name}-{seed}"
+    def training(self, seed: int) -> Job:
+        """The row of the queue."""
+        return Job(f"{self.name}-{seed}", (*COMMON, *self.flags, "--seed", str(seed)))
 
 
 @dataclass(frozen=True)
@@ -46,11 +37,11 @@ class Ablation:
     variants: tuple[Variant, ...] = field(default=())
 
 
-def smooth(prob: str, blur: int) -> dict[str, Any]:
-    return {"smoothing": True, "prob": prob, "blur": blur}
+def smooth(prob: str, blur: int) -> tuple[str, ...]:
+    return ("--smoothing", "--config", f"prob={prob}", f"blur={blur}")
 
 
-NONE = Variant("none", "none", {}, (0.848, 77.3, 3.01))
+NONE = Variant("none", "none", (), (0.848, 77.3, 3.01))
 TANH = Variant("blur2-tanh", "Blur ∘ ReLU ∘ tanh", smooth("tanh", 2), (0.801, 78.9, 2.56))
 TANH_ALONE = Variant("blur1-tanh", "ReLU ∘ tanh", smooth("tanh", 1), (0.838, 77.7, 2.92))
 ABLATIONS = (
@@ -88,11 +79,11 @@ ABLATIONS = (
         "arXiv 2105.12639, Table C.1",
         (
             replace(NONE, words="GAP", published=(0.841, 77.5, 2.92)),
-            Variant("head-mlp", "MLP", {"head": "mlp"}, (1.040, 74.8, 9.55)),
-            Variant("head-gmaxp", "global max", {"head": "gmaxp"}, (0.905, 76.3, 5.23)),
-            Variant("head-gmedp", "global median", {"head": "gmedp"}, (0.889, 76.4, 5.03)),
-            Variant("head-gap-clip", "GAP, bounded", {"head": "gap-clip"}),
-            Variant("head-gap-mlp", "GAP, then MLP", {"head": "gap-mlp"}),
+            Variant("head-mlp", "MLP", ("--config", "head=mlp"), (1.040, 74.8, 9.55)),
+            Variant("head-gmaxp", "global max", ("--config", "head=gmaxp"), (0.905, 76.3, 5.23)),
+            Variant("head-gmedp", "global median", ("--config", "head=gmedp"), (0.889, 76.4, 5.03)),
+            Variant("head-gap-clip", "GAP, bounded", ("--config", "head=gap-clip")),
+            Variant("head-gap-mlp", "GAP, then MLP", ("--config", "head=gap-mlp")),
         ),
     ),
     Ablation(
@@ -101,14 +92,14 @@ ABLATIONS = (
         "arXiv 2105.12639, Table C.2",
         (
             replace(NONE, words="after the sum", published=(0.937, 76.9, 5.11)),
-            Variant("preact", "before the convolution", {"model": "preresnet18"}, (0.872, 77.6, 5.53)),
+            Variant("preact", "before the convolution", ("--network", "preresnet18"), (0.872, 77.6, 5.53)),
         ),
     ),
 )
 """In the order in which they are trained."""
 
 
-def to_train() -> list[tuple[Variant, int]]:
+def to_train() -> list[Job]:
     """Every variant once, table by table, with all seeds; time cuts the list off at its end."""
     known = {variant.name: variant for ablation in ABLATIONS for variant in ablation.variants}
-    return [(variant, seed) for variant in known.values() for seed in SEEDS]
+    return [variant.training(seed) for variant in known.values() for seed in SEEDS]

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from steadyseg.studies.ablations.bootstrap import paired_bootstrap
 from steadyseg.studies.ablations.matrix import ABLATIONS, SEEDS, Ablation, Variant
-from steadyseg.studies.harness.per_picture import read_per_picture
+from steadyseg.studies.ablations.per_picture import read_per_picture
 from steadyseg.studies.harness.tables import Tables, read_record, table
 
 

@@ -1,19 +1,17 @@
 """Runs the studies of networks' insides and writes docs/studies/analysis.
 
-    python -m steadyseg.studies.analysis --data ../shared/data [--only PAIR/STUDY ...] [--fresh] [--document]
+    python -m steadyseg.studies.analysis --data ../shared/data [--only PAIR/STUDY ...] [--fresh]
 
 The data folder holds camvid/ and cifar10/. A study is kept while its networks, its data and its flags stay what they
 are. The contact sheets of the worst errors show pictures of the data sets, so they are left out.
 """
 
 import argparse
-import json
 import sys
 from pathlib import Path
 
 from steadyseg.app.commands import load
-from steadyseg.core.errors import InputError
-from steadyseg.studies.analysis.command import write_report
+from steadyseg.studies.analysis.command import write_plots, write_record
 from steadyseg.studies.analysis.runs import Run, all_runs
 from steadyseg.studies.analysis.study import Study, run
 from steadyseg.studies.harness.bundle import round_figures
@@ -28,40 +26,27 @@ PAGE = PAGES / "analysis"
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, help="folder with camvid/ and cifar10/")
+    parser.add_argument("--data", type=Path, required=True, help="folder with camvid/ and cifar10/")
     parser.add_argument("--only", nargs="*", help="only these, as PAIR/STUDY")
     parser.add_argument("--fresh", action="store_true", help="run again what is there already")
-    parser.add_argument("--document", action="store_true", help="only write reports, plots and tables again")
     given = parser.parse_args()
-    return exit_code("analysis", lambda: work(given.data, given.only, given.fresh, given.document))
+    return exit_code("analysis", lambda: work(given.data, given.only, given.fresh))
 
 
-def work(data: Path | None, only: list[str] | None, fresh: bool, document: bool) -> None:
+def work(data: Path, only: list[str] | None, fresh: bool) -> None:
     """Runs each study that is missing, into a folder of its own, then writes the page."""
-    if document:
-        draw_again()
-    elif data is None:
-        raise InputError("--data: give the folder with camvid/ and cifar10/, or --document")
-    else:
-        run_missing(all_runs(), PAGE, data, only, fresh, lambda one, digest: study(one, data, digest))
+    run_missing(all_runs(), PAGE, data, only, fresh, lambda one, digest: study(one, data, digest))
     write_page("analysis")
 
 
 def study(one: Run, data: Path, digest: str) -> None:
-    """Writes the report as a user gets it, but with the names of files instead of their paths."""
+    """Writes record and plots as a user gets them, but with the names of files instead of their paths."""
     kind: Study = load(f"steadyseg.studies.analysis.{one.study}:STUDY")
     job = one.job([str(file_of(model)) for model in one.models], str(data / one.data))
     record = round_figures(run(kind, job, keep=lambda _: None)) | {"digest": digest}
     command = command_line(one.study, one.models, one.job(one.models, one.data))
-    write_report(kind, record, PAGE / one.name, command, plots=True, without=("worst",))
-
-
-def draw_again() -> None:
-    """Writes reports and plots again from what was measured."""
-    for file in sorted((PAGE).glob("*/*/report.json")):
-        record = json.loads(file.read_text())
-        kind: Study = load(f"steadyseg.studies.analysis.{record['study']}:STUDY")
-        write_report(kind, record, file.parent, record.pop("command"), plots=True, without=("worst",))
+    write_record(record, PAGE / one.name, command)
+    write_plots(kind, record, PAGE / one.name, without=("worst",))
 
 
 if __name__ == "__main__":

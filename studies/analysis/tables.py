@@ -41,5 +41,5 @@ def runs_table(reports: Reports) -> str:
             report = reports[place]
             cost = f"{report['seconds'] / 60:.1f}", f"{report['cpu_seconds'] / 60:.1f}", str(report["peak_memory_mb"])
             pictures = f"{report['pictures']} of {report['split_pictures']}"
-            lines.append([f"[{study}, {pair.name}]({place}/report.md)", pictures, *cost, f"`{report['command']}`"])
+            lines.append([f"[{study}, {pair.name}]({place})", pictures, *cost, f"`{report['command']}`"])
     return table(("all figures", "pictures", "minutes", "of processor time", "MB at most", "made by"), lines)

@@ -2,7 +2,7 @@
 
 TRAIN = "its networks are trained first, 12 hours: `python -m steadyseg.studies.results train`; then"
 IDLE = "times, which other weights of the same layers leave as they are; needs an idle machine:"
-AT_COMMIT = "its code stands at commit 8701b10"
+AT_COMMIT = "its code stands at the commit that its page names"
 BY_HAND = {
     "systems/*": AT_COMMIT,
     "scale/*": AT_COMMIT,
@@ -17,13 +17,11 @@ BY_HAND = {
     "novelty/record.json:left_out*": "two trainings: `python -m steadyseg.studies.novelty.left_out`",
     "novelty/record.json:cost*": f"{IDLE} `python -m steadyseg.studies.novelty.cost`",
     "ablations/record.json:*": "36 trainings: `python -m steadyseg.studies.ablations`",
-    "classification/record.json:*": "trainings: `python -m steadyseg.studies.classification --commands`",
-    "training/record.json:*": "14 trainings: `python -m steadyseg.studies.training`",
-    "transformers/record.json:*": "trainings: `python -m steadyseg.studies.transformers.train`; then `... .measure`",
-    "transformers/*/report.json:*": "the networks of the line above: `python -m steadyseg.studies.transformers.inside`",
-    "transformers/digests.json:*": "the same",
+    "classification/*": AT_COMMIT,
+    "labelling/*": AT_COMMIT,
+    "training/*": AT_COMMIT,
+    "transformers/*": AT_COMMIT,
     "results/again.json:*": "trainings, whose settings are in its table: `python -m steadyseg.studies.results.again`",
-    "labelling/pick.json:*": "trainings: `python -m steadyseg.studies.labelling.trainings`",
     "gating/record.json:*-street/*": "trainings by presets of these names: `-m steadyseg.studies.gating --street M`",
     "cuts/record.json:*[!ey]/digest": "no network: `python -m steadyseg.studies.cuts.measure`",
     "results/throughput.json:*": f"{IDLE} `steadyseg bench`",

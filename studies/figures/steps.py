@@ -14,7 +14,7 @@ CHECKPOINT = "seg/checkpoints/{}"
 CAMVID = UNET, REALTIME, MOBILE = "camvid-unet-s", "camvid-realtime", "camvid-mobile"
 STREET = "street-tiny"
 CLASSIFIERS = ("cifar10-resnet18-plain", "cifar10-resnet18-mc-smooth")
-WEIGHTS, LABELLING = "harness.networks:rests_on", "labelling.networks:labelling_digest"
+WEIGHTS = "harness.networks:rests_on"
 
 
 def all_steps(data: Path) -> list[Step]:
@@ -101,8 +101,7 @@ def study(
 def on_camvid() -> list[Step]:
     """Studies of single networks on CamVid and the street."""
     rule, front, guide = "results.jobs:rule_digest", "results.front:front_digest", "guide.measure:guide_digest"
-    both = "transformers.included --data DATA NAMES"
-    gating, cuts, suspects = "gating.__main__:gating_digest", "cuts.measure:cuts_digest", "labelling.suspects CAMVID"
+    gating, cuts = "gating.__main__:gating_digest", "cuts.measure:cuts_digest"
     return [
         study("rule", CAMVID, "results/record:{} default rule", rule, "results --data CAMVID"),
         study("protocol", CAMVID, "results/protocol:{}", WEIGHTS, "results.protocol --data CAMVID"),
@@ -110,10 +109,6 @@ def on_camvid() -> list[Step]:
         study("guide", CAMVID, "guide/record:{}", guide, "guide.measure NAMES --data DATA"),
         study("gating", [*CAMVID, STREET], "gating/record:{}", gating, "gating --data CAMVID"),
         study("cuts", [STREET, REALTIME], "cuts/record:{}", cuts, "cuts.measure DATA"),
-        study("suspects", [REALTIME, MOBILE], "labelling/suspects:{} test", LABELLING, suspects),
-        study("suspects-val", [REALTIME], "labelling/suspects:{} val", LABELLING, suspects),
-        study("both-tests", CLASSIFIERS, "transformers/included:{}", WEIGHTS, both),
-        study("chosen", [REALTIME], "labelling/chosen:{}", LABELLING, "labelling.chosen CAMVID"),
     ]
 
 

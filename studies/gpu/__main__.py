@@ -21,9 +21,10 @@ from pathlib import Path
 
 from steadyseg.core.system.machine import choose_device
 from steadyseg.studies.gpu.executors import measure_executors, row_names
+from steadyseg.studies.gpu.home import bring_home
 from steadyseg.studies.gpu.jobs import format_jobs, paper_jobs, recipe_jobs
-from steadyseg.studies.gpu.trainings import Block, run_block
 from steadyseg.studies.harness.study import Cache, exit_code
+from steadyseg.studies.harness.trainings import Job, Queue, run_jobs
 
 MODELS = ("camvid-unet-s", "camvid-realtime", "camvid-mobile")
 
@@ -51,7 +52,7 @@ def run(given: argparse.Namespace) -> None:
         rows = [row for model in given.models for row in row_names(model, "cpu" if given.device == "cpu" else "cuda")]
         print("\n".join(["executors:", *rows]))
         for name, jobs in BLOCKS.items():
-            print("\n".join([f"{name}:", *(row for job in jobs() for row in job.rows())]))
+            print("\n".join([f"{name}:", *(row for job in jobs() for row in rows_of(job))]))
         return
     device = choose_device(given.device).type
     given.out.mkdir(parents=True, exist_ok=True)
@@ -61,9 +62,15 @@ def run(given: argparse.Namespace) -> None:
             given.models, given.data, device, given.frames, given.seconds, given.runs, cache, given.minutes
         )
     else:
-        block = Block(given.data, given.runs, given.out, device, given.minutes, given.parallel)
-        left = run_block(BLOCKS[given.work](), block)
+        jobs, queue = BLOCKS[given.work](), Queue(given.data, given.runs, device, given.minutes, given.parallel)
+        left = run_jobs(jobs, queue)
+        bring_home(jobs, queue, given.out, checkpoints=given.work == "recipes")
     print(f"not done yet: {', '.join(left)}; the same command goes on" if left else "done")
+
+
+def rows_of(job: Job) -> list[str]:
+    """The training and each measurement of it."""
+    return [job.name, *(f"{job.name}: evaluate {' '.join(flags)}" for flags in job.evaluations)]
 
 
 if __name__ == "__main__":

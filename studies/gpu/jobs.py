@@ -1,9 +1,10 @@
 """Trainings on a GPU: the published network in its four forms, and the recipes of the layouts that ship."""
 
-from steadyseg.studies.gpu.trainings import Job
+from steadyseg.studies.harness.trainings import Job
 
 STILLS = ("--split", "test", "--protocol", "stills")
 STREAM = ("--split", "val", "--protocol", "stream")
+SEG = ("seg", "--data", "{data}")
 SEEDS = (0, 1)
 """Seeds of unet-s, which teach the small networks."""
 FORMS = {"plain": (False, False), "smooth": (False, True), "mc": (True, False), "mc-smooth": (True, True)}
@@ -18,6 +19,7 @@ def paper_jobs() -> list[Job]:
 
 def paper_job(name: str, dropout: bool, smoothing: bool) -> Job:
     flags = (
+        *SEG,
         "--preset",
         "paper",
         "--dropout",
@@ -32,7 +34,7 @@ def paper_job(name: str, dropout: bool, smoothing: bool) -> Job:
         (*STREAM, "--mode", "bnn", "--samples", "30"),
         (*STREAM, "--mode", "vq-bnn"),
     ]
-    return Job(f"unet-paper-{name}", flags, (*single, *(drawn if dropout else [])), kept=False)
+    return Job(f"unet-paper-{name}", flags, (*single, *(drawn if dropout else [])))
 
 
 def format_jobs() -> list[Job]:
@@ -40,9 +42,8 @@ def format_jobs() -> list[Job]:
     return [
         Job(
             f"realtime-{number}",
-            ("--preset", "realtime", "--epochs", "10", "--config", "loaders=4", f"precision={number}"),
+            (*SEG, "--preset", "realtime", "--epochs", "10", "--config", "loaders=4", f"precision={number}"),
             ((*STILLS, "--mode", "dnn"),),
-            kept=False,
         )
         for number in ("fp32", "bf16", "fp16")
     ]
@@ -60,6 +61,6 @@ def street_and_camvid(preset: str, seed: int, flags: tuple[str, ...] = ()) -> li
     """The training on the street, and the one on CamVid that begins with its model."""
     measured = ((*STILLS, "--mode", "dnn"), (*STREAM, "--mode", "vq-dnn"))
     both = ("--seed", str(seed), "--config", "loaders=6")
-    street = Job(f"{preset}-street-{seed}", ("--preset", f"{preset}-street", *both), (), kept=False, data="street")
-    after = ("--preset", preset, *both, "--init", f"{{{street.name}}}", *flags)
+    street = Job(f"{preset}-street-{seed}", ("seg", "--data", "street", "--preset", f"{preset}-street", *both))
+    after = (*SEG, "--preset", preset, *both, "--init", f"{{{street.name}}}", *flags)
     return [street, Job(f"{preset}-{seed}", after, measured)]

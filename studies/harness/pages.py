@@ -14,17 +14,13 @@ STUDIES = {
     "ablations": "ablations",
     "analysis": "analysis",
     "browser": "in_browser",
-    "classification": "classification",
     "cuts": "cuts",
     "gating": "gating",
     "guide": "guide",
-    "labelling": "labelling",
     "novelty": "novelty",
     "performance": "performance",
     "results": "results",
     "robustness": "robustness",
-    "training": "training",
-    "transformers": "transformers",
 }
 """Folder of the page in docs/studies -> folder of the study in studies."""
 

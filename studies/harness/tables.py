@@ -52,8 +52,34 @@ def table(header: Iterable[str], lines: Iterable[Iterable[str]]) -> str:
     titles, body = list(header), [list(line) for line in lines]
     if not body:
         return ""
-    rule = ["---"] * len(titles)
-    return "\n".join("| " + " | ".join(cells) + " |" for cells in (titles, rule, *body))
+    return pipes([titles, ["---"] * len(titles), *body])
+
+
+def report_table(columns: Sequence[str], rows: Sequence[Sequence[Any]], form: str) -> str:
+    """A Markdown table of a report; numbers in this form and to the right, a dash for None."""
+    is_text = [all(isinstance(row[place], str) for row in rows) for place in range(len(columns))]
+    rule = ["---" if text else "---:" for text in is_text]
+    return pipes([columns, rule, *([figure(value, form) for value in row] for row in rows)])
+
+
+def figure(value: Any, form: str) -> str:
+    """A number in this form; a dash for None."""
+    if value is None:
+        return "-"
+    return f"{value:{form}}" if isinstance(value, float) else str(value)
+
+
+def pipes(lines: Iterable[Sequence[str]]) -> str:
+    return "\n".join("| " + " | ".join(cells) + " |" for cells in lines)
+
+
+def paragraphs(parts: Iterable[str]) -> str:
+    """The parts that are not empty, with a blank line between them."""
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def bullets(lines: Iterable[str]) -> str:
+    return "\n".join(f"* {line}" for line in lines)
 
 
 def spread(values: Sequence[float], scale: float, digits: int) -> str:

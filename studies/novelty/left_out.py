@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from steadyseg.app.cli import main as steadyseg
 from steadyseg.core.classes import CAMVID
 from steadyseg.core.errors import CheckFailed, InputError
 from steadyseg.seg.pretrained import read_segmenter
+from steadyseg.studies.harness.trainings import Job, Queue, run_jobs
 from steadyseg.studies.novelty.by_network import save
 from steadyseg.studies.novelty.pasted import chosen_objects, pasted
 from steadyseg.studies.novelty.region_scores import RegionScores
@@ -26,7 +26,9 @@ from steadyseg.studies.novelty.regions import Columns, learn, trained_stills
 from steadyseg.studies.novelty.samples import Data, Sample, of_split
 
 EPOCHS = 20
-TRAINING = "--size 180 --channels 16 --seed 0 --config crop_height=144 crop_width=192".split()
+TRAINING = (
+    f"seg --data {{data}} --size 180 --channels 16 --seed 0 --epochs {EPOCHS} --config crop_height=144 crop_width=192"
+)
 
 
 def without(name: str, data: Data, folder: Path) -> Path:
@@ -44,12 +46,10 @@ def without(name: str, data: Data, folder: Path) -> Path:
 
 
 def trained(camvid: Path, folder: Path) -> str:
-    run = folder / "run"
-    if not (run / "model.safetensors").exists():
-        flags = ["--data", str(camvid), *TRAINING, "--epochs", str(EPOCHS), "--run", str(run)]
-        if steadyseg(["train", "seg", *flags, *(["--resume"] if run.exists() else [])]):
-            raise CheckFailed(f"{run}: the training did not end")
-    return str(run / "model.safetensors")
+    queue = Queue(camvid, folder)
+    if run_jobs([Job("run", tuple(TRAINING.split()))], queue):
+        raise CheckFailed(f"{folder}: the training did not end")
+    return str(queue.model("run"))
 
 
 def stills(name: str, data: Data) -> Iterator[Sample]:

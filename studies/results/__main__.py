@@ -20,14 +20,16 @@ from typing import Any
 from rich.console import Console
 from rich.progress import Progress, TimeElapsedColumn
 
+from steadyseg.core.errors import CheckFailed, InputError
 from steadyseg.studies.harness.networks import PROJECT
 from steadyseg.studies.harness.pages import write_page
 from steadyseg.studies.harness.study import PAGES, Cache, data_digest, exit_code
+from steadyseg.studies.harness.trainings import Queue, run_jobs
 from steadyseg.studies.results.jobs import about, all_jobs, frame_count, job_digest, measure_job
+from steadyseg.studies.results.matrix import NETWORKS
 from steadyseg.studies.results.parts import Parts
 from steadyseg.studies.results.plots import drop_undrawn_curves, write_plots
 from steadyseg.studies.results.strips import write_strips
-from steadyseg.studies.results.trainings import train_networks
 
 PAGE = PAGES / "results"
 
@@ -43,6 +45,17 @@ def main() -> int:
     if given.work == "train":
         return exit_code("results", lambda: train_networks(given.data, given.only))
     return exit_code("results", lambda: run(given.data, given.fresh, given.jobs))
+
+
+def train_networks(data: Path, only: list[str] | None) -> None:
+    """Trains each network whose file is missing. Raises InputError for a name that is none of them, CheckFailed where
+    a training fails.
+    """
+    if unknown := set(only or ()) - set(NETWORKS):
+        raise InputError(f"--only {sorted(unknown)[0]}: no such network; there are {', '.join(NETWORKS)}")
+    jobs = [network.training for name, network in NETWORKS.items() if name in (only or NETWORKS)]
+    if left := run_jobs(jobs, Queue(data, PROJECT / "runs")):
+        raise CheckFailed(f"these trainings failed: {', '.join(left)}")
 
 
 def run(data: Path, fresh: bool, jobs: int) -> None:

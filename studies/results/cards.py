@@ -5,7 +5,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from steadyseg.app.commands import load
 from steadyseg.classification.pretrained import FOLDER as CLASSIFIERS
 from steadyseg.seg.pretrained import FOLDER as SEGMENTERS
 from steadyseg.studies.harness.rows import has_temperature, title_of
@@ -38,6 +37,8 @@ RULE_FIGURES = {
     "change agreement": "change_agreement",
     "of a frozen prediction": "change_agreement_frozen",
 }
+TESTS = {"jpeg": "JPEG", "official": "official"}
+"""Test sets in docs/studies/transformers/included.json."""
 RULE_PROTOCOLS = {"changes": "stream", "unseen": "98 moving stills"}
 
 
@@ -136,9 +137,23 @@ def clean(name: str, record: dict[str, Any]) -> str:
 
 
 def both(name: str, record: dict[str, Any]) -> str:
-    """A classifier's figures on the 1,000 official test pictures and on all 10,000 as JPEG."""
-    made: str = load("steadyseg.studies.transformers.tables:included_table")(name)
-    return made
+    """A classifier's figures on the 1,000 official test pictures and on all 10,000 as JPEG, by number of passes."""
+    found = json.loads((PAGES / "transformers" / "included.json").read_text())[name]["rows"]
+    passes = {test: {row["n"]: row for row in found[test].get("passes", [])} for test in TESTS}
+    lines = []
+    for n in (0, *passes["official"]):
+        rows = [passes[test].get(n) if n else found[test]["off"] for test in TESTS]
+        told = f"{n}" if n else "dropout off" if passes["official"] else ABSENT
+        lines.append([name, told, *(one for row in rows for one in three_cells(row))])
+    head = [f"{title}: accuracy NLL ECE".rsplit(" ", 2) for title in TESTS.values()]
+    return table(("network", "passes", *(one for group in head for one in group)), lines)
+
+
+def three_cells(row: dict[str, float] | None) -> list[str]:
+    """Accuracy in percent, NLL and ECE in percent."""
+    if row is None:
+        return [ABSENT] * 3
+    return [f"{100 * row['accuracy']:.1f}", f"{row['nll']:.3f}", f"{100 * row['ece']:.1f}"]
 
 
 TABLES = {one.__name__: one for one in (measured, iou, sets, int8, changes, clean, both)}

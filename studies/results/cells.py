@@ -1,6 +1,6 @@
 """Parts of every table of docs/studies/results: one measured row, its cells, changes."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any
 
 Rows = dict[str, Any]
@@ -16,14 +16,6 @@ def row_at(rows: Rows, job: str, protocol: str, method: str) -> dict[str, Any] |
     """One measured row, or None where it has not been measured."""
     found = rows.get(job, {}).get("rows", {}).get(protocol, {}).get(method)
     return dict(found) if found else None
-
-
-def each_row(rows: Rows) -> Iterator[tuple[str, str, str, dict[str, Any]]]:
-    """Yields job, protocol, method and figures of every measured row of the protocols in `TITLES`."""
-    for job, found in rows.items():
-        for protocol in TITLES:
-            for method, figures in found["rows"].get(protocol, {}).items():
-                yield job, protocol, method, figures
 
 
 def format_row(row: dict[str, Any] | None, keys: Iterable[str] = SHOWN) -> list[str]:

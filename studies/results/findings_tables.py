@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from steadyseg.studies.harness.tables import table
-from steadyseg.studies.results.cells import Rows, row_at
+from steadyseg.studies.results.cells import Rows, change, format_row, mark_columns, row_at
 from steadyseg.studies.results.matrix import COMPARED, CONTROL, MEMBERS, PRETRAINED, Network, Pretrained, rule_job
 
 Networks = Sequence[Network | Pretrained]
@@ -70,7 +70,7 @@ def findings_table(rows: Rows) -> str:
     for one in COMPARISONS:
         changes = one.changes(rows, one.networks)
         seeds = one.changes(rows, [network for network in MEMBERS if network in one.networks])
-        lower = f"{sum(change < 0 for change in changes)} of {len(changes)}"
+        lower = f"{sum(one < 0 for one in changes)} of {len(changes)}"
         has_spread = len(seeds) == len(MEMBERS)
         spread = f"{statistics.fmean(seeds):+.1f} ± {statistics.stdev(seeds):.1f}" if has_spread else ""
         lines.append([one.words, lower, f"{min(changes):+.1f}", f"{max(changes):+.1f}", spread])
@@ -96,6 +96,31 @@ def neighbours_table(rows: Rows) -> str:
     for words, is_undone in (("as trained", False), ("class weights undone", True)):
         names = [name for name in control if name in whole and name.endswith(" undone") == is_undone]
         changes = [100 * (control[name]["nll"] / whole[name]["nll"] - 1) for name in names]
-        lower = f"{sum(change < 0 for change in changes)} of {len(changes)}"
+        lower = f"{sum(one < 0 for one in changes)} of {len(changes)}"
         lines.append([words, lower, f"{min(changes):+.1f}", f"{max(changes):+.1f}"])
     return table(["rows", "NLL lower in", "least, %", "most, %"], lines)
+
+
+EVERY: list[Network | Pretrained] = [*PRETRAINED, *COMPARED, *MEMBERS[1:], CONTROL]
+
+
+def rule_table(rows: Rows) -> str:
+    """The default rule on frames that it was not chosen on."""
+    lines = []
+    for network in EVERY:
+        found = [row_at(rows, rule_job(network), "unseen", name) for name in ("dnn", "vq-dnn", "vq-dnn motion")]
+        single, window, motion = found
+        if single and window and motion:
+            keys = ("nll", "accuracy", "ece", "change_agreement")
+            cells = [cell for row in found for cell in format_row(row, keys)]
+            lines.append([network.name, *cells, change(motion, single), change(motion, window)])
+    titles = ("NLL", "acc", "ECE", "agreement")
+    header = [
+        "network",
+        *mark_columns("single frame", titles),
+        *mark_columns("window", titles),
+        *mark_columns("motion", titles),
+        "motion against single frame: NLL",
+        "against window: NLL",
+    ]
+    return table(header, lines)

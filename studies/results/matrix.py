@@ -1,5 +1,6 @@
 """The networks that are compared: their factors, and the command that trains each."""
 
+import shlex
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
@@ -8,6 +9,7 @@ from steadyseg.core.model.checkpoint import read_meta
 from steadyseg.seg.pretrained import find_checkpoint
 from steadyseg.studies.harness.networks import PROJECT, measured_networks, trained_network
 from steadyseg.studies.harness.study import digest_of_file, digest_of_weights
+from steadyseg.studies.harness.trainings import Job
 
 RECIPES = {
     "paper": "--preset paper --channels 16 --epochs 40 --config step_epochs=31",
@@ -51,6 +53,12 @@ class Network:
             f"{smoothing}{apart} --run runs/{self.name}"
         )
 
+    @property
+    def training(self) -> Job:
+        """The row of the queue: the command without its run."""
+        kind, _, _, *flags = shlex.split(self.command)[2:-2]
+        return Job(self.name, (kind, "--data", "{data}", *flags))
+
     def digest(self) -> str:
         """The digest of the file; where there is none, of the file that was measured."""
         return digest_of_file(self.file) if self.file.exists() else str(measured_networks()[self.name]["digest"])
@@ -86,6 +94,8 @@ COMPARED = [Network(recipe, *factors) for recipe in RECIPES for factors in FACTO
 MEMBERS = [Network("paper", False, False, seed) for seed in (0, 1, 2)]
 """The deep ensemble: three plain trainings."""
 CONTROL = Network("paper", True, True, clean=True)
+NETWORKS = {network.name: network for network in [*COMPARED, *MEMBERS, CONTROL]}
+"""All that are trained for the comparison."""
 PRETRAINED = [Pretrained("camvid-unet-s"), Pretrained("camvid-realtime"), Pretrained("camvid-mobile")]
 """The included networks. The default rule was chosen with an earlier `camvid-unet-s`."""
 

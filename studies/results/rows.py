@@ -20,7 +20,6 @@ from steadyseg.studies.results.methods import ALL, MEMBER, MOTION_INPUTS, ONE, W
 from steadyseg.studies.results.sweep import RISK_CLASS, Subject, sweep
 
 TAUS = (0.5, 0.8, 1.25, 2.0, 3.0)
-FITTED_ON = {"stills": "val stream", "moving-stills": "val stream", "stream": "moving stills of test"}
 FEW, MANY = Sampling("dropout", 5), Sampling("dropout", 30)
 FIT_EVERY = 5
 """Stride of the moving stills that are fitted on: a grid of temperatures costs three times what the network does."""

@@ -19,8 +19,8 @@ from steadyseg.studies.harness.networks import file_of
 from steadyseg.studies.harness.pages import write_page
 from steadyseg.studies.harness.reports import run_missing
 from steadyseg.studies.harness.study import PAGES, exit_code
-from steadyseg.studies.robustness.command import write_report
 from steadyseg.studies.robustness.flags import RobustnessJob
+from steadyseg.studies.robustness.plots import write_plots
 from steadyseg.studies.robustness.runs import Run, all_runs
 from steadyseg.studies.robustness.studies import robustness
 
@@ -43,7 +43,7 @@ def work(data: Path, only: list[str] | None, fresh: bool) -> None:
 
 
 def study(run: Run, data: Path, digest: str) -> None:
-    """Writes the report as a user gets it, but with the names of files instead of their paths."""
+    """Writes record and plots as a user gets them, but with the names of files instead of their paths."""
     models = [str(file_of(model)) for model in run.models]
     told = dataclasses.replace(run.options, ood=tuple(Path(video).name for video in run.options.ood))
     job = RobustnessJob(run.models, Path(run.data), only=run.studies, options=told)
@@ -51,11 +51,10 @@ def study(run: Run, data: Path, digest: str) -> None:
     record = robustness(models, data / run.data, studies=run.studies, options=run.options, watch=track)
     record = round_figures(record) | {"digest": digest}
     out = PAGE / run.name
-    if run.options.seed:  # only the tables over seeds read it
-        out.mkdir(parents=True, exist_ok=True)
-        write_json(out / "report.json", {"command": command, **record})
-    else:
-        write_report(record, out, command, plots=True)
+    out.mkdir(parents=True, exist_ok=True)
+    write_json(out / "report.json", {"command": command, **record})
+    if not run.options.seed:  # only the tables over seeds read the others
+        write_plots(record, out)
 
 
 def ood_videos(data: Path) -> tuple[str, ...]:

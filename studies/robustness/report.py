@@ -6,6 +6,7 @@ from typing import Any
 from rich.table import Table
 
 from steadyseg.studies.harness.rows import Row, title_of, titles_of
+from steadyseg.studies.harness.tables import bullets, figure, paragraphs, report_table
 
 MEASURES = {"accuracy": "accuracy", "nll": "NLL", "ece": "ECE", "miou": "mIoU"}
 
@@ -26,7 +27,7 @@ def markdown(record: dict[str, Any], command: str, plots: Sequence[str]) -> str:
         if name in studies:
             shown = [f"![{name}]({plot})" for plot in plots if plot.startswith(name)]
             parts += [section(studies[name]), *shown, bullets(studies[name]["notes"])]
-    return "\n\n".join(part for part in parts if part) + "\n"
+    return paragraphs(parts)
 
 
 def corruptions(study: dict[str, Any]) -> str:
@@ -47,14 +48,14 @@ def corruptions(study: dict[str, Any]) -> str:
         ]
         for clean, row in zip(study["clean"], study["means"], strict=True)
     ]
-    parts = [heading("Corruptions", study), table([*columns, *(RATIO_WORDS[key] for key in ratios)], rows)]
+    parts = [heading("Corruptions", study), numbers([*columns, *(RATIO_WORDS[key] for key in ratios)], rows)]
     titles = [title_of(row) for row in study["means"]]
     severities = ", ".join(map(str, study["severities"]))
     per_type = words | ({"ce": "CE", "cnll": "CNLL", "cece": "CECE"} if ratios else {})
     for key, word in per_type.items():
         parts.append(f"{'Accuracy' if key == 'accuracy' else word} by type, mean over severities {severities}:")
         lines = [[name, *(of_mean(row["types"][name], key) for row in study["means"])] for name in study["types"]]
-        parts.append(table(["type", *titles], lines))
+        parts.append(numbers(["type", *titles], lines))
     return "\n\n".join(parts)
 
 
@@ -77,7 +78,7 @@ def stream(study: dict[str, Any]) -> str:
     parts = [heading("Stream", study)]
     for key, word in (("accuracy", "Accuracy"), ("nll", "NLL"), ("ece", "ECE"), ("consistency", "Consistency")):
         lines = [[title, *(stream_mean(study, title, level, key) for level in levels)] for title in groups]
-        parts += [f"{word}, mean over types:", table(["network", *headings], lines)]
+        parts += [f"{word}, mean over types:", numbers(["network", *headings], lines)]
     for key, word in (("accuracy", "accuracy"), ("nll", "NLL")):
         lines = [
             [title, name, *(stream_gain(study, title, level, key, name) for level in levels)]
@@ -87,7 +88,7 @@ def stream(study: dict[str, Any]) -> str:
         ]
         parts += [
             f"{word[0].upper()}{word[1:]} minus that of dnn, type by type:",
-            table(["network", "type", *headings], lines),
+            numbers(["network", "type", *headings], lines),
         ]
     return "\n\n".join(parts)
 
@@ -124,14 +125,14 @@ def perturbations(study: dict[str, Any]) -> str:
     rows = [[title_of(row), *(row[key] for key in keys)] for row in study["means"]]
     parts = [
         heading("Perturbation sequences", study),
-        table(["network, mean over perturbations", *keys.values()], rows, 4),
+        numbers(["network, mean over perturbations", *keys.values()], rows, ".4f"),
     ]
     titles = titles_of(study["rows"])
     lines = [
         [name, *(row["consistency"] for row in study["rows"] if row["perturbation"] == name)]
         for name in study["perturbations"]
     ]
-    parts += ["Consistency by perturbation:", table(["perturbation", *titles], lines, 4)]
+    parts += ["Consistency by perturbation:", numbers(["perturbation", *titles], lines, ".4f")]
     return "\n\n".join(parts)
 
 
@@ -148,7 +149,7 @@ def attacks(study: dict[str, Any]) -> str:
         ]
         for row in study["rows"]
     ]
-    return heading("Attacks", study) + "\n\n" + table(columns, rows)
+    return heading("Attacks", study) + "\n\n" + numbers(columns, rows)
 
 
 def bands(study: dict[str, Any]) -> str:
@@ -161,7 +162,7 @@ def bands(study: dict[str, Any]) -> str:
         for title in titles:
             mine = [row for row in study["rows"] if band_kind(row) == kind and title_of(row) == title]
             lines.append([f"{title}, {kind}", *(row["accuracy_drop"] for row in mine)])
-    parts.append(table(["network", *(f"{centre:g}" for centre in centres)], lines))
+    parts.append(numbers(["network", *(f"{centre:g}" for centre in centres)], lines))
     return "\n\n".join(parts)
 
 
@@ -177,7 +178,7 @@ def band_kinds(study: dict[str, Any]) -> list[str]:
 
 def ood(study: dict[str, Any]) -> str:
     rows = [[title_of(row), row["score"], row["mean_data"], row["mean_ood"], row["auroc"]] for row in study["rows"]]
-    table_ = table(["network", "score", "mean, data", "mean, OOD", "AUROC"], rows)
+    table_ = numbers(["network", "score", "mean, data", "mean, OOD", "AUROC"], rows)
     told = f"{study['pictures']} pictures against {study['ood_pictures']} from {', '.join(study['sources'])}"
     return "\n\n".join([heading("Out-of-distribution pictures", study), told, table_])
 
@@ -216,8 +217,12 @@ def summary(record: dict[str, Any]) -> Table:
     figures = list(dict.fromkeys(name for values in lines.values() for name in values))
     made = Table("", *lines, title=f"{record['data']} {record['split']}", title_justify="left")
     for name in figures:
-        made.add_row(name, *(figure(values.get(name), 3) for values in lines.values()))
+        made.add_row(name, *(figure(values.get(name), ".3f") for values in lines.values()))
     return made
+
+
+def numbers(columns: Sequence[str], rows: Sequence[Sequence[Any]], form: str = ".3f") -> str:
+    return report_table(columns, rows, form)
 
 
 def measures(rows: Sequence[Row]) -> dict[str, str]:
@@ -227,24 +232,6 @@ def measures(rows: Sequence[Row]) -> dict[str, str]:
 
 def heading(title: str, study: dict[str, Any]) -> str:
     return f"## {title}\n\n{study['seconds']:.0f} s."
-
-
-def table(columns: Sequence[str], rows: Sequence[Sequence[Any]], digits: int = 3) -> str:
-    """A Markdown table; numbers to so many decimals and to the right, a dash for None."""
-    is_text = [all(isinstance(row[place], str) for row in rows) for place in range(len(columns))]
-    lines = [list(columns), ["---" if text else "---:" for text in is_text]]
-    lines += [[figure(value, digits) for value in row] for row in rows]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
-
-
-def figure(value: Any, digits: int) -> str:
-    if value is None:
-        return "-"
-    return f"{value:.{digits}f}" if isinstance(value, float) else str(value)
-
-
-def bullets(lines: Iterable[str]) -> str:
-    return "\n".join(f"* {line}" for line in lines)
 
 
 def mean(values: Iterable[float | None]) -> float | None:

@@ -228,5 +228,5 @@ def reports_table(reports: Reports) -> str:
     for name in [*(group.name for group in GROUPS), CALIBRATED]:
         record = reports[name]
         took = f"{record['seconds'] / 60:.0f} minutes, threads: {record['threads']}"
-        lines.append([f"[{name}]({name}/report.md)", took, f"`{record['command']}`"])
+        lines.append([f"[{name}]({name})", took, f"`{record['command']}`"])
     return table(["report", "took", "made by"], lines)

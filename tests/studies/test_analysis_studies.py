@@ -1,14 +1,8 @@
-"""Expectations of docs/studies/analysis and intervals of docs/studies/ablations, against counts by hand."""
+"""Expectations of docs/studies/analysis, against counts by hand."""
 
 from pathlib import Path
 from typing import Any
 
-import pytest
-import torch
-
-from steadyseg.studies.ablations.bootstrap import paired_bootstrap
-from steadyseg.studies.ablations.matrix import ABLATIONS, SEEDS, to_train
-from steadyseg.studies.ablations.tables import ablation_table
 from steadyseg.studies.analysis import expectations
 from steadyseg.studies.analysis.__main__ import PAGE
 from steadyseg.studies.analysis.runs import all_runs
@@ -63,28 +57,3 @@ def test_every_run_of_the_document_has_flags_that_the_command_takes() -> None:
 def test_the_committed_studies_are_of_these_networks_this_data_and_these_flags(data_dir: Path) -> None:
     digests = data_digests(data_dir)
     assert all(known_digest(PAGE / one.name) == one.digest(digests[one.data]) for one in all_runs())
-
-
-def test_the_paired_bootstrap_finds_a_change_that_pictures_share() -> None:
-    generator = torch.Generator().manual_seed(0)
-    before = [torch.randn(400, generator=generator, dtype=torch.float64) for _ in SEEDS]
-    noise = torch.randn(400, generator=generator, dtype=torch.float64)
-    found = paired_bootstrap(before, [one + 0.5 + 0.1 * noise for one in before])
-    assert found.mean == pytest.approx(0.5, abs=0.02) and found.low < found.mean < found.high
-    expected = 1.96 * 0.1 / 400**0.5
-    assert found.high - found.low == pytest.approx(2 * expected, rel=0.15)
-    assert len(found.by_seed) == 2 and found == paired_bootstrap(before, [one + 0.5 + 0.1 * noise for one in before])
-
-
-def test_ablations_are_trained_once_and_shown_where_all_seeds_are_there() -> None:
-    names = [f"{variant.name}-{seed}" for variant, seed in to_train()]
-    assert len(names) == len(set(names)) and names[:4] == ["none-0", "none-1", "blur2-tanh-0", "blur2-tanh-1"]
-    rows = {"nll": "1.000 2.000", "right": "01", "figures": {"nll": 1.5, "accuracy": 0.5, "ece": 0.1}}
-    better = {"nll": "0.500 1.500", "right": "11", "figures": {"nll": 1.0, "accuracy": 1.0, "ece": 0.1}}
-    record = {f"none-{seed}": {"rows": rows} for seed in SEEDS} | {
-        f"blur2-tanh-{seed}": {"rows": better} for seed in SEEDS
-    }
-    text = ablation_table(ABLATIONS[0], record)
-    assert "| Blur ∘ ReLU ∘ tanh | 1.000 | -0.500 (-0.500 to -0.500) | -0.500, -0.500 |" in text
-    assert "0.801 | 78.9 | 2.56 |" in text
-    assert ablation_table(ABLATIONS[1], record) == ""

@@ -13,8 +13,9 @@ from steadyseg.app.cli import read_flags
 from steadyseg.app.commands import find_command
 from steadyseg.studies.gpu.__main__ import main
 from steadyseg.studies.gpu.executors import row_names
+from steadyseg.studies.gpu.home import bring_home
 from steadyseg.studies.gpu.jobs import FORMS, format_jobs, paper_jobs, recipe_jobs
-from steadyseg.studies.gpu.trainings import Block, Job, is_done, run_block
+from steadyseg.studies.harness.trainings import Job, Queue, run_jobs
 
 
 @pytest.fixture(scope="module")
@@ -35,19 +36,18 @@ def test_blocks_of_seconds_end_the_work_together(data: Path, tmp_path: Path) -> 
     """
     stills = ("--split", "test", "--protocol", "stills", "--mode", "dnn")
     jobs = [
-        Job("one", (*TINY_SEGMENTATION, "--epochs", "30", "--init", "{two}"), (stills,)),
-        Job("two", (*TINY_SEGMENTATION, "--epochs", "30"), (), kept=False),
+        Job("one", ("seg", "--data", "{data}", *TINY_SEGMENTATION, "--epochs", "30", "--init", "{two}"), (stills,)),
+        Job("two", ("seg", "--data", "{data}", *TINY_SEGMENTATION, "--epochs", "30")),
     ]
-    block = Block(data, tmp_path / "runs", tmp_path / "out", "cpu", minutes=0.33, parallel=1)
-    left = [run_block(jobs, replace(block, minutes=0.05))]
+    queue = Queue(data, tmp_path / "runs", "cpu", minutes=0.05)
+    left = [run_jobs(jobs, queue)]
     while left[-1] and len(left) < 15:
-        left.append(
-            run_block(jobs, replace(block, minutes=0.33 * len(left)))
-        )  # longer ones: a slow machine's must get on
-    assert left[0] and not left[-1] and all(is_done(job, block) for job in jobs)
-    record = json.loads((tmp_path / "out" / "trainings.json").read_text())
+        left.append(run_jobs(jobs, replace(queue, minutes=0.33 * len(left))))  # a slow machine must get on
+    assert left[0] and not left[-1] and all(queue.is_done(job) for job in jobs)
+    bring_home(jobs, queue, tmp_path, checkpoints=True)
+    record = json.loads((tmp_path / "trainings.json").read_text())
     assert record["one"]["evaluations"][0]["frames"] == 10 and record["two"]["epochs"][-1]["epoch"] == 30
-    assert {file.name for file in (tmp_path / "out").glob("*.safetensors")} == {"one.safetensors"}
+    assert {file.name for file in tmp_path.glob("*.safetensors")} == {"one.safetensors"}
 
 
 @pytest.mark.long
@@ -83,7 +83,7 @@ def test_the_list_names_every_training_and_its_measurements(capsys: pytest.Captu
 def test_the_jobs_are_the_published_forms_and_every_flag_is_known(data: Path) -> None:
     jobs = [*paper_jobs(), *format_jobs(), *recipe_jobs()]
     assert len({job.name for job in jobs}) == len(jobs)
-    trained = [parsed("train", "seg", *job.flags).config for job in jobs]
+    trained = [parsed("train", *job.flags).config for job in jobs]
     for job in jobs:
         assert set(job.needs()) < {other.name for other in jobs} - {job.name}
     published = trained[: len(paper_jobs())]

@@ -31,8 +31,10 @@ from steadyseg.seg.street.drive import Street
 from steadyseg.seg.torch_executor import torch_executor
 from steadyseg.studies.harness.networks import measured_networks
 from steadyseg.studies.harness.study import PAGES, Cache, data_digest
+from steadyseg.studies.harness.trainings import Queue
 from steadyseg.studies.results.front import SHOWN, front_digest
 from steadyseg.studies.results.jobs import all_jobs, fits_of, fits_record, job_digest
+from steadyseg.studies.results.matrix import NETWORKS
 from steadyseg.studies.results.methods import ALL, MEMBER, MOTION_INPUTS, ONE, Method, Sampling
 from steadyseg.studies.results.parts import Parts
 from steadyseg.studies.results.plots import write_plots
@@ -40,7 +42,6 @@ from steadyseg.studies.results.published_tables import effects_table
 from steadyseg.studies.results.rows import Fits
 from steadyseg.studies.results.sweep import RISK_CLASS, Subject, Swept, sweep
 from steadyseg.studies.results.tables import control_table
-from steadyseg.studies.results.trainings import NETWORKS, training_words
 
 pytestmark = pytest.mark.slow
 
@@ -238,6 +239,7 @@ def test_every_figure_of_the_page_is_drawn(tmp_path: Path) -> None:
 
 WORKER = """
 import multiprocessing, sys, time
+from steadyseg.studies.results.matrix import NETWORKS
 from steadyseg.studies.results.jobs import exit_with_parent
 
 def work():
@@ -278,6 +280,6 @@ def test_every_training_on_record_has_a_command_that_is_accepted() -> None:
         name: (record["seed"], record["command"]) for name, record in measured_networks().items()
     }
     for network in NETWORKS.values():
-        program, command, words = find_command(training_words(network, Path("camvid")))
+        program, command, words = find_command(Queue(Path("camvid"), Path("runs")).words(network.training))
         config = read_flags(program, command, words).config
         assert config.loop.seed == network.seed and config.unet.smoothing == network.smoothing

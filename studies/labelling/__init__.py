@@ -1,1 +1,0 @@
-"""Study of labelling: which frames to label next, and how well wrong labels are found."""
