@@ -20,8 +20,8 @@ from steadyseg.app.report_file import write_json
 from steadyseg.app.sources.image_folder import IMAGE_SUFFIXES
 from steadyseg.app.sources.open_source import open_source
 from steadyseg.app.sources.source import SourceInfo
-from steadyseg.app.video.job import process
 from steadyseg.app.video.legend import Legend
+from steadyseg.app.video.recording import Recording
 from steadyseg.app.video.render import conformal_threshold, side_by_side
 from steadyseg.app.video.report import StreamReport
 from steadyseg.app.video.sinks import TABLE, Sink, WriteMasks, class_table, mask_files
@@ -133,34 +133,30 @@ def _segment_file(
         paint = PagePainter(settings, meta, segmenter.method)
         sink: Sink = PictureSink(output) if still else VideoSink(output, *paint.size(source.info), source.info.fps)
         timeline = Timeline(segmenter)
-        report = StreamReport(segmenter.classes, timeline)
-        frames = process(source, segmenter, sink, paint, report=report, masks=masks, max_frames=limit)
-        stopped = yield from _run(frames, source.info, report, paint, limit, stop_reason)
+        recording = opened.enter_context(Recording(source, segmenter, sink, paint, masks, limit))
+        stopped = yield from _run(recording, timeline, paint, limit, stop_reason)
+    report = recording.report
     if not report.frames:
         raise InputError(f"{spec}: none of its frames could be read; is it damaged?")
-    record = {"source": Path(spec).name, "output": output.name, **report.record(segmenter, source, sink.notes)}
+    record = {"source": Path(spec).name, "output": output.name, **recording.record()}
     write_json(report_file, record)
     video, picture = (None, output) if still else (output, None)
     yield Result(video, picture, zipped, report_file, record, metrics_so_far(report), timeline.html(), stopped)
 
 
 def _run(
-    frames: Generator[Frame, None, None],
-    info: SourceInfo,
-    report: StreamReport,
-    paint: "PagePainter",
-    limit: int,
-    stop_reason: Callable[[], str],
+    recording: Recording, timeline: Timeline, paint: "PagePainter", limit: int, stop_reason: Callable[[], str]
 ) -> Generator[Progress, None, str]:
     """Takes all frames; returns the reason if it stopped before their end."""
     began = reported = time.perf_counter()
-    with contextlib.closing(frames):
-        for _ in frames:
-            if reason := stop_reason():
-                return reason
-            if time.perf_counter() - reported > REPORT_EVERY_S:
-                reported = time.perf_counter()
-                yield Progress(report.frames, info.length, reported - began, paint.preview(), metrics_so_far(report))
+    report, length = recording.report, recording.source.info.length
+    for _, _, figures in recording:
+        timeline.add(figures)
+        if reason := stop_reason():
+            return reason
+        if time.perf_counter() - reported > REPORT_EVERY_S:
+            reported = time.perf_counter()
+            yield Progress(report.frames, length, reported - began, paint.preview(), metrics_so_far(report))
     return f"stopped after {limit} frames, the most on this page" if report.frames == limit else ""
 
 
