@@ -19,7 +19,7 @@ from steadyseg.core.method import Method
 from steadyseg.core.motion import Motion, MotionEstimator
 from steadyseg.core.reference import NOVEL, ReferenceScores, smooth_score
 
-MAX_SAMPLES = 10_000
+MAX_TIMES = 10_000
 """Samples of each stage that percentiles are taken over (the latest ones): 400 s at 25 frames/s, and flat memory."""
 
 
@@ -59,11 +59,11 @@ class StageClock:
     def add(self, stage: str, milliseconds: float) -> None:
         """Adds a sample of the stage."""
         self._added_ms += milliseconds
-        self.samples.setdefault(stage, deque(maxlen=MAX_SAMPLES)).append(milliseconds)
+        self.samples.setdefault(stage, deque(maxlen=MAX_TIMES)).append(milliseconds)
 
     def extend(self, stage: str, milliseconds: float) -> None:
         """Adds time to the latest sample of the stage, or begins it."""
-        samples = self.samples.setdefault(stage, deque(maxlen=MAX_SAMPLES))
+        samples = self.samples.setdefault(stage, deque(maxlen=MAX_TIMES))
         self._added_ms += milliseconds
         samples.append(milliseconds + (samples.pop() if samples else 0.0))
 

@@ -14,7 +14,7 @@ from steadyseg.app.video.report import FrameFigures, StreamReport
 from steadyseg.app.video.sinks import Sink, WriteMasks
 from steadyseg.core.errors import InputError
 from steadyseg.core.frame import Frame, Maps
-from steadyseg.core.segmenter import MAX_SAMPLES, Segmenter, segment
+from steadyseg.core.segmenter import MAX_TIMES, Segmenter, segment
 from steadyseg.core.system.interrupts import uninterrupted
 
 
@@ -61,7 +61,7 @@ class Recording:
         return self.report.record(self.segmenter, self.source, self._sink.notes if self._sink else ())
 
     def _record(self, max_frames: int | None) -> Generator[Recorded, None, None]:
-        decode_ms: deque[float] = deque(maxlen=MAX_SAMPLES)
+        decode_ms: deque[float] = deque(maxlen=MAX_TIMES)
         self.segmenter.clock.samples["decode"] = decode_ms
         with (
             self._sink or contextlib.nullcontext(),

@@ -43,7 +43,7 @@ PREVIEW_WIDTH = 960
 REPORT_EVERY_S = 0.5
 NAME_LENGTH = 40
 """Characters kept of the upload's name: file systems end at 255 bytes, and the partial video has a longer name."""
-MAX_PIXELS, MAX_SECONDS = 4096 * 2304, 3600
+MAX_VIDEO_PIXELS, MAX_SECONDS = 4096 * 2304, 3600
 MAX_FRAMES, MAX_MASKS = 108_000, 20_000
 """Limits of a video on the page; the command `steadyseg video` has none, since no visitor waits for it. Frame rates are
 announced by the file, up to 1000: an hour has at most as many frames as at 30 frames/s. With masks there are two files
@@ -124,7 +124,7 @@ def _segment_file(
     output, report_file = folder / f"{name}-segmented.{'png' if still else 'mp4'}", folder / f"{name}-report.json"
     zipped = folder / f"{name}-masks.zip" if keep_masks else None
     with contextlib.ExitStack() as opened:
-        source = opened.enter_context(open_source(spec, classes=segmenter.classes, max_pixels=MAX_PIXELS))
+        source = opened.enter_context(open_source(spec, classes=segmenter.classes, max_pixels=MAX_VIDEO_PIXELS))
         limit = check_length(source.info, keep_masks)
         masks = None
         if zipped:  # uncompressed, since PNGs are compressed
