@@ -27,8 +27,9 @@ from steadyseg.export.run.networks import (
 )
 from steadyseg.export.run.open_file import graph_executor, kernel_available
 from steadyseg.seg.exported import DrawnPart, FrameToLogits, SharedPart
+from steadyseg.seg.of_model import streaming_module
 from steadyseg.seg.streaming import StreamingSegmenter
-from steadyseg.seg.torch_executor import streaming_module, torch_executor
+from steadyseg.seg.torch_executor import torch_executor
 
 TakeNetwork = Callable[[Hashable, Callable[[], FrameNetwork]], FrameNetwork]
 """(kind of network, how to make one) -> a network that nobody else uses."""
@@ -80,6 +81,28 @@ def executor(
             keep_probs=run.keep_probs,
             provider_options=run.provider_options,
         )
+    chosen, precision, why = choose(model, method, run)
+    if chosen == "torch":
+        return torch_executor(
+            model,
+            method,
+            members=run.members,
+            size=run.size,
+            device=choose_device(run.device),
+            keep_probs=run.keep_probs,
+            precision=precision,
+            why=why,
+        )
+    network = model.network()
+    if precision == "int8":
+        round_convolutions(network, model.meta.int8["ranges"])
+        model, method = model.with_record(model.meta.in_int8()), model.meta.method_in_int8(method)
+    module = streaming_module(model, method, network=network, size=run.size)
+    return openvino_executor(module, model.meta, precision, run.keep_probs, model.name, take, why)
+
+
+def choose(model: Model, method: Method, run: RunOptions) -> tuple[str, str, str]:
+    """(torch or openvino, number format, why) for a checkpoint. InputError where it cannot run with these options."""
     if run.provider_options:
         raise InputError(f"{model.name}: a checkpoint; provider_options are for .onnx files on a GPU, omit them")
     if run.executor == "onnxruntime":
@@ -88,34 +111,20 @@ def executor(
         )
     if run.members and run.executor == "openvino":
         raise InputError("an ensemble is run by torch; omit --executor openvino")
-    if method.lag and method.samples > 1 and run.executor == "openvino":
+    late_passes = method.lag and method.samples > 1
+    if late_passes and run.executor == "openvino":
         raise InputError("a lag with several passes a frame is computed by torch; omit --executor openvino")
-    chosen, why = choose(run.executor, run.device)
-    if run.members or (method.lag and method.samples > 1):
+    chosen, why = choose_library(run.executor, run.device)
+    if run.members or late_passes:
         chosen, why = "torch", "runs ensembles" if run.members else "runs a lag with several passes"
     if chosen == "torch":
-        device = choose_device(run.device)
-        return torch_executor(
-            model,
-            method,
-            members=run.members,
-            size=run.size,
-            device=device,
-            keep_probs=run.keep_probs,
-            precision=torch_precision(run.precision, device),
-            why=why,
-        )
-    precision, and_why = choose_precision(run.precision, model)
-    network = model.network()
-    if precision == "int8":
-        round_convolutions(network, model.meta.int8["ranges"])
-        model, method = model.with_record(model.meta.in_int8()), model.meta.method_in_int8(method)
-    module = streaming_module(model, network, method, run.size)
-    return openvino_executor(module, model.meta, precision, run.keep_probs, model.name, take, why + and_why)
+        return chosen, torch_precision(run.precision, choose_device(run.device)), why
+    precision, reason = choose_precision(run.precision, model)
+    return chosen, precision, "; ".join(filter(None, (why, reason)))
 
 
-def choose(executor: str, device: str) -> tuple[str, str]:
-    """(torch or openvino, why) for a checkpoint."""
+def choose_library(executor: str, device: str) -> tuple[str, str]:
+    """(torch or openvino, why) for a checkpoint on this machine."""
     if executor == "torch":
         return "torch", "asked for"
     require_device_name(device)

@@ -20,7 +20,7 @@ from steadyseg.core.system.machine import available_cpus, cpu_name
 from steadyseg.export.run.networks import FrameNetwork, OpenVinoNetwork, openvino_model, openvino_name
 from steadyseg.export.run.open_file import resolve_precision
 from steadyseg.seg.exported import FrameToLogits
-from steadyseg.seg.torch_executor import streaming_module
+from steadyseg.seg.of_model import streaming_module
 
 TIMED_S = 0.4
 """Seconds in which the networks are called in turn; each at least three times."""
@@ -35,8 +35,8 @@ MEASURED: dict[str, Times] = {}
 
 
 def choose_precision(precision: str, model: Model) -> tuple[str, str]:
-    """Returns the number format of a checkpoint on OpenVINO, and the reason for the report; InputError for int8 without
-    its ranges.
+    """Returns the number format of a checkpoint on OpenVINO, and the reason for the report, empty for fp32 and bf16 on
+    request. InputError for int8 without its ranges.
 
     auto: where the processor computes in bf16 and the checkpoint shows that int8 loses little, the faster one of both,
     which depends on the network (docs/studies/performance).
@@ -51,12 +51,12 @@ def choose_precision(precision: str, model: Model) -> tuple[str, str]:
     if precision == "auto" and number == "bf16" and meta.int8_is_proven:
         number, reason = fastest(model, ("bf16", "int8"))
     if number != "int8":
-        return number, "" if reason == "asked for" else f"; {reason}"
+        return number, "" if reason == "asked for" else reason
     if not meta.int8:
         raise InputError(
             f"--precision int8: {model.name} was not measured in it; steadyseg calibrate --int8 does, or omit it"
         )
-    return number, f"; int8: {reason}, and {meta.int8['labels_equal']:.1%} of the labels are fp32's"
+    return number, f"int8: {reason}, and {meta.int8['labels_equal']:.1%} of the labels are fp32's"
 
 
 def fastest(model: Model, formats: Sequence[str], kept: Path | None = None) -> tuple[str, str]:
@@ -99,7 +99,7 @@ def network_alone(model: Model, number: str) -> FrameNetwork:
     network = model.network()
     if number == "int8":
         round_convolutions(network, model.meta.int8["ranges"])
-    module = streaming_module(model, network, Method("dnn"))
+    module = streaming_module(model, Method("dnn"), network=network)
     frame = torch.zeros((1, model.meta.height, model.meta.width, 3), dtype=torch.uint8)
     return OpenVinoNetwork(openvino_model(FrameToLogits(module), [frame]), number)
 

@@ -10,42 +10,16 @@ distant frames is not to be trusted, so this mean does not follow motion.
 
 import math
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol, cast
+from typing import NamedTuple, cast
 
 import torch
 from torch import Tensor
 
-from steadyseg.core.method import Method
 from steadyseg.core.motion import Motion
 from steadyseg.core.prediction import Prediction
-from steadyseg.core.temporal import TemporalSmoothing
 
 TINY = 1e-9
 """Smallest divisor: before the first frame all masses are 0."""
-
-
-class Smoothing(Protocol):
-    """A rule that averages predictions over time, with a state of its own kind."""
-
-    @property
-    def motion(self) -> bool: ...
-
-    def start(self, like: Prediction) -> Any: ...
-
-    def __call__(
-        self, now: Prediction, state: Any, gap: Any = 1, motion: Motion | None = None
-    ) -> tuple[Prediction, Any]: ...
-
-
-def smoothing_of(method: Method) -> Smoothing | None:
-    """The rule of a method; None for a method without a temporal mean."""
-    if method.tau is None:
-        return None
-    return (
-        LaggedSmoothing(method.tau, method.lag)
-        if method.lag
-        else TemporalSmoothing(method.tau, method.motion, method.gated)
-    )
 
 
 class LaggedState(NamedTuple):

@@ -19,7 +19,7 @@ ProbName = Literal["tanh", "relu6", "constant", "sigmoid", "softmax", "bn-tanh",
 PaddingName = Literal["published", "same"]
 """published: the k = 2 blur grows the map by one before the pooling; same: it does not."""
 
-MAX_PIXELS = 2**21
+MAX_NETWORK_PIXELS = 2**21
 """Height times width at which a record's network works: 1024 x 2048, as of whole frames of Cityscapes."""
 
 Options = TypeVar("Options")

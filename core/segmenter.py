@@ -19,7 +19,7 @@ from steadyseg.core.method import Method
 from steadyseg.core.motion import Motion, MotionEstimator
 from steadyseg.core.reference import NOVEL, ReferenceScores, smooth_score
 
-MAX_SAMPLES = 10_000
+MAX_TIMES = 10_000
 """Samples of each stage that percentiles are taken over (the latest ones): 400 s at 25 frames/s, and flat memory."""
 
 
@@ -59,11 +59,11 @@ class StageClock:
     def add(self, stage: str, milliseconds: float) -> None:
         """Adds a sample of the stage."""
         self._added_ms += milliseconds
-        self.samples.setdefault(stage, deque(maxlen=MAX_SAMPLES)).append(milliseconds)
+        self.samples.setdefault(stage, deque(maxlen=MAX_TIMES)).append(milliseconds)
 
     def extend(self, stage: str, milliseconds: float) -> None:
         """Adds time to the latest sample of the stage, or begins it."""
-        samples = self.samples.setdefault(stage, deque(maxlen=MAX_SAMPLES))
+        samples = self.samples.setdefault(stage, deque(maxlen=MAX_TIMES))
         self._added_ms += milliseconds
         samples.append(milliseconds + (samples.pop() if samples else 0.0))
 
@@ -219,20 +219,20 @@ class Segmenter:
         ((_, maps),) = self.steps(frame)
         return maps
 
-    def steps(self, frame: Frame) -> Iterator[tuple[Frame, Maps]]:
-        """Takes the next frame, and yields those whose maps are ready: with a lag of F it is the frame F before, and
-        where the size changes all that wait."""
-        if self._waiting and self._waiting[-1].frame.image.shape != frame.image.shape:
-            yield from self.drain()
-        yield from self._take(frame)
+    def steps(self, frame: Frame | None) -> Iterator[tuple[Frame, Maps]]:
+        """Takes the next frame, or None at the end of the stream, and yields the frames whose maps are ready.
 
-    def drain(self) -> Iterator[tuple[Frame, Maps]]:
-        """Yields the frames that wait at the end of a stream with a lag; their means have no later frames."""
-        if self._waiting:
-            last = self._waiting[-1].frame
+        With a lag of F it is the frame F before. At the end, and where the size changes, all waiting frames come out;
+        their means have no later frames.
+        """
+        waiting = self._waiting
+        if waiting and (frame is None or waiting[-1].frame.image.shape != frame.image.shape):
+            last = waiting[-1].frame
             for _ in range(self.method.lag):  # what comes after a break has no weight, so any picture will do
                 yield from self._take(last, ends=True)
-        self._waiting.clear()
+            waiting.clear()
+        if frame is not None:
+            yield from self._take(frame)
 
     def _take(self, frame: Frame, ends: bool = False) -> Iterator[tuple[Frame, Maps]]:
         started, motion = time.perf_counter(), None
@@ -246,16 +246,25 @@ class Segmenter:
         if len(self._waiting) <= self.method.lag:
             return
         ready = self._waiting.popleft()
-        if not maps.finite:
-            self.resets["not_finite"] += 1
-            uniform = None if maps.probs is None else np.full_like(maps.probs, 1.0 / len(maps.probs))
-            maps = dataclasses.replace(maps, probs=uniform)
-        if ready.novelty is not None:
-            maps = self._with_novelty(maps, ready.novelty, ready.gap)
-        if maps.novelty is not None:
-            maps = self._over_time(maps, maps.novelty, ready.frame.time_s)
+        maps = dataclasses.replace(maps, **self._about(ready, maps))
         self.clock.extend("smoothing", motion_ms + (time.perf_counter() - started) * 1e3)
         yield ready.frame, maps
+
+    def _about(self, ready: Waiting, maps: Maps) -> dict[str, Any]:
+        """The fields of a frame's maps that the executor does not compute."""
+        about: dict[str, Any] = {}
+        if not maps.finite:
+            self.resets["not_finite"] += 1
+            about["probs"] = None if maps.probs is None else np.full_like(maps.probs, 1.0 / len(maps.probs))
+        novelty, accuracy = maps.novelty, maps.expected_accuracy
+        if ready.novelty is not None and self.reference is not None:
+            novelty = self.reference.share(self._mean_score(ready.novelty.score, ready.gap, maps.finite))
+            accuracy = float(maps.confidence.mean()) / 255 if self.method.calibrated else None
+            about |= {"novelty": novelty, "expected_accuracy": accuracy}
+            about["energy"] = energy_map(ready.novelty.energy, maps.label.shape)
+        if novelty is not None:
+            about |= self._over_time(novelty, accuracy, ready.frame.time_s)
+        return about
 
     def _gap_before(self, frame: Frame) -> int:
         """Source frames since the previous frame, 0 where the stream or the scene starts anew."""
@@ -265,33 +274,24 @@ class Segmenter:
             return 0
         return gap
 
-    def _with_novelty(self, maps: Maps, novelty: NoveltyArrays, gap: int) -> Maps:
-        """Adds novelty: the share of reference frames whose score is at least the mean score over time. A frame that is
-        not finite is fully novel, and the mean leaves it out."""
-        if self.reference is None:
-            return maps
+    def _mean_score(self, score: float, gap: int, finite: bool) -> float:
+        """The mean novelty score over time. A frame that is not finite is fully novel, and the mean leaves it out."""
+        assert self.reference is not None
         tau = self.method.tau
         decay = math.exp(-gap / tau) if gap and tau else 0.0
         mean, mass = self._score
-        self._score = smooth_score(self.reference.bounded(novelty.score), self._score, decay)
-        score = self._score[0]
-        if not maps.finite:
-            self._score, score = (mean, decay * mass), math.nan
-        confidence = float(maps.confidence.mean()) / 255
-        return dataclasses.replace(
-            maps,
-            novelty=self.reference.share(score),
-            expected_accuracy=confidence if self.method.calibrated else None,
-            energy=energy_map(novelty.energy, maps.label.shape),
-        )
+        if not finite:
+            self._score = mean, decay * mass
+            return math.nan
+        self._score = smooth_score(self.reference.bounded(score), self._score, decay)
+        return self._score[0]
 
-    def _over_time(self, maps: Maps, novelty: float, time_s: float) -> Maps:
-        """Adds the two statements over time. Of a novel frame no accuracy is expected."""
+    def _over_time(self, novelty: float, accuracy: float | None, time_s: float) -> dict[str, Any]:
+        """The two statements over time. Of a novel frame no accuracy is expected."""
         ood_s, low_s = self._alarm.update(novelty, time_s), None
-        if maps.expected_accuracy is not None and novelty > NOVEL:
-            low_s = self._low.update(maps.expected_accuracy, time_s, self.low_accuracy)
-        below = None if low_s is None else Below(self.low_accuracy, low_s)
-        return dataclasses.replace(maps, ood_s=ood_s, below=below)
+        if accuracy is not None and novelty > NOVEL:
+            low_s = self._low.update(accuracy, time_s, self.low_accuracy)
+        return {"ood_s": ood_s, "below": None if low_s is None else Below(self.low_accuracy, low_s)}
 
 
 def segment(frames: Iterable[Frame], segmenter: Segmenter) -> Iterator[tuple[Frame, Maps]]:
@@ -302,7 +302,7 @@ def segment(frames: Iterable[Frame], segmenter: Segmenter) -> Iterator[tuple[Fra
     try:
         for frame in frames:
             yield from segmenter.steps(frame)
-        yield from segmenter.drain()
+        yield from segmenter.steps(None)
     finally:
         close = getattr(frames, "close", None)
         if close is not None:

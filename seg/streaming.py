@@ -11,10 +11,11 @@ from torch import Tensor, nn
 from steadyseg.core.dropout import is_stochastic, set_dropout_active
 from steadyseg.core.errors import InputError
 from steadyseg.core.frame import UNKNOWN
-from steadyseg.core.lag import LaggedState, smoothing_of
+from steadyseg.core.lag import LaggedState
 from steadyseg.core.method import Method, draws_dropout
 from steadyseg.core.motion import Motion
 from steadyseg.core.novelty.head import NoveltyHead, NoveltyPredictor
+from steadyseg.core.over_time import smoothing_of
 from steadyseg.core.prediction import Prediction
 from steadyseg.core.predictors import AllMembers, Ensemble, MonteCarlo, OneMember, OnePass
 from steadyseg.core.preprocess import Normalize, enlarge, nearest, network_size, resize

@@ -8,9 +8,8 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from steadyseg.core.errors import InputError
 from steadyseg.core.frame import Maps
 from steadyseg.core.lag import LaggedState
 from steadyseg.core.method import Method
@@ -18,12 +17,11 @@ from steadyseg.core.model.checkpoint import CheckpointMeta
 from steadyseg.core.model.int8 import Ranges, round_convolutions
 from steadyseg.core.model.model import Model
 from steadyseg.core.motion import Motion
-from steadyseg.core.novelty.record import novelty_head
 from steadyseg.core.prediction import Prediction
-from steadyseg.core.predictors import Ensemble
 from steadyseg.core.segmenter import NoveltyArrays, StageClock
 from steadyseg.core.system.machine import autocast
 from steadyseg.core.temporal import State
+from steadyseg.seg.of_model import streaming_module
 from steadyseg.seg.streaming import StreamingSegmenter
 
 
@@ -118,32 +116,7 @@ def torch_executor(
             averages all members and whose mode vq-dnn draws one of them for every frame.
         size: Height in pixels at which the network works; None: the checkpoint's.
     """
-    if members:
-        meta = model.meta
-        network = ensemble([model, *members])
-        module = StreamingSegmenter(network, meta.mean, meta.std, size or meta.height, method)
-    else:
-        module = streaming_module(model, model.network(), method, size)
+    module = streaming_module(model, method, members=members, size=size)
     return TorchExecutor(
         module, model.meta, device or torch.device("cpu"), keep_probs=keep_probs, precision=precision, why=why
     )
-
-
-def streaming_module(model: Model, network: nn.Module, method: Method, size: int | None = None) -> StreamingSegmenter:
-    """Returns the computation of a frame around the model's `network`, with the novelty of its record."""
-    meta = model.meta
-    return StreamingSegmenter(network, meta.mean, meta.std, size or meta.height, method, novelty_head(model, method))
-
-
-def ensemble(models: Sequence[Model]) -> Ensemble:
-    """Returns the networks of the models as one; their preprocessing must agree, as all get the same frame."""
-    first = models[0].meta
-    networks = [models[0].network()]
-    for model in models[1:]:
-        for name in ("classes", "mean", "std"):
-            if getattr(model.meta, name) != getattr(first, name):
-                raise InputError(
-                    f"{model.name}: other {name} than the first member; an ensemble needs one training set"
-                )
-        networks.append(model.network())
-    return Ensemble(networks)

@@ -2,7 +2,7 @@
 
 import dataclasses
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial
 
@@ -36,28 +36,55 @@ from steadyseg.seg.options import AugmentOptions, SegTrainConfig, check_training
 from steadyseg.seg.pretrained import find_checkpoint, read_segmenter
 from steadyseg.seg.training_set import LabelledImages, Pictures, open_training_images
 
+made_augment = lru_cache(maxsize=4)(Augment)
+"""An `Augment` of these arguments, one for all samples of an epoch."""
+
 
 @dataclass(frozen=True)
 class AugmentedImages(Dataset[Batch]):
     """Data set of the augmented samples of every epoch, each a function of (seed, epoch, sample)."""
 
+    config: SegTrainConfig
+    classes: ClassList
     images: LabelledImages
     teacher_probs: list[Tensor]
     """The teachers' probabilities of each image, (K, h, w) uint8; empty without teachers."""
     rare: RarePictures
-    augment: Callable[[int], Augment]
-    """(epoch, from 0) -> its augmentation."""
-    seed: int
 
     def __getitem__(self, key: tuple[int, int]) -> tuple[Tensor, Tensor]:
         epoch, index = key
-        augment, seed = self.augment(epoch), mix_seed(self.seed, epoch, index)
+        augment = made_augment(self.crops(epoch), self.config.size, self.classes.void_id, tuple(self.rare.by_class))
+        seed = mix_seed(self.config.loop.seed, epoch, index)
         drawn = self.rare.draw(mix_seed(seed, 1)) if random.Random(seed).random() < augment.options.paste else None
         other = (self._example(drawn[0]), drawn[1]) if drawn else None
         return augment(self._example(index), seed, other)
 
     def _example(self, index: int) -> Example:
         return Example(*self.images[index], self.teacher_probs[index] if self.teacher_probs else None)
+
+    @cached_property
+    def picture_size(self) -> tuple[int, int]:
+        """(h, w) of the first picture at the network's size."""
+        image, _ = self.images[0]
+        return network_size(image.shape[0], image.shape[1], self.config.size)
+
+    def crops(self, epoch: int) -> AugmentOptions:
+        """Returns the augmentation of an epoch (from 0): the last ones may have larger crops and no zoom."""
+        config, options = self.config, self.config.augment
+        remaining = config.loop.epochs - epoch
+        if remaining <= config.full_image_epochs:
+            height, width = self.picture_size
+            low = max(options.scale_min, 1.0)  # a smaller picture would be padded: 44 % of a crop at zoom 0.75
+            high = max(options.scale_max, low)
+            options = dataclasses.replace(options, crop_height=height, crop_width=width, scale_min=low, scale_max=high)
+        if remaining <= config.unzoomed_epochs:
+            options = dataclasses.replace(options, scale_min=1.0, scale_max=1.0)
+        return options
+
+    def step_cost(self, epoch: int) -> float:
+        """Returns the pixels of a step relative to one of the first epoch."""
+        now, first = self.crops(epoch), self.config.augment
+        return now.crop_height * now.crop_width / (first.crop_height * first.crop_width)
 
 
 def prepare_segmentation(config: SegTrainConfig, run: Run) -> TrainingParts:
@@ -79,10 +106,12 @@ def prepare_segmentation(config: SegTrainConfig, run: Run) -> TrainingParts:
     if config.teacher:
         names, file = config.teacher, config.teacher_probs
         probs = teacher_probs(names, Pictures(trained), classes, config.size, run.device, file, run.processes)
-    batches = SegmentationBatches(config, classes, trained, probs, rare, normalize, run)
+    examples = AugmentedImages(config, classes, trained, probs, rare)
+    order = partial(epoch_order, len(trained), config.loop, processes=run.processes)
+    loader = EpochLoader(examples, config.loaders, order, config.loop.batch_size)
     about = (*describe_shares(statistics.pixels, held_out_pixels, classes), *remarks)
     evaluate = partial(evaluate_held_out, images=held_out, classes=classes, size=config.size, normalize=normalize)
-    height, width = batches.picture_size
+    height, width = examples.picture_size
     sources = (*((config.init,) if config.init else ()), *config.teacher)
     licence = inherited_licence(read_meta(find_checkpoint(name)) for name in sources)
 
@@ -106,7 +135,7 @@ def prepare_segmentation(config: SegTrainConfig, run: Run) -> TrainingParts:
 
     return TrainingParts(
         network=network,
-        batches=batches,
+        batches=SegmentationBatches(examples, loader, normalize, run),
         loss=loss,
         steps_per_epoch=steps_per_epoch,
         images=len(trained),
@@ -114,7 +143,7 @@ def prepare_segmentation(config: SegTrainConfig, run: Run) -> TrainingParts:
         describe=describe,
         about=about,
         evaluate=evaluate if (held_out_pixels[:, :-1].sum(0) > 0).sum() > 1 else None,
-        step_cost=batches.step_cost,
+        step_cost=examples.step_cost,
         deployed=without_auxiliary_heads,
     )
 
@@ -147,61 +176,19 @@ def without_auxiliary_heads(network: nn.Module) -> nn.Module:
 class SegmentationBatches:
     """Callable (epoch, from 0) -> this process's normalised batches; samples that fill no whole step are left out."""
 
-    config: SegTrainConfig
-    classes: ClassList
-    images: LabelledImages
-    teacher_probs: list[Tensor]
-    rare: RarePictures
+    examples: AugmentedImages
+    load: EpochLoader
     normalize: Normalize
     run: Run
 
-    @cached_property
-    def load(self) -> EpochLoader:
-        config, void, rare = self.config, self.classes.void_id, tuple(self.rare.by_class)
-        copy = dataclasses.replace(self)  # does not hold the loader
-
-        @lru_cache(maxsize=1)
-        def augment(epoch: int) -> Augment:
-            return Augment(copy.crops(epoch), config.size, void, rare)
-
-        def order(epoch: int) -> list[int]:
-            return epoch_order(len(copy.images), config.loop, epoch, copy.run.processes)
-
-        examples = AugmentedImages(self.images, self.teacher_probs, self.rare, augment, config.loop.seed)
-        return EpochLoader(examples, config.loaders, order, config.loop.batch_size)
-
     def __call__(self, epoch: int) -> Iterator[Batch]:
-        config = self.config
+        config = self.examples.config
         for number, (images, targets) in enumerate(self.load(epoch)):
             images = images.to(self.run.device).float()
             if config.consistency:
                 seed = mix_seed(config.loop.seed, epoch, number, self.run.processes.rank)
                 images, targets = add_views(images, targets, seed)
             yield self.normalize(images), targets
-
-    @property
-    def picture_size(self) -> tuple[int, int]:
-        """(h, w) of the first picture at the network's size."""
-        image, _ = self.images[0]
-        return network_size(image.shape[0], image.shape[1], self.config.size)
-
-    def crops(self, epoch: int) -> AugmentOptions:
-        """Returns the augmentation of an epoch (from 0): the last ones may have larger crops and no zoom."""
-        config, options = self.config, self.config.augment
-        remaining = config.loop.epochs - epoch
-        if remaining <= config.full_image_epochs:
-            height, width = self.picture_size
-            low = max(options.scale_min, 1.0)  # a smaller picture would be padded: 44 % of a crop at zoom 0.75
-            high = max(options.scale_max, low)
-            options = dataclasses.replace(options, crop_height=height, crop_width=width, scale_min=low, scale_max=high)
-        if remaining <= config.unzoomed_epochs:
-            options = dataclasses.replace(options, scale_min=1.0, scale_max=1.0)
-        return options
-
-    def step_cost(self, epoch: int) -> float:
-        """Returns the pixels of a step relative to one of the first epoch."""
-        now, first = self.crops(epoch), self.config.augment
-        return now.crop_height * now.crop_width / (first.crop_height * first.crop_width)
 
 
 def evaluate_held_out(

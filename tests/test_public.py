@@ -12,7 +12,6 @@ import pytest
 from made.waiting import PATIENCE_S
 
 import steadyseg
-from steadyseg.studies.harness.tree import DOCUMENT, with_tree
 
 PROJECT = Path(__file__).parent.parent
 PUBLIC = """
@@ -90,11 +89,6 @@ def test_the_front_page_is_short_and_its_links_lead_somewhere() -> None:
     for page in (PROJECT / "README.md", *(PROJECT / "docs").glob("*.md")):
         for link in re.findall(r"\]\((?!https?://)([^)#]+)[^)]*\)", page.read_text()):
             assert (page.parent / link).exists(), f"{page.name}: {link}"
-
-
-def test_the_list_of_files_is_that_of_the_tree() -> None:
-    text = DOCUMENT.read_text()
-    assert with_tree(text) == text, "python -m steadyseg.studies.harness.tree writes it again"
 
 
 @pytest.mark.slow

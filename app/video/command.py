@@ -2,19 +2,19 @@
 
 import contextlib
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from steadyseg.app.console import Console, progress_bar
 from steadyseg.app.report_file import check_place, write_json
-from steadyseg.app.sources.source import Source
+from steadyseg.app.sources.source import describe_losses
 from steadyseg.app.video.caches import Recent
 from steadyseg.app.video.flags import VideoJob
-from steadyseg.app.video.job import check_job, open_for, segment_to_files
+from steadyseg.app.video.job import check_job, job_record, open_for, open_recording
+from steadyseg.app.video.recording import Recorded
 from steadyseg.app.video.report import print_report
 from steadyseg.app.video.window import Player, Window, check_display
 from steadyseg.core.errors import InputError
-from steadyseg.core.frame import Frame
 from steadyseg.core.method import MethodOptions
 from steadyseg.export.run.networks import FrameNetwork
 
@@ -37,28 +37,31 @@ def run_video(job: VideoJob) -> int:
     player = Player(job, segmenter, lambda one: open_for(with_method(job, one), networks.get)) if job.show else None
     console = Console(stderr=True)
 
-    def opened(source: Source) -> None:
+    with (
+        Window(player) if player else contextlib.nullcontext() as window,
+        open_recording(job, segmenter) as recording,
+    ):
+        info = recording.source.info
         console.print(f"executor: {segmenter.executor} on {segmenter.device} ({segmenter.why})", soft_wrap=True)
-        for note in source.info.notes:
+        for note in info.notes:
             console.print(f"note: {note}")
-
-    def follow(frames: Iterator[Frame], source: Source) -> bool:
-        total = min(filter(None, (source.info.length, job.options.max_frames)), default=None)
-        return show_progress(frames, console, total)
-
-    with Window(player) if player else contextlib.nullcontext() as window:
-        outcome = segment_to_files(job, segmenter, follow=follow, opened=opened, show=window)
-    outcome.record["notes"] += player.notes if player else []
+        total = min(filter(None, (info.length, job.options.max_frames)), default=None)
+        for frame, maps, _ in with_speed(recording, console, total):
+            if window and not window(frame, maps, info):
+                break
+    record, broken_off = job_record(job, recording), recording.broken_off
+    record["notes"] += player.notes if player else []
     if job.report:
-        write_json(job.report, outcome.record)
-    print_report(outcome.record)
-    if outcome.lost:
-        console.print(f"warning: {outcome.lost}")
-    if outcome.broken_off:
-        raise outcome.broken_off
-    if outcome.interrupted:
+        write_json(job.report, record)
+    print_report(record)
+    if lost := describe_losses(recording.source.losses):
+        console.print(f"warning: {lost}")
+    if isinstance(broken_off, KeyboardInterrupt):
         console.print("interrupted: what was done until then is whole")
-    return 130 if outcome.interrupted else 0
+        return 130
+    if broken_off:
+        raise broken_off
+    return 0
 
 
 def with_method(job: VideoJob, method: MethodOptions) -> VideoJob:
@@ -66,13 +69,10 @@ def with_method(job: VideoJob, method: MethodOptions) -> VideoJob:
     return replace(job, options=replace(job.options, method=method))
 
 
-def show_progress(frames: Iterator[Frame], console: Console, total: int | None) -> bool:
-    """Takes all frames, with a progress bar on stderr; returns True if Ctrl-C ended it."""
+def with_speed(frames: Iterable[Recorded], console: Console, total: int | None) -> Iterator[Recorded]:
+    """Yields the frames, with a progress bar and their speed on stderr."""
     with progress_bar("frames", total, console) as show:
         started = time.perf_counter()
-        try:
-            for done, _ in enumerate(frames, start=1):
-                show(done, status=f"{done / (time.perf_counter() - started):.1f} frames/s")
-        except KeyboardInterrupt:
-            return True
-    return False
+        for done, frame in enumerate(frames, start=1):
+            show(done, status=f"{done / (time.perf_counter() - started):.1f} frames/s")
+            yield frame

@@ -1,59 +1,32 @@
-"""Segments one source into files: the work of `steadyseg video`, and of `steadyseg batch` for every video."""
+"""One source into files: the checks before any work, the segmenter, and the recording that `video` and `batch` run."""
 
 import contextlib
 import os
-from collections import deque
-from collections.abc import Callable, Generator, Iterator
-from dataclasses import dataclass
-from itertools import islice
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 
 from steadyseg.app.executors import TakeNetwork, run_options
 from steadyseg.app.open_model import is_graph, make_segmenter, open_model
 from steadyseg.app.sources.image_folder import IMAGE_SUFFIXES
 from steadyseg.app.sources.open_source import is_street, open_source
-from steadyseg.app.sources.read_ahead import read_ahead
-from steadyseg.app.sources.source import Source, SourceInfo, describe_losses
+from steadyseg.app.sources.source import describe_losses
 from steadyseg.app.video.caches import Recent
 from steadyseg.app.video.flags import VideoJob, VideoOptions
 from steadyseg.app.video.palette import display_classes
+from steadyseg.app.video.recording import Recording
 from steadyseg.app.video.render import conformal_threshold
-from steadyseg.app.video.report import EachFrame, StreamReport, nothing
-from steadyseg.app.video.sinks import MaskSink, Sink, WriteMasks
+from steadyseg.app.video.sinks import MaskSink
 from steadyseg.app.video.verdict import percent
 from steadyseg.app.video.video_writer import VideoSink
 from steadyseg.app.video.views import SCALES, Painter
 from steadyseg.core.classes import ClassList
 from steadyseg.core.errors import InputError
-from steadyseg.core.frame import Frame, Maps
 from steadyseg.core.options import require_ranges
-from steadyseg.core.segmenter import MAX_SAMPLES, Segmenter, segment
-from steadyseg.core.system.interrupts import uninterrupted
+from steadyseg.core.segmenter import Segmenter
 from steadyseg.export.run.networks import FrameNetwork
-
-Paint = Callable[[Frame, Maps], np.ndarray]
-"""Draws the picture of one frame, (H, W, 3) uint8 RGB of the size that the sink expects."""
-Show = Callable[[Frame, Maps, SourceInfo], bool]
-"""Shows a frame of a source to somebody; False ends the work after it."""
-Follow = Callable[[Iterator[Frame], Source], bool]
-"""Takes every frame after it was written; returns whether an interruption ended that before the last one."""
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """The result of a source."""
-
-    record: dict[str, Any]
-    """The report as JSON values."""
-    lost: str
-    """Losses on the way, in words; empty if there were none."""
-    interrupted: bool = False
-    broken_off: InputError | OSError | None = None
-    """The error that ended the work after frames that went well; their output is complete."""
 
 
 def check_job(job: VideoJob) -> None:
@@ -92,20 +65,12 @@ def open_for(job: VideoJob, take: TakeNetwork | None = None) -> Segmenter:
     return segmenter
 
 
-def segment_to_files(
-    job: VideoJob,
-    segmenter: Segmenter,
-    *,
-    follow: Follow,
-    each: EachFrame = nothing,
-    opened: Callable[[Source], None] = nothing,
-    show: Show | None = None,
-) -> Outcome:
-    """Segments one source into files. Everything is opened and checked before the first frame; then `opened` is called
-    with the source.
+@contextlib.contextmanager
+def open_recording(job: VideoJob, segmenter: Segmenter) -> Iterator[Recording]:
+    """Opens and checks everything for one source into files, before its first frame.
 
     An interruption, a camera that is gone for good and a full disk leave playable files and a report of the frames
-    until then. `each` gets the figures of every frame. Raises InputError where not one frame could be read.
+    until then; `broken_off` has the reason. Raises InputError where not one frame could be read.
     """
     options = job.options
     classes = shown_classes(options, segmenter)
@@ -114,61 +79,24 @@ def segment_to_files(
         size = paint.size(source.info.width, source.info.height)
         sink = VideoSink(job.output, *size, source.info.fps, job.overwrite) if job.output else None
         masks = MaskSink(job.masks, classes, job.overwrite).write if job.masks else None
-        opened(source)
-        report = StreamReport(segmenter.classes, each)
-        interrupted = False
-        broken_off: InputError | OSError | None = None
+        recording = Recording(source, segmenter, sink, paint, masks, options.max_frames)
         try:
-            with contextlib.closing(
-                process(
-                    source, segmenter, sink, paint, report=report, masks=masks, max_frames=options.max_frames, show=show
-                )
-            ) as frames:
-                interrupted = follow(frames, source)
-        except (InputError, OSError) as error:  # hours may have gone well
-            broken_off = error
-    if not report.frames and not interrupted:
+            with recording:
+                yield recording
+        except (InputError, OSError, KeyboardInterrupt) as error:  # hours may have gone well
+            recording.broken_off = error
+    if not recording.report.frames and not isinstance(recording.broken_off, KeyboardInterrupt):
         unread = InputError(f"{source.info.name}: none of its frames could be read ({describe_losses(source.losses)})")
-        raise broken_off or unread
-    record = {
-        "source": source.info.name,
+        raise recording.broken_off or unread
+
+
+def job_record(job: VideoJob, recording: Recording) -> dict[str, Any]:
+    """The report of a recording as JSON values, with the names of source and output."""
+    return {
+        "source": recording.source.info.name,
         "output": job.output and job.output.name,
-        **report.record(segmenter, source, sink.notes if sink else ()),
+        **recording.record(),
     }
-    return Outcome(record, describe_losses(source.losses), interrupted, broken_off)
-
-
-def process(
-    source: Source,
-    segmenter: Segmenter,
-    sink: Sink | None,
-    paint: Paint,
-    *,
-    report: StreamReport | None = None,
-    masks: WriteMasks | None = None,
-    max_frames: int | None = None,
-    show: Show | None = None,
-) -> Generator[Frame, None, None]:
-    """Yields every frame after it was written and reported. Closing the generator in any way finishes the sink."""
-    clock = segmenter.clock
-    decode_ms: deque[float] = deque(maxlen=MAX_SAMPLES)
-    clock.samples["decode"] = decode_ms
-    with sink or contextlib.nullcontext(), contextlib.closing(read_ahead(source, decode_ms=decode_ms)) as frames:
-        for frame, maps in segment(islice(frames, max_frames), segmenter):
-            with uninterrupted():  # a frame is in the video, the masks and the report, or in none of them
-                if sink:
-                    with clock.measure("render"):
-                        picture = paint(frame, maps)
-                    with clock.measure("encode"):
-                        sink.write(picture, frame.time_s)
-                if masks:
-                    with clock.measure("masks"):
-                        masks(maps, source.frame_name(frame.index))
-                if report:
-                    report.update(frame, maps)
-            yield frame
-            if show and not show(frame, maps, source.info):
-                return
 
 
 def shown_classes(options: VideoOptions, segmenter: Segmenter) -> ClassList:

@@ -1,7 +1,6 @@
 """The report of a stream: counts, times per stage, mean uncertainty, class shares, and metrics if there are labels."""
 
 import time
-from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -52,19 +51,11 @@ class FrameFigures:
     """Milliseconds since the previous frame was done, for the first frame since the beginning of the work."""
 
 
-EachFrame = Callable[[FrameFigures], None]
-
-
-def nothing(_: object) -> None:
-    """Ignores its argument: the callback of callers without one."""
-
-
 class StreamReport:
     """Sums over the frames of a stream; memory does not grow with their number."""
 
-    def __init__(self, classes: ClassList, each: EachFrame = nothing) -> None:
-        """`each` gets the figures of every frame."""
-        self.classes, self._each = classes, each
+    def __init__(self, classes: ClassList) -> None:
+        self.classes = classes
         self.frames = 0
         self.means = {"mean_confidence": 0.0, "mean_entropy": 0.0, "mean_disagreement": 0.0}
         self.class_pixels = np.zeros(len(classes))
@@ -72,8 +63,8 @@ class StreamReport:
         self.whole_frames = NoveltySummary()
         self.started = self.ended = time.perf_counter()
 
-    def update(self, frame: Frame, maps: Maps) -> None:
-        """Adds one frame; a labelled one also counts in the metrics."""
+    def update(self, frame: Frame, maps: Maps) -> FrameFigures:
+        """Adds one frame, and returns its figures; a labelled frame also counts in the metrics."""
         self.frames += 1
         confidence, entropy, disagreement = means = tuple(
             float(shade.mean()) / 255 for shade in (maps.confidence, maps.entropy, maps.disagreement)
@@ -87,7 +78,7 @@ class StreamReport:
         before, self.ended = self.ended, time.perf_counter()
         wall_ms = 1e3 * (self.ended - before)
         told = (maps.novelty, maps.expected_accuracy, maps.ood_s)
-        self._each(FrameFigures(frame.index, frame.time_s, confidence, entropy, disagreement, shares, *told, wall_ms))
+        return FrameFigures(frame.index, frame.time_s, confidence, entropy, disagreement, shares, *told, wall_ms)
 
     def record(self, segmenter: Segmenter, source: Source, sink_notes: tuple[str, ...]) -> dict[str, Any]:
         """The report as JSON values: shares in 0..1, entropies as shares of ln K, times in ms."""

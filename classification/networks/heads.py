@@ -28,7 +28,7 @@ class GlobalMedian(nn.Module):
         return x.flatten(2).topk(height * width // 2, dim=-1).values[..., -1]
 
 
-class Clip(nn.Module):
+class BoundFeatures(nn.Module):
     """Bounds pooled features to [-t / 2, t / 2] by t (sigmoid(x / t) - 1/2); t = 2 as in the published code."""
 
     def __init__(self, scale: float = 2.0) -> None:
@@ -57,7 +57,7 @@ def pooled_head(name: HeadName, channels: int, num_classes: int) -> nn.Module:
         return nn.Sequential(nn.AdaptiveMaxPool2d(1), nn.Flatten(), linear)
     average = (nn.AdaptiveAvgPool2d(1), nn.Flatten(), linear)
     if name == "gap-clip":
-        return nn.Sequential(*average[:2], Clip(), linear)
+        return nn.Sequential(*average[:2], BoundFeatures(), linear)
     if name == "bn-gap":
         return nn.Sequential(nn.BatchNorm2d(channels), nn.ReLU(inplace=True), *average)
     return nn.Sequential(*average)

@@ -19,7 +19,7 @@ from steadyseg.classification.networks.layout import (
 )
 from steadyseg.classification.options import ClassifierOptions
 from steadyseg.core.errors import InputError, suggest
-from steadyseg.core.options import MAX_PIXELS, read_options, require_ranges, require_types
+from steadyseg.core.options import MAX_NETWORK_PIXELS, read_options, require_ranges, require_types
 
 MAX_GRID = 64
 """Patches, or points of a window, on a side: attention compares each of 4,096 with all (ViT-B/16 at 1024 x 1024)."""
@@ -31,8 +31,8 @@ RANGES: dict[str, tuple[float, float]] = {
 OPTIONAL_RANGES: dict[str, tuple[float, float]] = {
     "prob_scale": (1e-3, math.inf),
     "attention_window": (1, MAX_GRID),
-    "img_size": (1, math.isqrt(MAX_PIXELS)),
-    "patch_size": (1, math.isqrt(MAX_PIXELS)),
+    "img_size": (1, math.isqrt(MAX_NETWORK_PIXELS)),
+    "patch_size": (1, math.isqrt(MAX_NETWORK_PIXELS)),
 }
 SMOOTHING_OPTIONS = ("smoothing_places", "prob", "prob_scale", "blur", "padding")
 TIMM_SIDE, TIMM_PATCH = 224, 16

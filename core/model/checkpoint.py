@@ -24,7 +24,7 @@ from steadyseg.core.model.tensor_file import (
     write_tensors,
 )
 from steadyseg.core.model.thresholds import is_threshold_record
-from steadyseg.core.options import MAX_PIXELS, is_number, require_types
+from steadyseg.core.options import MAX_NETWORK_PIXELS, is_number, require_types
 from steadyseg.core.system.files import write_atomic
 from steadyseg.core.system.json_text import parse_json
 
@@ -165,8 +165,10 @@ def parse_meta(text: str, path: Path) -> CheckpointMeta:
 def _check(meta: CheckpointMeta) -> None:
     """Raises InputError for wrong types, values and sizes, which a record from elsewhere may hold."""
     require_types(meta, "{}")
-    if not (meta.height > 0 and meta.width > 0 and meta.height * meta.width <= MAX_PIXELS):
-        raise InputError(f"pictures of {meta.width}x{meta.height} pixels; expected 1 to {MAX_PIXELS} pixels in all")
+    if not (meta.height > 0 and meta.width > 0 and meta.height * meta.width <= MAX_NETWORK_PIXELS):
+        raise InputError(
+            f"pictures of {meta.width}x{meta.height} pixels; expected 1 to {MAX_NETWORK_PIXELS} pixels in all"
+        )
     if not all(is_number(value, -MAX_MEAN, MAX_MEAN) for value in meta.mean):
         raise InputError(f"mean is {meta.mean}")
     if not all(is_number(value, MIN_STD, MAX_MEAN) for value in meta.std):

@@ -15,7 +15,7 @@ from PIL import Image
 
 from steadyseg.core.errors import InputError
 
-MAX_PIXELS = 2**26
+MAX_PICTURE_PIXELS = 2**26
 """8192 x 8192: 201 MB as RGB."""
 FORMATS = ("PNG", "JPEG", "BMP", "TIFF", "WEBP", "PPM")
 """Whatever a file is called. Pillow knows forty more, and starts Ghostscript for one of them."""
@@ -52,8 +52,8 @@ def look_at(path: Path, look: Callable[[Image.Image], Seen], content: bytes | No
     try:
         with Image.open(path if content is None else BytesIO(content), formats=FORMATS) as picture:
             width, height = picture.size
-            if width * height > MAX_PIXELS:
-                raise ValueError(f"{width}x{height}, at most {MAX_PIXELS} pixels are; scale it down")
+            if width * height > MAX_PICTURE_PIXELS:
+                raise ValueError(f"{width}x{height}, at most {MAX_PICTURE_PIXELS} pixels are; scale it down")
             if picture.format == "JPEG" or picture.info.get("compression") in JPEG_IN_TIFF:
                 strips = getattr(picture, "tag_v2", {}).get(TIFF_OFFSETS, ())  # a JPEG each
                 require_few_scans(path.read_bytes() if content is None else content, MAX_SCANS + len(strips))

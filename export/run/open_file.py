@@ -42,7 +42,7 @@ def graph_executor(
     if precision == "int8" != file.meta.precision:
         raise InputError(f"the file holds {file.meta.precision}; omit --precision int8 or export with it")
     options = read_provider_options(provider_options)
-    chosen, why = choose(file.meta, executor, device)
+    chosen, why = choose_runtime(file.meta, executor, device)
     if chosen != "graph":
         refuse_on_cpu("cpu", options)
         return _host(file, chosen, precision, keep_probs, why)
@@ -66,7 +66,7 @@ def require_stream(file: OnnxFile) -> None:
         )
 
 
-def choose(meta: GraphMeta, executor: str, device: str) -> tuple[str, str]:
+def choose_runtime(meta: GraphMeta, executor: str, device: str) -> tuple[str, str]:
     """(openvino, onnxruntime or graph; why): the fused kernel after the network wins on a CPU wherever it can be
     used."""
     fusable = meta.method.samples == 1 and kernel_available()

@@ -11,7 +11,7 @@ import numpy as np
 from steadyseg.core.errors import InputError
 from steadyseg.core.frame import Frame
 from steadyseg.seg.street.layout import BLOCK_M, Block, block, town
-from steadyseg.seg.street.paint.camera import FAR_M, NEAR_M, Camera, camera_at, generator
+from steadyseg.seg.street.paint.camera import FAR_M, NEAR_M, StreetCamera, camera_at, generator
 from steadyseg.seg.street.paint.canvas import OVERSAMPLING, PAVEMENT, ROAD, Canvas
 from steadyseg.seg.street.paint.depth import DepthCanvas
 from steadyseg.seg.street.paint.ground import KERB_M, Shadows, draw_ground
@@ -135,13 +135,13 @@ class StreetSet:
         return frame.image, frame.label
 
 
-def _in_sight(thing: Thing, camera: Camera) -> bool:
+def _in_sight(thing: Thing, camera: StreetCamera) -> bool:
     behind = LONGEST_M if isinstance(thing, Vehicle) else -NEAR_M
     reach = SMALL_M if isinstance(thing, Walker | Fixture | Panel) else FAR_M
     return -behind < thing.far - camera.station < reach
 
 
-def _remoteness(thing: Thing, camera: Camera) -> float:
+def _remoteness(thing: Thing, camera: StreetCamera) -> float:
     """Sort key from back to front: by distance, and from the outside in for things side by side.
 
     Lines of sight lead away from the camera's lane, so a thing further out never hides one further in.

@@ -10,7 +10,7 @@ import numpy as np
 
 from steadyseg.app.sources.open_source import open_source
 from steadyseg.app.sources.read_ahead import read_ahead
-from steadyseg.app.video.job import process
+from steadyseg.app.video.recording import Recording
 from steadyseg.app.video.video_writer import VideoSink
 from steadyseg.app.video.views import Painter
 from steadyseg.core.errors import InputError
@@ -65,9 +65,8 @@ class Clip:
             paint = Painter("side-by-side", segmenter.classes)
             size = paint.size(source.info.width, source.info.height)
             sink = VideoSink(output, *size, source.info.fps, overwrite=True)
-            job = process(source, segmenter, sink, paint, max_frames=frames)
-            with contextlib.closing(job):
-                self._check(sum(1 for _ in job), frames)
+            with Recording(source, segmenter, sink, paint, max_frames=frames) as recording:
+                self._check(sum(1 for _ in recording), frames)
 
     def _check(self, done: int, frames: int) -> None:
         if done != frames:

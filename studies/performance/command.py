@@ -12,7 +12,7 @@ import torch
 from rich.console import Console
 from rich.progress import Progress, TextColumn, TimeElapsedColumn
 
-from steadyseg.app.executors import choose
+from steadyseg.app.executors import choose_library
 from steadyseg.app.number_format import choose_precision
 from steadyseg.app.open_model import is_graph, open_checkpoint, open_segmenter, refuse_classifier
 from steadyseg.app.report_file import check_place, write_json
@@ -90,10 +90,10 @@ def bench_checkpoint(job: BenchJob, folder: Path) -> dict[str, Any]:
     subject = Subject(job.model, job.size)
     missing = {} if subject.has_dropout else dict.fromkeys(DROPOUT_ROWS, "the network has no dropout")
     names = chosen_rows(job.only, tuple(ROWS), missing)
-    chosen, why = choose(compute.executor, compute.device)
-    on_openvino = chosen == "openvino"
-    asked = compute.precision
-    number, about_number = choose_precision(asked, subject.model) if on_openvino else (asked, "")
+    chosen, why = choose_library(compute.executor, compute.device)
+    on_openvino, asked = chosen == "openvino", compute.precision
+    number, reason = choose_precision(asked, subject.model) if on_openvino else (asked, "")
+    why = "; ".join(filter(None, (why, reason)))
     with announce() as say:
         say("making the clip")
         clip, size = clip_for(job, folder, (subject.meta.height, subject.meta.width), subject.height)
@@ -119,7 +119,7 @@ def bench_checkpoint(job: BenchJob, folder: Path) -> dict[str, Any]:
     if not subject.has_smoothing:
         notes.append("the network has no spatial smoothing: bare and bare_plain are the same")
     return {
-        **facts(job, clip, size, executor.name, executor.device, executor.precision, why + about_number),
+        **facts(job, clip, size, executor.name, executor.device, executor.precision, why),
         "notes": notes,
         "rows": done,
         "ratios": ratios_record(done, Path(job.model).stem),

@@ -12,9 +12,9 @@ from torch import Tensor
 from steadyseg.core.corruptions.corruptions import corrupt
 from steadyseg.core.errors import InputError
 from steadyseg.core.evaluation.metrics import StreamingMetrics
-from steadyseg.core.lag import smoothing_of
 from steadyseg.core.method import Method, MethodOptions, settings
 from steadyseg.core.motion import MotionEstimator
+from steadyseg.core.over_time import smoothing_of
 from steadyseg.core.prediction import Prediction
 from steadyseg.core.seeds import mix_seed
 from steadyseg.core.temporal import State

@@ -22,7 +22,7 @@ def test_a_long_stream_keeps_its_worst_frames_and_its_cut() -> None:
     timeline = Timeline(segmenter)
     for index in range(10_001):
         segmenter.resets["cut"] += index == 7_003
-        timeline(figures(index, 0.01 if index == 1_234 else 0.6, 0.5 if index == 9_876 else 0.9))
+        timeline.add(figures(index, 0.01 if index == 1_234 else 0.6, 0.5 if index == 9_876 else 0.9))
     points = timeline._points
     assert MAX_POINTS / 2 <= len(points) <= MAX_POINTS
     assert [one.time_s for one in points] == pytest.approx([3.2 * number for number in range(len(points))])

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from steadyseg.seg.street.drive import Street
-from steadyseg.seg.street.paint.camera import Camera, Road, camera_at
+from steadyseg.seg.street.paint.camera import Road, StreetCamera, camera_at
 from steadyseg.seg.street.paint.canvas import BUILDING, OVERSAMPLING, PAVEMENT, ROAD, SKY
 from steadyseg.seg.street.paint.depth import DepthCanvas
 from steadyseg.seg.street.paint.light import light_of
@@ -14,7 +14,7 @@ STRAIGHT = Road((0.0, 0.0), (1.0, 1.0), (0.0, 0.0))
 
 def test_a_wall_along_the_street_has_the_depth_of_each_ray() -> None:
     """On the plane 4 m to the right, the ray through column u meets depth f * 4 / (u - centre)."""
-    camera = Camera(STRAIGHT, 100.0, 0.0, 1.4, 400.0, 320.0, 240.0, 640, 480)
+    camera = StreetCamera(STRAIGHT, 100.0, 0.0, 1.4, 400.0, 320.0, 240.0, 640, 480)
     canvas = DepthCanvas(camera, light_of(0))
     wall = np.array([(4.0, 0.0, 106.0), (4.0, 0.0, 140.0), (4.0, 5.0, 140.0), (4.0, 5.0, 106.0)])
     canvas.polygon(wall, (9, 9, 9), BUILDING)

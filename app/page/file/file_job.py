@@ -20,8 +20,8 @@ from steadyseg.app.report_file import write_json
 from steadyseg.app.sources.image_folder import IMAGE_SUFFIXES
 from steadyseg.app.sources.open_source import open_source
 from steadyseg.app.sources.source import SourceInfo
-from steadyseg.app.video.job import process
 from steadyseg.app.video.legend import Legend
+from steadyseg.app.video.recording import Recording
 from steadyseg.app.video.render import conformal_threshold, side_by_side
 from steadyseg.app.video.report import StreamReport
 from steadyseg.app.video.sinks import TABLE, Sink, WriteMasks, class_table, mask_files
@@ -43,7 +43,7 @@ PREVIEW_WIDTH = 960
 REPORT_EVERY_S = 0.5
 NAME_LENGTH = 40
 """Characters kept of the upload's name: file systems end at 255 bytes, and the partial video has a longer name."""
-MAX_PIXELS, MAX_SECONDS = 4096 * 2304, 3600
+MAX_VIDEO_PIXELS, MAX_SECONDS = 4096 * 2304, 3600
 MAX_FRAMES, MAX_MASKS = 108_000, 20_000
 """Limits of a video on the page; the command `steadyseg video` has none, since no visitor waits for it. Frame rates are
 announced by the file, up to 1000: an hour has at most as many frames as at 30 frames/s. With masks there are two files
@@ -124,7 +124,7 @@ def _segment_file(
     output, report_file = folder / f"{name}-segmented.{'png' if still else 'mp4'}", folder / f"{name}-report.json"
     zipped = folder / f"{name}-masks.zip" if keep_masks else None
     with contextlib.ExitStack() as opened:
-        source = opened.enter_context(open_source(spec, classes=segmenter.classes, max_pixels=MAX_PIXELS))
+        source = opened.enter_context(open_source(spec, classes=segmenter.classes, max_pixels=MAX_VIDEO_PIXELS))
         limit = check_length(source.info, keep_masks)
         masks = None
         if zipped:  # uncompressed, since PNGs are compressed
@@ -133,34 +133,30 @@ def _segment_file(
         paint = PagePainter(settings, meta, segmenter.method)
         sink: Sink = PictureSink(output) if still else VideoSink(output, *paint.size(source.info), source.info.fps)
         timeline = Timeline(segmenter)
-        report = StreamReport(segmenter.classes, timeline)
-        frames = process(source, segmenter, sink, paint, report=report, masks=masks, max_frames=limit)
-        stopped = yield from _run(frames, source.info, report, paint, limit, stop_reason)
+        recording = opened.enter_context(Recording(source, segmenter, sink, paint, masks, limit))
+        stopped = yield from _run(recording, timeline, paint, limit, stop_reason)
+    report = recording.report
     if not report.frames:
         raise InputError(f"{spec}: none of its frames could be read; is it damaged?")
-    record = {"source": Path(spec).name, "output": output.name, **report.record(segmenter, source, sink.notes)}
+    record = {"source": Path(spec).name, "output": output.name, **recording.record()}
     write_json(report_file, record)
     video, picture = (None, output) if still else (output, None)
     yield Result(video, picture, zipped, report_file, record, metrics_so_far(report), timeline.html(), stopped)
 
 
 def _run(
-    frames: Generator[Frame, None, None],
-    info: SourceInfo,
-    report: StreamReport,
-    paint: "PagePainter",
-    limit: int,
-    stop_reason: Callable[[], str],
+    recording: Recording, timeline: Timeline, paint: "PagePainter", limit: int, stop_reason: Callable[[], str]
 ) -> Generator[Progress, None, str]:
     """Takes all frames; returns the reason if it stopped before their end."""
     began = reported = time.perf_counter()
-    with contextlib.closing(frames):
-        for _ in frames:
-            if reason := stop_reason():
-                return reason
-            if time.perf_counter() - reported > REPORT_EVERY_S:
-                reported = time.perf_counter()
-                yield Progress(report.frames, info.length, reported - began, paint.preview(), metrics_so_far(report))
+    report, length = recording.report, recording.source.info.length
+    for _, _, figures in recording:
+        timeline.add(figures)
+        if reason := stop_reason():
+            return reason
+        if time.perf_counter() - reported > REPORT_EVERY_S:
+            reported = time.perf_counter()
+            yield Progress(report.frames, length, reported - began, paint.preview(), metrics_so_far(report))
     return f"stopped after {limit} frames, the most on this page" if report.frames == limit else ""
 
 

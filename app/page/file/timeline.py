@@ -41,7 +41,7 @@ class Point:
 
 
 class Timeline:
-    """The course of a stream. Call it with the figures of every frame."""
+    """The course of a stream."""
 
     def __init__(self, segmenter: Segmenter) -> None:
         self._segmenter, self._cuts = segmenter, segmenter.resets["cut"]
@@ -50,8 +50,8 @@ class Timeline:
         self.is_calibrated = False
         self.end_s = 0.0
 
-    def __call__(self, frame: FrameFigures) -> None:
-        """Adds a frame."""
+    def add(self, frame: FrameFigures) -> None:
+        """Adds the figures of a frame."""
         cuts, before = self._segmenter.resets["cut"], self._cuts
         self._cuts, self.end_s = cuts, frame.time_s
         self.is_calibrated = frame.expected_accuracy is not None

@@ -35,7 +35,7 @@ def schema_of(classes: ClassList) -> Any:
 
 
 class FrameTable:
-    """A context manager that writes a Parquet file; call it with the figures of every frame."""
+    """A context manager that writes the figures of every frame into a Parquet file."""
 
     def __init__(self, path: Path, video: str, classes: ClassList) -> None:
         arrow = import_pyarrow()
@@ -44,7 +44,7 @@ class FrameTable:
         self._rows: list[dict[str, Any]] = []
         self._writer = arrow.parquet.ParquetWriter(path, self._schema, compression="zstd")
 
-    def __call__(self, frame: FrameFigures) -> None:
+    def add(self, frame: FrameFigures) -> None:
         """Adds a row."""
         shares = dict(zip(self._names, frame.class_shares.tolist(), strict=True))
         self._rows.append(vars(frame) | {"video": self._video, "frame": frame.index, "class_shares": shares})

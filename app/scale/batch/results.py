@@ -4,7 +4,7 @@ files that were read; and the segmenters that make them."""
 import hashlib
 import json
 import shutil
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, replace
 from functools import cache
 from pathlib import Path
@@ -16,12 +16,10 @@ from steadyseg.app.scale.batch.clips import Clip
 from steadyseg.app.scale.batch.frame_table import VERSION, FrameTable
 from steadyseg.app.scale.batch.task import BatchOutputs
 from steadyseg.app.sources.image_folder import list_images
-from steadyseg.app.sources.source import Source
 from steadyseg.app.video.caches import Recent
 from steadyseg.app.video.flags import VideoJob
-from steadyseg.app.video.job import needs_probs, open_for, segment_to_files
+from steadyseg.app.video.job import job_record, needs_probs, open_for, open_recording
 from steadyseg.core.errors import InputError
-from steadyseg.core.frame import Frame
 from steadyseg.core.method import draws_dropout
 from steadyseg.core.segmenter import Segmenter
 from steadyseg.core.system.files import whole_folder
@@ -69,18 +67,16 @@ def make_results(
             clip.job, output=folder / VIDEO if wanted.videos else None, masks=folder / MASKS if wanted.masks else None
         )
         segmenter = take(job)
-
-        def exhaust(frames: Iterator[Frame], _: Source) -> bool:
-            for _frame in frames:
-                progress()
-            return False
-
-        with FrameTable(folder / FRAMES, clip.name, segmenter.classes) as each:
-            outcome = segment_to_files(job, segmenter, follow=exhaust, each=each)
-            if outcome.broken_off:
-                raise outcome.broken_off
-        write_json(folder / REPORT, {**outcome.record, "asked": asked, "read": read})
-    return outcome.record
+        with FrameTable(folder / FRAMES, clip.name, segmenter.classes) as table:
+            with open_recording(job, segmenter) as recording:
+                for _, _, figures in recording:
+                    table.add(figures)
+                    progress()
+            if recording.broken_off:
+                raise recording.broken_off
+        record = job_record(job, recording)
+        write_json(folder / REPORT, {**record, "asked": asked, "read": read})
+    return record
 
 
 def describe(clip: Clip, wanted: BatchOutputs) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from steadyseg.core.system.pictures import MAX_PIXELS
+from steadyseg.core.system.pictures import MAX_PICTURE_PIXELS
 from steadyseg.seg.data.formats.source import UNLABELLED, Label
 
 FARTHEST = 1e6
@@ -129,8 +129,8 @@ def painter(shapes: Sequence[Shape], size: tuple[int, int], names: Sequence[str]
     `overlaps` decides which of two objects in a layer gets the pixels that they share. ValueError for a size that
     no picture has.
     """
-    if min(size) < 1 or size[0] * size[1] > MAX_PIXELS:
-        raise ValueError(f"a picture of {size[1]}x{size[0]}; it has 1 to {MAX_PIXELS} pixels")
+    if min(size) < 1 or size[0] * size[1] > MAX_PICTURE_PIXELS:
+        raise ValueError(f"a picture of {size[1]}x{size[0]}; it has 1 to {MAX_PICTURE_PIXELS} pixels")
     return partial(_paint, tuple(shapes), size, tuple(names), overlaps)
 
 

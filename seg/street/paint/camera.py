@@ -49,7 +49,7 @@ def road(seed: int) -> Road:
 
 
 @dataclass(frozen=True)
-class Camera:
+class StreetCamera:
     """A pinhole camera that looks along the road's tangent.
 
     World points are (lateral, height, station) in metres, lateral measured from the centreline. Pitch and yaw are small
@@ -114,13 +114,13 @@ def ego_station(seed: int, time_s: float) -> float:
     return speed * time_s + 2.0 * math.sin(0.35 * time_s + phases[0])
 
 
-def camera_at(seed: int, time_s: float, width: int, height: int) -> Camera:
+def camera_at(seed: int, time_s: float, width: int, height: int) -> StreetCamera:
     """The camera for a canvas of `width` x `height` pixels: 58 degrees of view, 1.4 m above the road."""
     _, phase = _ego(seed)
     focal = 0.9 * max(width, height)
     pitch = 0.0022 * math.sin(5.3 * time_s + phase[1]) + 0.003 * math.sin(1.1 * time_s + phase[2])
     yaw = 0.012 * math.sin(0.5 * time_s + phase[3]) + 0.0015 * math.sin(4.1 * time_s + phase[4])
-    return Camera(
+    return StreetCamera(
         road=road(seed),
         station=ego_station(seed, time_s),
         lateral=-LANE_M + 0.22 * math.sin(0.41 * time_s + phase[5]),

@@ -7,7 +7,7 @@ import cv2
 import numpy as np
 
 from steadyseg.core.classes import CAMVID
-from steadyseg.seg.street.paint.camera import NEAR_M, Camera
+from steadyseg.seg.street.paint.camera import NEAR_M, StreetCamera
 from steadyseg.seg.street.paint.light import Color, Light
 from steadyseg.seg.street.paint.texture import CLEAR, Texture
 
@@ -39,7 +39,7 @@ class Limb:
 class Canvas:
     """Draws world geometry back to front through one camera, in one light."""
 
-    def __init__(self, camera: Camera, light: Light) -> None:
+    def __init__(self, camera: StreetCamera, light: Light) -> None:
         self.camera = camera
         self.light = light
         self.pixels = np.zeros((camera.rows, camera.width, 4), np.uint8)  # red, green, blue, class id

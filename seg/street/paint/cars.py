@@ -21,7 +21,7 @@ TRIM: Color = (46, 47, 50)
 
 
 @dataclass(frozen=True)
-class Model:
+class CarModel:
     body: Outline
     """Outline from bumper to bumper, over the bonnet and along the belt line."""
     cabin: Outline
@@ -38,8 +38,8 @@ def _outline(text: str) -> Outline:
     return tuple((float(z), float(y), float(w)) for z, y, w in map(str.split, text.split(",")))
 
 
-MODELS: dict[str, Model] = {
-    "hatchback": Model(
+MODELS: dict[str, CarModel] = {
+    "hatchback": CarModel(
         _outline(
             "1.92 0.24 0.74, 2.0 0.5 0.8, 1.88 0.72 0.8, 1.05 0.95 0.84, -1.8 1.0 0.84, -1.95 0.72 0.83, "
             "-2.0 0.5 0.83, -1.92 0.26 0.78"
@@ -49,7 +49,7 @@ MODELS: dict[str, Model] = {
         0.31,
         ((0.1, 0.48), (0.53, 0.9)),
     ),
-    "saloon": Model(
+    "saloon": CarModel(
         _outline(
             "2.22 0.24 0.76, 2.3 0.5 0.84, 2.15 0.7 0.84, 1.1 0.93 0.87, -1.3 0.96 0.87, -2.2 0.96 0.84, "
             "-2.28 0.6 0.85, -2.2 0.26 0.8"
@@ -59,7 +59,7 @@ MODELS: dict[str, Model] = {
         0.32,
         ((0.1, 0.48), (0.53, 0.88)),
     ),
-    "estate": Model(
+    "estate": CarModel(
         _outline(
             "2.25 0.34 0.8, 2.32 0.6 0.88, 2.2 0.88 0.88, 1.15 1.1 0.91, -2.05 1.14 0.91, -2.2 0.8 0.9, "
             "-2.25 0.55 0.9, -2.18 0.34 0.84"
@@ -69,7 +69,7 @@ MODELS: dict[str, Model] = {
         0.37,
         ((0.08, 0.36), (0.4, 0.66), (0.7, 0.93)),
     ),
-    "van": Model(
+    "van": CarModel(
         _outline(
             "2.5 0.34 0.84, 2.58 0.65 0.94, 2.5 0.95 0.94, 1.9 1.25 0.97, -2.5 1.25 0.97, -2.52 0.9 0.97, "
             "-2.54 0.6 0.97, -2.5 0.34 0.94"
@@ -80,7 +80,7 @@ MODELS: dict[str, Model] = {
         ((0.07, 0.24),),
         paints=read_colors("236 236 234, 236 236 234, 214 216 218, 40 74 140, 190 40 36, 62 66 70"),
     ),
-    "bus": Model(
+    "bus": CarModel(
         _outline(
             "4.9 0.34 1.15, 5.0 0.6 1.24, 5.0 0.95 1.24, 4.98 1.15 1.24, -4.95 1.15 1.24, -5.0 0.95 1.24, "
             "-5.0 0.6 1.24, -4.95 0.34 1.2"
@@ -130,7 +130,7 @@ def _inset(quad: np.ndarray, left: float, right: float, low: float, high: float)
     return np.array((at(left, low), at(right, low), at(right, high), at(left, high)))
 
 
-def _undercarriage(model: Model) -> list[Face]:
+def _undercarriage(model: CarModel) -> list[Face]:
     """The dark ground below, the underside, and the tyres as seen from the front and the back."""
     front, rear = model.body[0], model.body[-1]
     width = model.body[3][2]
@@ -150,7 +150,7 @@ def _upright(outline: np.ndarray, forward: float) -> np.ndarray:
     return np.column_stack((outline, np.full(len(outline), forward)))
 
 
-def _side(model: Model, paint: Color, side: int) -> list[Face]:
+def _side(model: CarModel, paint: Color, side: int) -> list[Face]:
     """One flank: door skin, darker sill, shoulder line and wheels."""
     direction = (side, 0, 0)
     flank = np.array([(side * w, y, z) for z, y, w in _rounded(model.body)])
@@ -175,7 +175,7 @@ def _side(model: Model, paint: Color, side: int) -> list[Face]:
     return faces
 
 
-def _cabin(model: Model, paint: Color) -> list[Face]:
+def _cabin(model: CarModel, paint: Color) -> list[Face]:
     """Pillars and side windows, then windscreen, roof and rear window."""
     faces = []
     for side in (-1, 1):
@@ -199,7 +199,7 @@ def _cabin(model: Model, paint: Color) -> list[Face]:
     return faces
 
 
-def _nose(model: Model, lit: bool) -> list[Face]:
+def _nose(model: CarModel, lit: bool) -> list[Face]:
     """Grille, plate and headlights."""
     z, w = model.body[1][0] + 0.02, model.body[1][2]
     low, high = model.body[1][1], model.body[2][1]
@@ -215,7 +215,7 @@ def _nose(model: Model, lit: bool) -> list[Face]:
     return [face(_upright(part, z), color, CAR, (0, 0, 1), glows) for part, color, glows in parts]
 
 
-def _tail(model: Model, lit: bool) -> list[Face]:
+def _tail(model: CarModel, lit: bool) -> list[Face]:
     """Bumper, yellow plate and red lamps."""
     z, w = model.body[-2][0] - 0.02, model.body[-2][2]
     low, high = model.body[-2][1], model.body[4][1]

@@ -3,7 +3,7 @@
 import cv2
 import numpy as np
 
-from steadyseg.seg.street.paint.camera import NEAR_M, Camera
+from steadyseg.seg.street.paint.camera import NEAR_M, StreetCamera
 from steadyseg.seg.street.paint.canvas import _FRACTION_BITS, OVERSAMPLING, Canvas, Limb, fixed_point
 from steadyseg.seg.street.paint.light import Color, Light
 
@@ -15,7 +15,7 @@ class DepthCanvas(Canvas):
     and posts have the depth of their place.
     """
 
-    def __init__(self, camera: Camera, light: Light) -> None:
+    def __init__(self, camera: StreetCamera, light: Light) -> None:
         super().__init__(camera, light)
         first, depths = self.ground_rows
         self.metres = np.full((camera.rows, camera.width), np.inf, np.float32)

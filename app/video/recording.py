@@ -1,0 +1,85 @@
+"""The way of a source through a segmenter into files: the one loop of `video`, `batch` and the page's File tab."""
+
+import contextlib
+from collections import deque
+from collections.abc import Callable, Generator
+from itertools import islice
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+
+from steadyseg.app.sources.read_ahead import read_ahead
+from steadyseg.app.sources.source import Source
+from steadyseg.app.video.report import FrameFigures, StreamReport
+from steadyseg.app.video.sinks import Sink, WriteMasks
+from steadyseg.core.errors import InputError
+from steadyseg.core.frame import Frame, Maps
+from steadyseg.core.segmenter import MAX_TIMES, Segmenter, segment
+from steadyseg.core.system.interrupts import uninterrupted
+
+
+class Recorded(NamedTuple):
+    """A frame that was written and counted."""
+
+    frame: Frame
+    maps: Maps
+    figures: FrameFigures
+
+
+class Recording:
+    """Inside `with`, iterate over it: every frame comes after it was written and counted. Leaving it finishes the
+    files."""
+
+    broken_off: InputError | OSError | KeyboardInterrupt | None = None
+    """The reason why the work ended early, after frames whose output is complete."""
+
+    def __init__(
+        self,
+        source: Source,
+        segmenter: Segmenter,
+        sink: Sink | None,
+        paint: Callable[[Frame, Maps], np.ndarray],
+        masks: WriteMasks | None = None,
+        max_frames: int | None = None,
+    ) -> None:
+        """`paint` draws the picture of a frame, (H, W, 3) uint8 RGB, in the size that the sink expects."""
+        self.source, self.segmenter, self.report = source, segmenter, StreamReport(segmenter.classes)
+        self._sink, self._paint, self._masks = sink, paint, masks
+        self._frames = self._record(max_frames)
+
+    def __iter__(self) -> Generator[Recorded, None, None]:
+        return self._frames
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._frames.close()
+
+    def record(self) -> dict[str, Any]:
+        """The report as JSON values."""
+        return self.report.record(self.segmenter, self.source, self._sink.notes if self._sink else ())
+
+    def _record(self, max_frames: int | None) -> Generator[Recorded, None, None]:
+        decode_ms: deque[float] = deque(maxlen=MAX_TIMES)
+        self.segmenter.clock.samples["decode"] = decode_ms
+        with (
+            self._sink or contextlib.nullcontext(),
+            contextlib.closing(read_ahead(self.source, decode_ms=decode_ms)) as frames,
+        ):
+            for frame, maps in segment(islice(frames, max_frames), self.segmenter):
+                with uninterrupted():  # a frame is in the video, the masks and the report, or in none of them
+                    figures = self._write(frame, maps)
+                yield Recorded(frame, maps, figures)
+
+    def _write(self, frame: Frame, maps: Maps) -> FrameFigures:
+        clock = self.segmenter.clock
+        if self._sink:
+            with clock.measure("render"):
+                picture = self._paint(frame, maps)
+            with clock.measure("encode"):
+                self._sink.write(picture, frame.time_s)
+        if self._masks:
+            with clock.measure("masks"):
+                self._masks(maps, self.source.frame_name(frame.index))
+        return self.report.update(frame, maps)
