@@ -12,7 +12,7 @@ import tyro
 
 from steadyseg.app.commands import Command, find_command, load
 from steadyseg.app.parsing import parse
-from steadyseg.app.settings import LIST, early_words, print_settings, read_settings, settings_of_run, takes_settings
+from steadyseg.app.settings import LIST, early_words, list_settings, print_settings, read_settings, settings_of_run
 from steadyseg.core.errors import CheckFailed, InputError
 from steadyseg.core.system.files import DISK_ERRORS, describe_disk_error
 from steadyseg.core.system.interrupts import interruptible
@@ -69,7 +69,7 @@ def read_flags(program: str, command: Command, words: list[str]) -> Any:
     """Parses the flags of the command on top of its preset and `--config`. With `--config list` it prints the settings
     and exits."""
     options = load(command.flags)
-    if not takes_settings(options):
+    if not any(list_settings(options)):
         return parse(options, words, program, command.summary)
     early = early_words(words)
     default, settings = preset_of(command, early.preset), settings_of(options, early)

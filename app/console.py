@@ -1,6 +1,6 @@
 """The terminal as all commands print to it: text as it is, tables of figures, and the progress bar on stderr."""
 
-from collections.abc import Iterable, Iterator, Sized
+from collections.abc import Iterable, Iterator, Sequence, Sized
 from contextlib import contextmanager
 from typing import Protocol, TypeVar
 
@@ -31,6 +31,15 @@ def figure_table(*columns: str, title: str | None = None) -> Table:
 def format_figure(value: float | None) -> str:
     """Four decimals; a dash for a figure that was not measured."""
     return "-" if value is None else f"{value:.4f}"
+
+
+def print_table(title: str, columns: Sequence[str], rows: Iterable[tuple[str, *tuple[float | None, ...]]]) -> None:
+    """Prints the title, and a table with a name and figures in each row."""
+    table = figure_table(*columns)
+    for name, *figures in rows:
+        table.add_row(name, *map(format_figure, figures))
+    Console().print(title, soft_wrap=True)
+    Console().print(table)
 
 
 class Show(Protocol):

@@ -22,7 +22,7 @@ from tyro.constructors import (
 )
 
 from steadyseg.core.errors import InputError
-from steadyseg.core.options import NO_FLAG
+from steadyseg.core.options import is_rare
 
 T = TypeVar("T")
 
@@ -54,7 +54,6 @@ def parse(
     complaint, registry = io.StringIO(), ConstructorRegistry()
     registry.struct_rule(partial(_options, settings))
     registry.primitive_rule(_optional)
-    registry.primitive_rule(_auto)
     # Each preset has a default of its own, so that both words of its switches are wanted.
     given: dict[str, Any] = {"config": (FlagCreatePairsOff,)} if default is None else {"default": default}
     try:
@@ -85,11 +84,6 @@ def help_texts(options: type) -> dict[str, str]:
     classes = reversed(options.__mro__[:-1])
     parameters = [one for part in classes for one in docstring_parser.parse_from_object(part).params]
     return {one.arg_name: " ".join(one.description.split()) for one in parameters if one.description}
-
-
-def is_rare(hint: Any) -> bool:
-    """Returns True for a setting without a flag."""
-    return NO_FLAG in getattr(hint, "__metadata__", ())
 
 
 def nested_options(hint: Any) -> type | None:
@@ -131,40 +125,29 @@ def default_of(field: dataclasses.Field[Any]) -> Any:
 
 
 def _optional(info: PrimitiveTypeInfo) -> PrimitiveConstructorSpec[Any] | None:
-    """Spec of an optional number, text or path, whose help shows INT and not {None}|INT."""
+    """Spec of a value that may be None. The help of a number, text or path shows INT and not {None}|INT; a switch or
+    choice may be None, which is written auto: auto, on, off; auto, dnn, bnn, ..."""
     kinds = [option for option in get_args(info.type) if option is not type(None)]
-    if len(kinds) != 1 or kinds[0] not in (int, float, str, Path) or type(None) not in get_args(info.type):
+    if len(kinds) != 1 or len(get_args(info.type)) != 2:
         return None
     (kind,) = kinds
-    return PrimitiveConstructorSpec(
-        nargs=1,
-        metavar=kind.__name__.upper(),
-        instance_from_str=lambda given: None if given == ["None"] else kind(given[0]),  # None undoes a preset's
-        is_instance=lambda value: value is None or isinstance(value, kind),
-        str_from_instance=lambda value: [str(value)],
-    )
-
-
-def _auto(info: PrimitiveTypeInfo) -> PrimitiveConstructorSpec[Any] | None:
-    """Spec of a switch or choice that may be None, which is written auto: auto, on, off; auto, dnn, bnn, ..."""
-    options = get_args(info.type)
-    if type(None) not in options or len(options) != 2:
+    if kind in (int, float, str, Path):
+        return PrimitiveConstructorSpec(
+            nargs=1,
+            metavar=kind.__name__.upper(),
+            instance_from_str=lambda given: None if given == ["None"] else kind(given[0]),  # None undoes a preset's
+            is_instance=lambda value: value is None or isinstance(value, kind),
+            str_from_instance=lambda value: [str(value)],
+        )
+    if kind is not bool and get_origin(kind) is not Literal:
         return None
-    (kind,) = (option for option in options if option is not type(None))
-    words: dict[str, Any] = {"auto": None}
-    if kind is bool:
-        words |= {"on": True, "off": False}
-    elif get_origin(kind) is Literal:
-        words |= {word: word for word in get_args(kind)}
-    else:
-        return None
+    words = {"auto": None} | ({"on": True, "off": False} if kind is bool else {word: word for word in get_args(kind)})
+    spellings = {meant: word for word, meant in words.items()}
     return PrimitiveConstructorSpec(
         nargs=1,
         metavar="{" + ",".join(words) + "}",
         instance_from_str=lambda given: words[given[0]],
         is_instance=lambda value: value in words.values(),
-        str_from_instance=lambda value: [
-            next(word for word, meant in words.items() if meant is value or meant == value)
-        ],
+        str_from_instance=lambda value: [spellings[value]],
         choices=tuple(words),
     )

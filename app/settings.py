@@ -5,14 +5,13 @@ import contextlib
 import dataclasses
 import json
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from types import UnionType
-from typing import Any, NamedTuple, Union, get_args, get_origin, get_type_hints
+from typing import Any, NamedTuple, get_type_hints
 
-from steadyseg.app.parsing import default_of, help_texts, is_rare, nested_options
+from steadyseg.app.parsing import default_of, help_texts, nested_options
 from steadyseg.core.errors import InputError, shorten
-from steadyseg.core.options import has_type, in_words
+from steadyseg.core.options import has_type, in_words, is_rare
 from steadyseg.core.system.json_text import parse_json
 
 LIST = "list"
@@ -40,12 +39,6 @@ def early_words(words: list[str]) -> argparse.Namespace:
     return parser.parse_known_args(words)[0]
 
 
-def takes_settings(options: type) -> bool:
-    """True for the flags of a command with `--config`."""
-    hints = get_type_hints(options, include_extras=True)
-    return "settings" in hints or any(map(takes_settings, filter(None, map(nested_options, hints.values()))))
-
-
 def list_settings(options: type, default: Any = None, group: str = "", all_of_them: bool = False) -> Iterator[Setting]:
     """Yields the settings of a command: its rare fields and, of a training, the whole configuration. Names are
     unique."""
@@ -62,38 +55,35 @@ def list_settings(options: type, default: Any = None, group: str = "", all_of_th
         yield from list_settings(inner, value, table, all_of_them or name == "config")
 
 
-def read_settings(words: list[str], options: type) -> dict[str, Any]:
-    """Values by name from `--config`; later arguments override earlier ones. InputError for unknown names and values of
-    the wrong type."""
+def read_settings(words: Iterable[str | Path], options: type, skip_unknown: bool = False) -> dict[str, Any]:
+    """Values by name from the words of `--config`, or from a file; later ones override earlier ones. InputError for
+    unknown names and values of the wrong type."""
     known = {setting.name: setting for setting in list_settings(options)}
     found: dict[str, Any] = {}
     for word in words:
-        name, is_pair, text = word.partition("=")
-        given = _pair(known, name, text) if is_pair else dict(leaves(_read_file(Path(word))))
+        name, is_pair, text = str(word).partition("=")
+        given = _pair(known, name, text) if is_pair and isinstance(word, str) else dict(leaves(_read_file(Path(word))))
         for key, value in given.items():
-            if key not in known:
+            if key in known:
+                found[key] = checked(known[key], value, str(word))
+            elif not skip_unknown:
                 raise InputError(f"--config {word}: no setting is named {key}; `--config {LIST}` prints all")
-            found[key] = checked(known[key], value, word)
     return found
 
 
 def settings_of_run(options: type, run: Path) -> dict[str, Any]:
     """The settings that the training of a run folder began with; empty if the folder is absent or unreadable, which the
     training itself reports."""
-    known = {setting.name: setting for setting in list_settings(options)}
-    path = run / "config.json"
-    try:
-        record = dict(leaves(_read_file(path)))
-        return {name: checked(known[name], value, str(path)) for name, value in record.items() if name in known}
-    except InputError:
-        return {}
+    with contextlib.suppress(InputError):
+        return read_settings([run / "config.json"], options, skip_unknown=True)
+    return {}
 
 
 def checked(setting: Setting, value: Any, source: str) -> Any:
     """Returns the value in the setting's type; InputError if it does not fit."""
     if isinstance(value, list):
         value = tuple(value)
-    elif isinstance(value, str) and Path in _kinds(setting.hint):
+    elif isinstance(value, str) and has_type(Path(), setting.hint):
         value = Path(value)
     if not has_type(value, setting.hint):
         raise InputError(f"--config {source}: {setting.name} must be {in_words(setting.hint)}, got {shorten(value)}")
@@ -123,17 +113,11 @@ def print_settings(options: type, default: Any, settings: Mapping[str, Any]) -> 
 def _pair(known: Mapping[str, Setting], name: str, text: str) -> dict[str, Any]:
     """Parses NAME=VALUE; commas separate the items of a list, and None means no value."""
     hint = known[name].hint if name in known else str
-    if text == "None" and type(None) in _kinds(hint):
+    if text == "None" and has_type(None, hint):
         return {name: None}
-    if tuple in _kinds(hint):
+    if has_type((), hint):
         return {name: [_scalar(part) for part in text.split(",") if part]}
     return {name: text if has_type(text, hint) else _scalar(text)}
-
-
-def _kinds(hint: Any) -> set[Any]:
-    """The types of a union, or the type itself."""
-    options = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
-    return {get_origin(option) or option for option in options}
 
 
 def _scalar(text: str) -> Any:

@@ -25,10 +25,15 @@ MAX_NETWORK_PIXELS = 2**21
 Options = TypeVar("Options")
 
 
+def is_rare(hint: Any) -> bool:
+    """Returns True for a setting without a flag."""
+    return NO_FLAG in getattr(hint, "__metadata__", ())
+
+
 def spelled(options: object, name: str) -> str:
     """The spelling of a field on the command line: `--name`, or `--config name` if it has no flag."""
-    rare = NO_FLAG in getattr(get_type_hints(type(options), include_extras=True)[name], "__metadata__", ())
-    return f"--config {name}" if rare else f"--{name.replace('_', '-')}"
+    hint = get_type_hints(type(options), include_extras=True)[name]
+    return f"--config {name}" if is_rare(hint) else f"--{name.replace('_', '-')}"
 
 
 def require_ranges(config: object, ranges: dict[str, tuple[float, float]]) -> None:

@@ -17,7 +17,7 @@ from steadyseg.core.novelty.statistics import subsample
 from steadyseg.core.predictors import Ensemble, SplitNetwork
 from steadyseg.core.segmenter import Continuity
 from steadyseg.core.temporal import State
-from steadyseg.seg.evaluate import enlarge
+from steadyseg.seg.evaluate import enlarge, probs_at
 from steadyseg.seg.streaming import StreamingSegmenter
 
 HEAD_BIASES = ("head.bias", "model.segmentation_head.bias", "model.segmentation_head.0.bias")
@@ -97,17 +97,17 @@ def _step(
 class ConformalFit:
     """Feeds labelled frames' probabilities to the conformal scores, and to the risk of a class where one is named."""
 
-    def __init__(self, void: int, class_id: int | None = None) -> None:
+    def __init__(self, void: int | None, class_id: int | None = None) -> None:
         self.scores = ConformalScores(void)
-        self.risk = None if class_id is None else ClassRisk(class_id, void)
+        self.risk = None if class_id is None or void is None else ClassRisk(class_id, void)
 
     def update(self, frame: Frame, maps: Maps) -> None:
         """Adds a frame; frames without a label do not count."""
         if frame.label is not None:
-            self.add(*_enlarged(frame.label, maps))
+            self.add(probs_at(frame.label, maps)[0], torch.from_numpy(frame.label))
 
     def add(self, probs: Tensor, label: Tensor) -> None:
-        """probs (K, h, w), label (h, w)."""
+        """probs (K, ...), label (...)."""
         self.scores.update(probs, label)
         if self.risk:
             self.risk.update(probs, label)
@@ -126,7 +126,7 @@ class ConformalCheck:
     def update(self, frame: Frame, maps: Maps, sequence: str) -> None:
         """Adds a frame; frames without a label do not count."""
         if frame.label is not None:
-            probs, label = _enlarged(frame.label, maps)
+            probs, label = probs_at(frame.label, maps)[0], torch.from_numpy(frame.label)
             for coverage in self.sets:
                 coverage.update(probs, label, sequence)
             if self.risk:
@@ -140,12 +140,6 @@ class ConformalCheck:
             asked = {key: self.control[key] for key in ("class", "level", "threshold")}
             record["class_risk"] = asked | self.risk.at(self.control["threshold"])
         return record
-
-
-def _enlarged(label: np.ndarray, maps: Maps) -> tuple[Tensor, Tensor]:
-    """Returns the probabilities (K, H, W) at the label's size, and the label (H, W)."""
-    assert maps.probs is not None
-    return enlarge(torch.from_numpy(maps.probs)[None], label.shape)[0], torch.from_numpy(label)
 
 
 def read_class_weights(training: Mapping[str, Any]) -> Tensor | None:

@@ -14,6 +14,7 @@ from steadyseg.core.errors import InputError
 from steadyseg.core.evaluation.metrics import CUTOFF, StreamingMetrics
 from steadyseg.core.frame import Frame, Maps
 from steadyseg.core.seeds import mix_seed
+from steadyseg.core.segmenter import Segmenter, segment
 
 EDGE_KEYS = ("nll", "accuracy", "miou", "ece")
 """Figures of the pixels on edges and away from them."""
@@ -36,6 +37,13 @@ def enlarge(probs: Tensor, size: tuple[int, ...]) -> Tensor:
     if probs.shape[-2:] == size:
         return probs
     return F.interpolate(probs, size, mode="bilinear", align_corners=False)
+
+
+def predict(frames: Iterable[Frame], segmenter: Segmenter) -> Iterator[tuple[Tensor, Tensor]]:
+    """Yields the probabilities (1, K, H, W) and the labels (1, H, W) of the labelled frames."""
+    for frame, maps in segment(frames, segmenter):
+        if frame.label is not None:
+            yield probs_at(frame.label, maps), torch.from_numpy(frame.label)[None]
 
 
 class FrameMetrics:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from steadyseg.app.console import Console
+from steadyseg.app.console import Console, print_table
 from steadyseg.app.evaluation.flags import EvaluateJob
 from steadyseg.app.report_file import check_place, write_figure, write_json
 from steadyseg.core.errors import InputError
@@ -88,7 +88,7 @@ def describe_novelty(about: Mapping[str, Any]) -> str:
 def fit_rows(record: Mapping[str, Any]) -> dict[str, str]:
     """The figures of a calibration by name, as the terminal shows them."""
     conformal = record["conformal"]
-    return {
+    rows = {
         "temperature": f"{record['temperature']:.3f}",
         "NLL before, after": f"{record['nll_before']:.4f}, {record['nll_after']:.4f}",
         "ECE before, after": f"{record['ece_before']:.4f}, {record['ece_after']:.4f}",
@@ -96,6 +96,19 @@ def fit_rows(record: Mapping[str, Any]) -> dict[str, str]:
         f"LAC threshold for {conformal['coverage']:.0%}": f"{conformal['lac']:.4f}",
         f"APS threshold for {conformal['coverage']:.0%}": f"{conformal['aps']:.4f}",
     }
+    if risk := record.get("class_risk"):
+        rows |= {
+            f"{risk['class']}: threshold for {risk['level']:.0%} missed": f"{risk['threshold']:.4f}",
+            f"{risk['class']}: missed here": f"{risk['risk']:.2%} ({risk['images']} images)",
+            f"{risk['class']}: pixels reported": f"{risk['reported_share']:.2%}",
+        }
+    return rows
+
+
+def print_sets(record: Mapping[str, Any], unit: str, columns: Mapping[str, str]) -> None:
+    """Prints the coverage of the prediction sets; `columns`: keys of the record by the headings of the table."""
+    rows = [(kind.upper(), *map(record[kind].get, columns.values())) for kind in ("lac", "aps")]
+    print_table(f"prediction sets for {record['coverage_asked']:.0%} of the {unit}", ("kind", *columns), rows)
 
 
 def check_files(job: EvaluateJob) -> None:

@@ -5,7 +5,8 @@ import shlex
 from collections.abc import Iterator
 from typing import Any, get_type_hints
 
-from steadyseg.app.parsing import default_of, is_rare, nested_options
+from steadyseg.app.parsing import default_of, nested_options
+from steadyseg.core.options import is_rare
 
 OMITTED = ("output", "overwrite", "plots", "settings")
 """Fields that do not change what is measured."""

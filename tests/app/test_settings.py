@@ -2,6 +2,7 @@
 
 import contextlib
 import io
+import json
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,8 +13,9 @@ from refusals import one_line_error
 
 from steadyseg.app.cli import main, read_flags
 from steadyseg.app.commands import STEADYSEG, Command, find_command, load
-from steadyseg.app.parsing import help_texts, is_rare, nested_options
-from steadyseg.app.settings import list_settings, takes_settings
+from steadyseg.app.parsing import help_texts, nested_options
+from steadyseg.app.settings import list_settings
+from steadyseg.core.options import is_rare
 from steadyseg.core.training.run_folder import config_record
 
 MAX_FLAGS = 269
@@ -87,8 +89,6 @@ def test_later_words_count_and_flags_count_most(tmp_path: Path) -> None:
 def test_a_run_and_the_list_are_files_that_make_the_same_training(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    import json
-
     expected = read("train", "seg", "--preset", "mobile", "--config", "hue=0.2", "--seed", "5").config
     (tmp_path / "config.json").write_text(json.dumps(config_record(expected) | {"processes": 2}))
     assert read("train", "seg", "--config", str(tmp_path / "config.json")).config == expected
@@ -97,6 +97,13 @@ def test_a_run_and_the_list_are_files_that_make_the_same_training(
     (tmp_path / "list.toml").write_text(capsys.readouterr().out)
     again = read("train", "seg", "--preset", "cpu", "--config", str(tmp_path / "list.toml"), "hue=0.2", "seed=5")
     assert again.config.smp == expected.smp and again.config.augment == expected.augment
+
+
+def test_the_folder_of_a_resumed_run_may_have_an_equals_sign(tmp_path: Path) -> None:
+    expected, run = read("train", "seg", "--preset", "mobile", "--seed", "5").config, tmp_path / "seed=5"
+    run.mkdir()
+    (run / "config.json").write_text(json.dumps(config_record(expected) | {"processes": 2, "retired": 1}))
+    assert read("train", "seg", "--resume", "--run", str(run)).config == expected
 
 
 @pytest.mark.parametrize(
@@ -127,4 +134,5 @@ def test_what_config_refuses(
 def test_only_commands_with_settings_that_have_no_flag_take_config() -> None:
     for name, command in commands():
         options = load(command.flags)
-        assert takes_settings(options) == bool(list(list_settings(options))), name
+        takes_config = "settings" in flags_of(options)
+        assert takes_config == bool(list(list_settings(options))), name

@@ -10,7 +10,7 @@ from made.classifier import ANIMALS, save_classifier, save_pictures
 from refusals import refusal
 from torch import Tensor
 
-from steadyseg.classification.calibrate import fit_sets, fit_temperature
+from steadyseg.classification.calibrate import fit_temperature, predict
 from steadyseg.classification.data.open import open_classification, open_split_of, training_indices
 from steadyseg.classification.evaluate import (
     Batch,
@@ -25,6 +25,7 @@ from steadyseg.classification.options import ClassifierOptions
 from steadyseg.classification.pretrained import build_members, read_classifier
 from steadyseg.core.classes import CAMVID, ClassList
 from steadyseg.core.dropout import set_dropout_active
+from steadyseg.core.evaluation.conformal import ConformalScores
 from steadyseg.core.model.checkpoint import CheckpointMeta
 from steadyseg.core.prediction import Prediction, entropy
 from steadyseg.core.seeds import mix_seed
@@ -190,15 +191,17 @@ def test_the_fitted_temperature_has_the_least_nll(files: dict[str, Path], mode: 
     assert found.pixels == 150 and 1.2 < found.temperature < 3.5
     assert found.nll == pytest.approx(nll(1.0), rel=1e-5)
     assert nll(found.temperature) < min(nll(found.temperature * factor) for factor in (1 / 1.1, 1.1))
-    scores, metrics = fit_sets(classifier, [(0, pictures, labels)], mode, samples, found.temperature, 6)
-    assert metrics.result()["nll"] == pytest.approx(nll(found.temperature), rel=1e-5)
-    assert 0 < scores.thresholds(0.9)["lac"] < 1
+    ((probs, given),) = predict(classifier, [(0, pictures, labels)], mode, samples, found.temperature)
+    p_true = probs.double().gather(1, given[:, None])
+    assert float(-p_true.log().mean()) == pytest.approx(nll(found.temperature), rel=1e-5)
 
 
 def test_too_few_images_are_called_images(files: dict[str, Path]) -> None:
     classifier = opened(files, "plain0")
     assert "5 labelled images are too few" in refusal(fit_temperature, classifier, [noise()], "dnn", 1, 6)
-    scores, _ = fit_sets(classifier, [noise()], "dnn", 1, 1.0, 6)
+    scores = ConformalScores(None)
+    for probs, labels in predict(classifier, [noise()], "dnn", 1, 1.0):
+        scores.update(probs.T, labels)
     assert "more than 5 labelled images" in refusal(scores.thresholds, 0.9)
 
 

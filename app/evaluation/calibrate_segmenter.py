@@ -1,0 +1,105 @@
+"""`steadyseg calibrate` of a segmentation network: labelled frames, by one method."""
+
+import dataclasses
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from steadyseg.app.console import Console, track
+from steadyseg.app.evaluation.data import HELD_OUT, LabelledData, refuse_memory
+from steadyseg.app.evaluation.flags import CalibrateJob
+from steadyseg.app.evaluation.int8 import fit_int8
+from steadyseg.core.classes import ClassList
+from steadyseg.core.errors import InputError
+from steadyseg.core.evaluation.temperature import WIDE_GRID, BeyondGrid, TemperatureFit, describe_extreme
+from steadyseg.core.frame import Frame
+from steadyseg.core.method import Method, MethodOptions
+from steadyseg.core.model.checkpoint import without_novelty
+from steadyseg.core.model.model import Model
+from steadyseg.core.novelty.record import NoveltyFit
+from steadyseg.core.segmenter import Segmenter
+from steadyseg.core.system.machine import choose_device
+from steadyseg.seg.calibrate import adjust_head, fit_temperature
+from steadyseg.seg.data.camvid import open_split
+from steadyseg.seg.evaluate import predict, seed_frames
+from steadyseg.seg.novelty.fit import default_stages, fit_statistics
+from steadyseg.seg.torch_executor import torch_executor
+
+DATA_KEYS = ("data", "split", "protocol", "frames", "frame_list_hash", "mode", "tau", "motion")
+"""Keys of a fit that the record of int8 repeats."""
+
+
+class SegmenterFits:
+    """A segmentation network and labelled frames."""
+
+    def __init__(self, job: CalibrateJob, model: Model) -> None:
+        """Raises InputError for flags, classes and data that do not go together."""
+        protocol = job.protocol
+        if protocol == "auto":
+            protocol = "moving-stills" if job.split == HELD_OUT else "stream"
+        self.job, self.labelled = job, LabelledData(job.data, job.split, protocol, None, model)
+        options = MethodOptions(**vars(job.method)).or_default(mode="dnn" if protocol == "stills" else "vq-dnn")
+        if protocol == "stills":
+            refuse_memory(str(options.mode))
+        method, device = options.resolve(), choose_device(job.device)
+        self.model = with_adjusted_logits(model) if job.logit_adjustment else model
+        self.executor = torch_executor(self.model, method, device=device, keep_probs=True)
+        self.methods, self.void = [method], self.executor.classes.void_id
+        self.class_id = find_class(job.risk_class, self.executor.classes)
+        chosen = self.labelled.open(self.executor)
+        if protocol == "stills" and len(chosen.names) < 2:
+            raise InputError(f"{len(chosen.names)} image is too little to fit on; give two or more")
+        self.about = {
+            "data": job.data.name,
+            "split": None if str(job.data) == "street" else job.split,
+            "protocol": protocol,
+            "frames": len(chosen.names),
+            "frame_list_hash": chosen.frame_hash,
+        }
+
+    def fit(self, method: Method) -> tuple[TemperatureFit, Iterator[tuple[Tensor, Tensor]]]:
+        """Fits the temperature, in a second pass on a wider grid where the first one was too narrow; returns it, and
+        the predictions with it."""
+        module, classes = self.executor.module, self.executor.classes
+        try:
+            fit = fit_temperature(module, self.frames("temperature"), classes)
+        except BeyondGrid:
+            fit = fit_temperature(module, self.frames("temperature, wider"), classes, WIDE_GRID)
+            Console(stderr=True).print(describe_extreme(fit.temperature), soft_wrap=True)
+        self.executor = self.executor.at_temperature(fit.temperature)
+        return fit, predict(self.frames("thresholds"), Segmenter(self.executor))
+
+    def frames(self, title: str) -> Iterator[Frame]:
+        """Returns the frames, with a seed for the dropout masks of each, behind a progress bar."""
+        chosen = self.labelled.open(self.executor)
+        return track(seed_frames(chosen.frames), title, total=chosen.count)
+
+    def novelty(self) -> NoveltyFit:
+        """Fits novelty on the train images, for all methods of the network."""
+        split = open_split(self.job.data, "train", self.executor.classes)
+        network = self.executor.module.predictor.get_submodule("network")
+        device, temperature = torch.device(self.executor.device), self.executor.method.temperature
+        return fit_statistics(network, self.executor.meta, split, default_stages(network), device, temperature, track)
+
+    def int8(self, record: dict[str, Any]) -> dict[str, Any]:
+        """Fits the ranges of int8 on the train images and measures what int8 loses on the frames of this job."""
+        return {key: record[key] for key in DATA_KEYS} | fit_int8(self.job.data, self.executor, self.frames)
+
+
+def find_class(name: str | None, classes: ClassList) -> int | None:
+    """The id of a class; InputError with all names for an unknown one."""
+    if name is None:
+        return None
+    if name not in classes.names:
+        raise InputError(f"--risk-class {name}: no such class; this network knows {', '.join(classes.names)}")
+    return classes.names.index(name)
+
+
+def with_adjusted_logits(model: Model) -> Model:
+    """Returns the model with logits adjusted for the class weights of its training, without calibration or metrics."""
+    tensors = without_novelty(adjust_head(model.tensors, model.meta.training))
+    training = model.meta.training | {"class_weights_undone": True}
+    meta = dataclasses.replace(model.meta, calibration={}, metrics={}, novelty={}, int8={}, training=training)
+    return model.with_record(meta, tensors)
