@@ -9,7 +9,6 @@ each step took when it last ran, and which records are made by hand.
 """
 
 import argparse
-import json
 import os
 import subprocess
 import sys
@@ -20,14 +19,13 @@ from typing import Any
 
 from steadyseg.app.console import Console
 from steadyseg.core.errors import CheckFailed, InputError
-from steadyseg.core.system.files import write_atomic
 from steadyseg.core.system.machine import cpu_name
 from steadyseg.studies.figures.by_hand import ALSO, BY_HAND
 from steadyseg.studies.figures.step import Digests, Step, link_stills
 from steadyseg.studies.figures.steps import all_steps
 from steadyseg.studies.harness.networks import PROJECT
 from steadyseg.studies.harness.reports import data_digests
-from steadyseg.studies.harness.study import PAGES, exit_code
+from steadyseg.studies.harness.study import PAGES, exit_code, read_record_file, write_record
 
 DATA = PROJECT.parent / "shared" / "data"
 MINUTES = PAGES / "minutes.json"
@@ -103,11 +101,11 @@ def note_minutes(step: Step, networks: Sequence[str], minutes: Sequence[float]) 
     clock, cores = (round(one / len(networks), 2) for one in minutes)
     part = {"minutes": clock, "core_minutes": cores, "cpu": cpu_name()}
     kept.setdefault(step.name, {}).update(dict.fromkeys(networks, part))
-    write_atomic(MINUTES, (json.dumps(kept, indent=1, sort_keys=True) + "\n").encode())
+    write_record(MINUTES, kept, sort=True)
 
 
 def read_minutes() -> dict[str, dict[str, Any]]:
-    return dict(json.loads(MINUTES.read_text())) if MINUTES.exists() else {}
+    return read_record_file(MINUTES)
 
 
 def print_list(steps: Sequence[Step], networks: Sequence[str], digests: Digests) -> None:

@@ -62,9 +62,9 @@ def run(given: argparse.Namespace) -> None:
             given.models, given.data, device, given.frames, given.seconds, given.runs, cache, given.minutes
         )
     else:
-        jobs, queue = BLOCKS[given.work](), Queue(given.data, given.runs, device, given.minutes, given.parallel)
-        left = run_jobs(jobs, queue)
-        bring_home(jobs, queue, given.out, checkpoints=given.work == "recipes")
+        block, queue = BLOCKS[given.work](), Queue(given.data, given.runs, device, given.minutes, given.parallel)
+        left = run_jobs(block, queue)
+        bring_home(block, queue, given.out, checkpoints=given.work == "recipes")
     print(f"not done yet: {', '.join(left)}; the same command goes on" if left else "done")
 
 

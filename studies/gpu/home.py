@@ -4,14 +4,14 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from steadyseg.core.system.files import write_atomic
+from steadyseg.studies.harness.study import read_record_file, write_record
 from steadyseg.studies.harness.trainings import Job, Queue
 
 
 def bring_home(jobs: Sequence[Job], queue: Queue, out: Path, *, checkpoints: bool) -> None:
     """Adds all figures and epochs to one JSON for all blocks, and copies the measured checkpoints if asked."""
     home = out / "trainings.json"
-    record = json.loads(home.read_text()) if home.exists() else {}
+    record = read_record_file(home)
     for job in jobs:
         model = queue.model(job.name)
         log = model.parent / "log.jsonl"
@@ -23,4 +23,4 @@ def bring_home(jobs: Sequence[Job], queue: Queue, out: Path, *, checkpoints: boo
         }
         if checkpoints and job.evaluations and model.exists():
             (out / f"{job.name}.safetensors").write_bytes(model.read_bytes())
-    write_atomic(home, (json.dumps(record, indent=1) + "\n").encode())
+    write_record(home, record)

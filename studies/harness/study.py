@@ -30,15 +30,26 @@ def exit_code(name: str, work: Callable[[], None]) -> int:
     return 0
 
 
+def read_record_file(path: Path) -> dict[str, Any]:
+    """The record in a file, empty where there is none. Raises InputError for a damaged file."""
+    try:
+        return dict(json.loads(path.read_text())) if path.exists() else {}
+    except ValueError as error:
+        raise InputError(f"{path}: damaged ({error}); delete it or get it back from git") from error
+
+
+def write_record(path: Path, record: dict[str, Any], *, sort: bool = False) -> None:
+    """Writes a record in place of the file."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_atomic(path, (json.dumps(record, indent=1, sort_keys=sort) + "\n").encode())
+
+
 class Cache:
     """A record file, written after every job, so that an interrupted run goes on where it stopped."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        try:
-            self.record: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
-        except ValueError as error:
-            raise InputError(f"{path}: damaged ({error}); delete it or get it back from git") from error
+        self.record = read_record_file(path)
 
     def get(self, name: str, digest: str) -> dict[str, Any] | None:
         """Returns the measurement of this name if it was made on the same networks and data."""
@@ -52,9 +63,7 @@ class Cache:
 
     def write(self) -> None:
         """Writes the record in place of the file."""
-        text = json.dumps(self.record, indent=1, sort_keys=True)
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        write_atomic(self.path, (text + "\n").encode())
+        write_record(self.path, self.record, sort=True)
 
 
 def origin() -> dict[str, str]:

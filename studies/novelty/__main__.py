@@ -11,10 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from steadyseg.core.system.files import write_atomic
 from steadyseg.studies.harness.bundle import round_figures
 from steadyseg.studies.harness.pages import write_page
-from steadyseg.studies.harness.study import PAGES, origin
+from steadyseg.studies.harness.study import PAGES, origin, read_record_file, write_record
 from steadyseg.studies.novelty.ensemble import measure_ensemble
 from steadyseg.studies.novelty.figures import auroc_of, measure
 from steadyseg.studies.novelty.plots import draw
@@ -74,9 +73,8 @@ def main() -> None:
     parser.add_argument("--from", dest="folder", type=Path, default=Path("runs/novelty"))
     given = parser.parse_args()
     path = PAGE / "record.json"
-    record = json.loads(path.read_text()) if path.exists() else {}
-    record = gather(given.folder, record)
-    write_atomic(path, (json.dumps(record, indent=1) + "\n").encode())
+    record = gather(given.folder, read_record_file(path))
+    write_record(path, record)
     draw(record, PAGE)
     write_page("novelty")
 

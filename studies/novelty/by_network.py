@@ -2,7 +2,6 @@
 OUT/NETWORK/STUDY.pickle."""
 
 import argparse
-import json
 import pickle
 from collections.abc import Callable
 from pathlib import Path
@@ -14,11 +13,10 @@ from steadyseg.app.cli import main as steadyseg
 from steadyseg.app.open_model import find_model
 from steadyseg.core.errors import CheckFailed
 from steadyseg.core.model.checkpoint import read_meta
-from steadyseg.core.system.files import write_atomic
 from steadyseg.studies.harness.bundle import round_figures
 from steadyseg.studies.harness.networks import name_of
 from steadyseg.studies.harness.pages import write_page
-from steadyseg.studies.harness.study import PAGES, digest_of_weights
+from steadyseg.studies.harness.study import PAGES, digest_of_weights, read_record_file, write_record
 from steadyseg.studies.novelty.samples import Data
 
 OUT = Path("runs/novelty")
@@ -49,8 +47,7 @@ def write_figures(about: str, study: str, record: str, measure: Callable[[Any], 
     folder = parser.parse_args().folder
     path = PAGES / "novelty" / f"{record}.json"
     found = {one.parent.name: measure(pickle.loads(one.read_bytes())) for one in folder.glob(f"*/{study}.pickle")}
-    figures = (json.loads(path.read_text()) if path.exists() else {}) | found
-    write_atomic(path, (json.dumps(round_figures(figures), indent=1, sort_keys=True) + "\n").encode())
+    write_record(path, round_figures(read_record_file(path) | found), sort=True)
     write_page("novelty")
 
 

@@ -21,12 +21,11 @@ from steadyseg.app.open_model import open_segmenter
 from steadyseg.core.frame import Frame
 from steadyseg.core.method import MethodOptions
 from steadyseg.core.segmenter import Segmenter
-from steadyseg.core.system.files import write_atomic
 from steadyseg.export.run.networks import cpu_has_bf16
 from steadyseg.seg.pretrained import read_segmenter
 from steadyseg.seg.street.drive import Street
 from steadyseg.studies.harness.networks import name_of
-from steadyseg.studies.harness.study import PAGES, origin
+from steadyseg.studies.harness.study import PAGES, origin, read_record_file, write_record
 
 RECORD = PAGES / "novelty" / "record.json"
 ROUNDS, WARM_UP = 60, 8
@@ -72,10 +71,10 @@ def main() -> None:
     street = Street(seed=5)
     frames = [Frame(street.frame(number).image, number, number / 15) for number in range(12)]
     found = {name_of(model): measure(model, frames) for model in given.models}
-    record = json.loads(RECORD.read_text()) if RECORD.exists() else {}
+    record = read_record_file(RECORD)
     processor = "AVX-512 with bf16" if cpu_has_bf16() else "AVX2"
     record.setdefault("cost", {})[processor] = {**origin(), "models": found}
-    write_atomic(RECORD, (json.dumps(record, indent=1) + "\n").encode())
+    write_record(RECORD, record)
     print(json.dumps(found, indent=1))
 
 

@@ -7,7 +7,6 @@ kept in OUT/NETWORK/temperatures/GROUP.pickle, from which any temperature can be
 record is made anew in a minute, without a pass. Resumable by group.
 """
 
-import json
 import math
 import pickle
 from collections.abc import Callable, Iterator, Sequence
@@ -24,11 +23,10 @@ from steadyseg.core.method import MethodOptions
 from steadyseg.core.model.model import Model
 from steadyseg.core.novelty.record import novelty_head
 from steadyseg.core.preprocess import enlarge, nearest
-from steadyseg.core.system.files import write_atomic
 from steadyseg.seg.pretrained import read_segmenter
 from steadyseg.studies.harness.bundle import round_figures
 from steadyseg.studies.harness.networks import digest_of, name_of, rests_on
-from steadyseg.studies.harness.study import PAGES, origin
+from steadyseg.studies.harness.study import PAGES, origin, read_record_file, write_record
 from steadyseg.studies.novelty.by_network import flags, save
 from steadyseg.studies.novelty.calibration import binned, ece, expected_error, judge, reliability
 from steadyseg.studies.novelty.collect import begin
@@ -180,11 +178,11 @@ def main() -> None:
     data, models = Data(given.data), [read_segmenter(model) for model in given.models]
     collect(given.models, given.out, data)
     path = PAGES / "novelty" / "temperatures.json"
-    record = json.loads(path.read_text()) if path.exists() else {}
+    record = read_record_file(path)
     for name, model in zip(given.models, models, strict=True):
         folder, digest = given.out / name_of(name) / "temperatures", temperatures_digest(name, data.digest)
         record[name_of(name)] = round_figures(measure(model, folder, digest))
-    write_atomic(path, (json.dumps(record, indent=1) + "\n").encode())
+    write_record(path, record)
 
 
 if __name__ == "__main__":
