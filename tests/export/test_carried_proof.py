@@ -187,7 +187,7 @@ def test_what_has_no_proof_says_so(graphs: Graphs, tmp_path: Path, capsys: pytes
     path = graphs("dnn")
     capsys.readouterr()
     assert "carries no proof; export it with --stateful --with-proof" in one_line_error(capsys, "verify", path)
-    for flags in ([], ["--stateful", "--target", "triton"]):
+    for flags in ([], ["--target", "web"]):
         words = ["export", "street-tiny", "--with-proof", *flags, "-o", tmp_path / "x"]
         assert "--with-proof is for one graph file with a state" in one_line_error(capsys, *words)
     both = ["verify", path, "--runtime", "openvino", "--device", "cuda"]
