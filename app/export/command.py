@@ -1,4 +1,4 @@
-"""`steadyseg export`: a graph file of a model, a page that runs it in the browser, or a model for Triton."""
+"""`steadyseg export`: a graph file of a model, or a page that runs it in the browser."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -22,7 +22,6 @@ from steadyseg.core.system.files import require_place
 from steadyseg.export.file.metadata import MAX_STREAMS
 from steadyseg.export.file.onnx_file import check_onnx
 from steadyseg.export.write.traced import import_onnx, write_model
-from steadyseg.export.write.triton import check_place, write_repository
 
 MODES: tuple[ModeName, ...] = ("vq-dnn", "dnn", "vq-bnn")
 """The modes of a page, the first by default: smoothed, single frames, and one random draw a frame, smoothed."""
@@ -41,7 +40,7 @@ def prepared(job: ExportJob) -> ExportJob:
     if job.target != "onnx":
         job = replace(job, stateful=True)
     refuse_job(job)
-    {"onnx": check_file, "triton": check_triton, "web": check_web}[job.target](job)
+    {"onnx": check_file, "web": check_web}[job.target](job)
     return job
 
 
@@ -54,13 +53,9 @@ def export_model(job: ExportJob, model: Model) -> int:
     torch.manual_seed(0)
     export_graph = export_classifier if is_classifier(model) else export_segmenter
     traced, meta = export_graph(job, model, console)
-    if job.target == "triton":
-        write_repository(job.output, traced.model(meta))
-        console.print(f"wrote {job.output} for Triton; no server was run")
-    else:
-        entries = proof_entries(model, traced, meta, console) if job.with_proof else {}
-        write_model(traced.model(meta, entries), job.output, job.overwrite)
-        console.print(f"wrote {job.output} ({job.output.stat().st_size / 1e6:.1f} MB)")
+    entries = proof_entries(model, traced, meta, console) if job.with_proof else {}
+    write_model(traced.model(meta, entries), job.output, job.overwrite)
+    console.print(f"wrote {job.output} ({job.output.stat().st_size / 1e6:.1f} MB)")
     print(job.output)
     return 0
 
@@ -88,17 +83,6 @@ def refuse_job(job: ExportJob) -> None:
 def check_file(job: ExportJob) -> None:
     """Raises InputError, before any work, where the file cannot be written."""
     require_place(job.output, "a graph file (--target onnx)", (".onnx",), overwrite=job.overwrite)
-
-
-def check_triton(job: ExportJob) -> None:
-    """Raises InputError, before any work, where no model for Triton can be made."""
-    if job.streams not in (None, "1", "dynamic"):
-        raise InputError(
-            f"--streams {job.streams}: Triton fills each batch with the streams that have a frame; use dynamic"
-        )
-    if job.method.mode is not None and not is_temporal(job.method.mode):
-        raise InputError("--target triton serves streams, so the graph needs a state; use --mode vq-dnn or vq-bnn")
-    check_place(job.output, job.overwrite)
 
 
 def export_web(job: ExportJob, model: Model, console: Console) -> int:

@@ -21,16 +21,16 @@ class ExportJob:
     """Pretrained name or .safetensors file of a segmentation network or an image classifier."""
     output: Annotated[Path, arg(aliases=["-o"])]
     """File (.onnx) to write, or the folder of another target."""
-    target: Literal["onnx", "web", "triton"] = "onnx"
+    target: Literal["onnx", "web"] = "onnx"
     """onnx: one graph file; web: a folder with a page that runs the network in the visitor's browser, in every mode or
-    in that of --mode; triton: the folder of a model in a repository of Triton Inference Server (-o REPOSITORY/NAME)."""
+    in that of --mode."""
     stateful: bool = False
     """Export the whole computation: frame and state in, label and uncertainty maps and state out. Without it, the
-    network alone: normalised images in, logits out. Targets web and triton are always stateful; a classifier takes
+    network alone: normalised images in, logits out. Target web is always stateful; a classifier takes
     pictures and returns probabilities and uncertainty."""
     streams: str | None = None
     """Streams that a stateful graph computes in one call, the first size of all inputs and outputs: a number, by
-    default 1, or `dynamic` for any number, as target triton needs it."""
+    default 1, or `dynamic` for any number."""
     size: str | None = None
     """Height in pixels at which the network works, or HEIGHTxWIDTH for a video of another aspect than the checkpoint's
     (360x640 for 16:9); by default the checkpoint's size."""
@@ -46,7 +46,7 @@ class ExportJob:
     """Replace an output that exists."""
     method: MethodOptions = field(default_factory=MethodOptions)
     """The computation of a stateful graph, by default that of `video`: the temporal mean follows the motion, which is
-    two more inputs. With --motion off, the default of the targets web and triton, they are absent and tau is 1.25. For
+    two more inputs. With --motion off, the default of target web, they are absent and tau is 1.25. For
     a classifier: --mode dnn or bnn, --samples and --calibrated."""
 
     @property

@@ -96,11 +96,7 @@ def say_difference(job: ExportJob, model: Model, method: Method, console: Consol
     """Prints one line where the graph computes another method than `video` does with the same flags."""
     shown = job.method.resolve(model.meta)
     if str(method) != str(shown):
-        remedy = {
-            "web": "a page cannot estimate motion",
-            "triton": "--motion on makes the same, and clients then send the motion with every frame",
-        }[job.target]
-        console.print(f"computes {method}, where video computes {shown}: {remedy}", soft_wrap=True)
+        console.print(f"computes {method}, where video computes {shown}: a page cannot estimate motion", soft_wrap=True)
 
 
 def refuse_precision(job: ExportJob, method: Method) -> None:
@@ -124,7 +120,7 @@ def refuse_precision(job: ExportJob, method: Method) -> None:
 def streams_of(job: ExportJob) -> int | None:
     """Returns the number of streams in a call, None for any number."""
     if job.streams is None:
-        return None if job.target == "triton" else 1
+        return 1
     return None if job.streams == "dynamic" else int(job.streams)
 
 

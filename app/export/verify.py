@@ -4,13 +4,12 @@ import json
 
 from steadyseg.app.export.flags import VerifyJob
 from steadyseg.core.errors import CheckFailed, InputError
-from steadyseg.export.file.carried_proof import CarriedProof, read_proof
 from steadyseg.export.file.onnx_file import OnnxFile, read_onnx
+from steadyseg.export.run.carried_proof import CarriedProof, CarriedState, Step, graph_step, read_proof, verify
 from steadyseg.export.run.graph import GraphStreams, zero_states
 from steadyseg.export.run.networks import onnxruntime_name, openvino_name
 from steadyseg.export.run.provider_options import read_provider_options, refuse_on_cpu
 from steadyseg.export.run.sessions import cpu_session, openvino_runner
-from steadyseg.export.run.verify import CarriedState, Step, graph_step, verify
 
 ANY_NUMBER = 2
 """Streams of a call where the file takes any number."""

@@ -34,10 +34,9 @@ class WrapJob:
     """Decay time of the temporal mean in source frames (default 8, and 1.25 without motion)."""
     motion: bool | None = None
     """Let the temporal mean follow the motion between frames, which the file then takes as inputs; auto: on, and off
-    for targets web and triton."""
-    target: Literal["onnx", "web", "triton"] = "onnx"
-    """onnx: one file; web: a folder with a page that runs it in the visitor's browser; triton: the folder of a model in
-    a repository of Triton Inference Server (-o REPOSITORY/NAME)."""
+    for target web."""
+    target: Literal["onnx", "web"] = "onnx"
+    """onnx: one file; web: a folder with a page that runs it in the visitor's browser."""
     with_proof: bool = False
     """Put a proof into the file, as `steadyseg export --with-proof` does."""
     overwrite: bool = False

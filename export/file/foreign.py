@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from steadyseg.core.errors import InputError
+from steadyseg.export.file.child import run_limited
 from steadyseg.export.file.metadata import MAX_SIDE
-from steadyseg.export.file.onnx_file import parse_foreign, read_bytes
+from steadyseg.export.file.onnx_file import import_onnx, parse_foreign, read_bytes
 from steadyseg.export.file.signature import Shape, type_and_shape
 from steadyseg.export.file.sizes import check_sizes
 
@@ -50,15 +51,26 @@ def read_foreign(path: Path, size: tuple[int, int] | None, opset: int) -> Foreig
     InputError in one line for anything but a graph with one picture input (1, 3, h, w) or (1, h, w, 3) of float32, and
     for one that could read other files, run other code or take all memory.
     """
+    onnx = import_onnx()
     data = read_bytes(path)
+    model = onnx.load_model_from_string(run_limited(prepare, data, str(path), *(size or (0, 0)), opset))
+    picture, output = _picture(model, path), model.graph.output[0].name
+    shape = type_and_shape(picture, str(path))[1]
+    channels_last = _channels_last(shape, path)
+    fixed = _size(shape[1:3] if channels_last else shape[2:], None, path)
+    digest = hashlib.sha256(data).hexdigest()
+    notes = tuple(
+        f"output {value.name[:40]!r} was left out" for value in onnx.load_model_from_string(data).graph.output[1:]
+    )
+    return ForeignGraph(path, data, digest, model, picture.name, output, channels_last, fixed, notes)
+
+
+def prepare(data: bytes, name: str, height: int, width: int, opset: int) -> bytes:
+    """Checks a file and returns the graph of `ForeignGraph.model`, in the child; height 0: the graph's own size."""
+    path = Path(name)
     model = parse_foreign(data, path, FOLDED)
     graph = model.graph
-    stored = {tensor.name for tensor in graph.initializer}
-    inputs = [value for value in graph.input if value.name not in stored]
-    if len(inputs) != 1 or not graph.output:
-        names = ", ".join(repr(value.name[:40]) for value in inputs[:8]) or "none"
-        raise InputError(f"{path}: has {len(inputs)} inputs ({names}), expected one: a normalised picture")
-    picture = copy.deepcopy(inputs[0])
+    picture = copy.deepcopy(_picture(model, path))
     kind, shape = type_and_shape(picture, str(path))
     if drawn := [node.op_type for node in graph.node if node.op_type.startswith("Random")]:
         raise InputError(
@@ -71,22 +83,31 @@ def read_foreign(path: Path, size: tuple[int, int] | None, opset: int) -> Foreig
             "it in float32 and without its own normalisation"
         )
     channels_last = _channels_last(shape, path)
-    size = _size(shape[1:3] if channels_last else shape[2:], size, path)
+    size = _size(shape[1:3] if channels_last else shape[2:], (height, width) if height else None, path)
     fixed = (1, *size, 3) if channels_last else (1, 3, *size)
     if isinstance(shape[0], int) and shape[0] != 1:
         raise InputError(f"{path}: takes {shape[0]} pictures at once, expected 1; export it for one, or a free number")
     for axis, length in zip(picture.type.tensor_type.shape.dim, fixed, strict=True):
         axis.dim_value = length
-    notes = tuple(f"output {value.name[:40]!r} was left out" for value in graph.output[1:])
     output = _without_sizes(graph.output[0])
     for name in ("input", "value_info", "output"):  # sizes that were free are inferred again
         del getattr(graph, name)[:]
     graph.input.append(picture)
     graph.output.append(output)
     model = _inferred(_converted(_inferred(model), opset, path))
-    check_sizes(model, None, str(path))
-    digest = hashlib.sha256(data).hexdigest()
-    return ForeignGraph(path, data, digest, model, picture.name, output.name, channels_last, size, notes)
+    check_sizes(model, None, name)
+    return model.SerializeToString()
+
+
+def _picture(model: "ModelProto", path: Path) -> "ValueInfoProto":
+    """Returns the one input that is no weight; InputError where there is another number of them."""
+    graph = model.graph
+    stored = {tensor.name for tensor in graph.initializer}
+    inputs = [value for value in graph.input if value.name not in stored]
+    if len(inputs) != 1 or not graph.output:
+        names = ", ".join(repr(value.name[:40]) for value in inputs[:8]) or "none"
+        raise InputError(f"{path}: has {len(inputs)} inputs ({names}), expected one: a normalised picture")
+    return inputs[0]
 
 
 def _without_sizes(value: "ValueInfoProto") -> "ValueInfoProto":

@@ -1,7 +1,8 @@
 """Opens exported ONNX files of any origin; a file that could read other files, run other code or take all memory is
 refused.
 
-The checks in order: size, number of fields, parser, operators and references, metadata and signature, sizes of tensors.
+The checks in order: size of the file, parser, operators and references, metadata and signature, sizes of tensors. For
+a file that this process did not write, all but the first run in a child with limits of memory and time.
 The time of a frame is not limited, since a valid network may be arbitrarily long. Executors get bytes and never the
 path, so that relative file names inside a model lead nowhere.
 """
@@ -17,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from steadyseg.core.errors import InputError
+from steadyseg.export.file.child import run_limited
 from steadyseg.export.file.metadata import FORMAT_KEY, GraphMeta, from_props, require_format
-from steadyseg.export.file.protobuf_limits import count_parts
 from steadyseg.export.file.signature import check_signature
 from steadyseg.export.file.sizes import check_sizes
 
@@ -72,13 +73,22 @@ class OnnxFile:
 
 def read_onnx(path: Path) -> OnnxFile:
     """Reads a file that `steadyseg export` or `wrap` wrote; everything else raises InputError in one line."""
-    _import_onnx()
-    return check_onnx(read_bytes(path), path)
+    onnx = import_onnx()
+    data = read_bytes(path)
+    run_limited(accept, data, str(path))
+    model = _parse(data, onnx, path)
+    return OnnxFile(path, data, model, from_props(_props(model, path), str(path)))
+
+
+def accept(data: bytes, name: str) -> bytes:
+    """Checks a stranger's file, in the child."""
+    check_onnx(data, Path(name))
+    return b""
 
 
 def check_onnx(data: bytes, path: Path) -> OnnxFile:
-    """Checks the bytes of a file: those that are read, and those that are about to be written."""
-    onnx = _import_onnx()
+    """Checks the bytes of a file in this process, which is for files that it is about to write."""
+    onnx = import_onnx()
     model = _parse(data, onnx, path)
     props = _props(model, path)
     require_format(props, str(path))
@@ -95,7 +105,7 @@ def parse_foreign(data: bytes, path: Path, operators: Set[str]) -> "ModelProto":
 
     InputError for one that could read other files, run other code or take all memory, and for files of `steadyseg`.
     """
-    onnx = _import_onnx()
+    onnx = import_onnx()
     model = _parse(data, onnx, path)
     if FORMAT_KEY in _props(model, path):
         raise InputError(f"{path}: is a file of steadyseg already; give it as it is: steadyseg video --model {path}")
@@ -107,7 +117,7 @@ def parse_foreign(data: bytes, path: Path, operators: Set[str]) -> "ModelProto":
 def refuse_unsafe(model: "ModelProto", path: Path, operators: Set[str] = frozenset()) -> None:
     """Raises InputError for references to other files, operators that are neither run here nor among `operators`, and
     newer versions of the format than the installed software reads."""
-    onnx = _import_onnx()
+    onnx = import_onnx()
     _refuse_references(model, onnx, path, operators)
     _refuse_newer(model, onnx, path)
 
@@ -119,7 +129,8 @@ def _check_structure(data: bytes, onnx: ModuleType, path: Path) -> None:
         raise InputError(f"{path}: not a valid ONNX graph ({_one_line(error)}); export it again") from error
 
 
-def _import_onnx() -> ModuleType:
+def import_onnx() -> ModuleType:
+    """Returns onnx; InputError with the command that installs it."""
     try:
         import onnx
         import onnx.checker
@@ -153,22 +164,28 @@ def _parse(data: bytes, onnx: ModuleType, path: Path) -> "ModelProto":
     from google.protobuf.message import DecodeError
 
     try:
-        count_parts(data, onnx.ModelProto.DESCRIPTOR)
         model: ModelProto = onnx.load_model_from_string(data)
     except (ValueError, DecodeError) as error:
         raise InputError(f"{path}: not a whole ONNX file ({_one_line(error)}); copy or export it again") from error
+    size = model.ByteSize()
+    model.DiscardUnknownFields()
+    if model.ByteSize() != size:  # another parser may know what they do
+        raise InputError(f"{path}: has fields that the installed onnx does not know; update onnx or export it again")
     if not model.HasField("graph") or not model.graph.node:
         raise InputError(f"{path}: not a whole ONNX file (it has no graph); copy or export it again")
     return model
 
 
 def _refuse_references(model: "ModelProto", onnx: ModuleType, path: Path, operators: Set[str]) -> None:
-    """Raises InputError for external data, NaN, functions, training graphs and foreign operators."""
+    """Raises InputError for external data, NaN, functions, training graphs, foreign operators and text that is not
+    UTF-8."""
     readers: dict[str, set[str]] = {}
     for node in model.graph.node:
         for name in node.input:
             readers.setdefault(name, set()).add(node.op_type)
-    for message in _messages(model, onnx):
+    for message in _messages(model):
+        if not all(isinstance(text, str) for text in _texts(message)):  # protobuf hands out the bytes instead
+            raise InputError(f"{path}: not a whole ONNX file (a text is not utf-8); copy or export it again")
         if isinstance(message, onnx.TensorProto):
             _refuse_tensor(message, readers.get(message.name, set()), onnx, path)
         elif isinstance(message, onnx.AttributeProto) and not np.isfinite([message.f, *message.floats]).all():
@@ -213,20 +230,23 @@ def _refuse_operator(node: "NodeProto", path: Path, operators: Set[str]) -> None
         )
 
 
-def _messages(root: Any, onnx: ModuleType) -> Iterator[Any]:
-    """Yields every message inside, also of subgraphs, attributes, functions and sparse tensors; weights are not
-    copied."""
+def _messages(root: Any) -> Iterator[Any]:
+    """Yields every message inside, also of subgraphs, attributes, functions and sparse tensors."""
     from google.protobuf.message import Message
 
     pending = [root]
     while pending:
         message = pending.pop()
         yield message
-        if isinstance(message, onnx.TensorProto):
-            continue
         for descriptor, value in message.ListFields():
             if descriptor.message_type is not None:
                 pending.extend([value] if isinstance(value, Message) else value)
+
+
+def _texts(message: Any) -> Iterator[str | bytes]:
+    for descriptor, value in message.ListFields():
+        if descriptor.type == descriptor.TYPE_STRING:
+            yield from [value] if isinstance(value, str | bytes) else value
 
 
 def _refuse_newer(model: "ModelProto", onnx: ModuleType, path: Path) -> None:
@@ -263,6 +283,7 @@ def _runtime_limit(what: str, known: int) -> tuple[int, str] | None:
         return None
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 4  # the refusals are expected
+    options.intra_op_num_threads = 1  # the stacks of more take the child's address space
     values = [helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [1]) for name in ("x", "y")]
     graph = helper.make_graph([helper.make_node("Identity", ["x"], ["y"])], "probe", values[:1], values[1:])
     for number in range(known, 2, -1):

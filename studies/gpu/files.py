@@ -10,11 +10,10 @@ import numpy as np
 from steadyseg.app.cli import main as steadyseg
 from steadyseg.core.errors import InputError
 from steadyseg.core.frame import Frame
-from steadyseg.export.file.carried_proof import read_proof
 from steadyseg.export.file.onnx_file import read_onnx
+from steadyseg.export.run.carried_proof import graph_step, read_proof, verify
 from steadyseg.export.run.cpu import resize_frame
 from steadyseg.export.run.graph import GraphStreams
-from steadyseg.export.run.verify import graph_step, verify
 from steadyseg.studies.gpu.timing import Row, timed
 
 KINDS = {

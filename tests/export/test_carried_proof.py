@@ -13,12 +13,11 @@ from onnx import numpy_helper, version_converter
 from refusals import error_after_work, one_line_error, refusal
 
 from steadyseg.app.cli import main
-from steadyseg.export.file.carried_proof import CarriedProof, read_proof
 from steadyseg.export.file.metadata import GraphMeta
 from steadyseg.export.file.onnx_file import read_onnx
+from steadyseg.export.run.carried_proof import CarriedProof, Verified, graph_step, moments_apart, read_proof, verify
 from steadyseg.export.run.graph import GraphStreams
 from steadyseg.export.run.sessions import Arrays
-from steadyseg.export.run.verify import Verified, graph_step, moments_apart, verify
 
 pytestmark = pytest.mark.slow
 
@@ -187,7 +186,7 @@ def test_what_has_no_proof_says_so(graphs: Graphs, tmp_path: Path, capsys: pytes
     path = graphs("dnn")
     capsys.readouterr()
     assert "carries no proof; export it with --stateful --with-proof" in one_line_error(capsys, "verify", path)
-    for flags in ([], ["--stateful", "--target", "triton"]):
+    for flags in ([], ["--target", "web"]):
         words = ["export", "street-tiny", "--with-proof", *flags, "-o", tmp_path / "x"]
         assert "--with-proof is for one graph file with a state" in one_line_error(capsys, *words)
     both = ["verify", path, "--runtime", "openvino", "--device", "cuda"]

@@ -21,8 +21,8 @@ from made.waiting import PATIENCE_S
 
 from steadyseg.core.errors import InputError
 from steadyseg.core.frame import Frame
-from steadyseg.export.file.carried_proof import read_proof
 from steadyseg.export.file.onnx_file import read_onnx
+from steadyseg.export.run.carried_proof import read_proof
 from steadyseg.seg.street.drive import Street
 
 CLIENTS = Path(__file__).parents[2] / "deploy" / "clients"

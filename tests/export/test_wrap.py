@@ -143,16 +143,6 @@ def test_a_free_size_is_fixed_and_the_temperature_fitted(tmp_path: Path, capsys:
     assert f"temperature {meta.method.temperature:.3f} for vq-dnn" in capsys.readouterr().err
 
 
-def test_triton_gets_a_repository_without_motion(tmp_path: Path) -> None:
-    path = foreign_onnx(tmp_path / "other.onnx")
-    folder = tmp_path / "seg"
-    assert main(["wrap", str(path), "-o", str(folder), *NORMALISED, "--target", "triton"]) == 0
-    props = {entry.key: entry.value for entry in onnx.load(folder / "1" / "model.onnx").metadata_props}
-    assert (props["motion"], props["tau"]) == ("false", "1.25") and 'name: "seg"' in (
-        folder / "config.pbtxt"
-    ).read_text()
-
-
 def second_input(model: onnx.ModelProto) -> None:
     model.graph.input.append(helper.make_tensor_value_info("state", TensorProto.FLOAT, [1]))
 

@@ -31,7 +31,6 @@ from steadyseg.core.model.tensor_file import HEADER_KEY, read_tensors
 from steadyseg.core.system.json_text import parse_json
 from steadyseg.core.system.pictures import look_at, read_upright, upright_size
 from steadyseg.export.file.onnx_file import read_onnx
-from steadyseg.export.file.protobuf_limits import count_parts
 from steadyseg.export.run.classifier import GraphClassifier
 from steadyseg.seg.data.class_file import read_classes
 
@@ -87,10 +86,8 @@ def open_graph_file(path: Path) -> Iterator[str]:
 
 def is_parsed(path: Path) -> bool:
     """Returns True if protobuf's own parser takes the file: the first check, before the product's."""
-    data = path.read_bytes()
     try:
-        count_parts(data, onnx.ModelProto.DESCRIPTOR)
-        onnx.load_model_from_string(data)
+        onnx.load_model_from_string(path.read_bytes())
     except (ValueError, DecodeError):
         return False
     return True
