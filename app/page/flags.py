@@ -30,8 +30,6 @@ class PageOptions:
     """Largest file that the tab File takes."""
     max_sessions: int = 4
     """Live streams at once; further visitors are told to wait."""
-    allow_url: bool = False
-    """Let visitors name http(s) addresses of videos; private networks are refused."""
     share: bool = False
     """Publish the page for 72 hours at an address of gradio.live: everyone who knows it can use this machine."""
     allow_host: tuple[str, ...] = ()
