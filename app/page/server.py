@@ -7,7 +7,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +19,7 @@ from steadyseg.app.page.guard import IN_BROWSER, Guard, guard_events
 from steadyseg.app.page.live.live_routes import live_routes
 from steadyseg.app.page.live.live_tab import add_compare_tab, add_live_tab, legend
 from steadyseg.app.page.live.live_worker import LiveWorkers
-from steadyseg.app.page.live.source_feed import SourceFeed, display_name
+from steadyseg.app.page.live.source_feed import SourceFeed, display_name, is_source
 from steadyseg.app.page.parts.controls import (
     QUIET,
     SET_JS,
@@ -129,6 +129,7 @@ def serve(options: PageOptions) -> int:
 @contextmanager
 def serving(options: PageOptions) -> Iterator[tuple[Page, str, Path]]:
     """A context with (page, its address, the folder of everything that it writes); all of it is removed afterwards."""
+    options = with_source(options)
     options.check()
     model_meta(options.model)
     if options.in_browser:
@@ -146,6 +147,21 @@ def serving(options: PageOptions) -> Iterator[tuple[Page, str, Path]]:
             yield page, address, Path(folder)
         finally:
             page.close()
+
+
+def with_source(options: PageOptions) -> PageOptions:
+    """The options with a source that stands in the model's place, as in `demo drive.mp4`, moved to its own place.
+
+    Raises InputError where `--source` names another one.
+    """
+    if not is_source(options.model):
+        return options
+    if options.source != PageOptions.source:
+        raise InputError(
+            f"two sources are given: {display_name(options.model)} and --source {display_name(options.source)}; "
+            "keep one"
+        )
+    return replace(options, model=PageOptions.model, source=options.model)
 
 
 def announce(page: Page, address: str) -> None:

@@ -25,6 +25,7 @@ from made.waiting import PATIENCE_S, wait_for
 from page_visit import free_port, stripes
 
 from steadyseg.app.cli import main
+from steadyseg.app.flags import DEFAULT_MODEL
 from steadyseg.app.page.about_tab import about
 from steadyseg.app.page.file.file_job import STREET, Progress, Result, segment_file
 from steadyseg.app.page.flags import PageOptions
@@ -44,7 +45,7 @@ from steadyseg.app.page.parts.settings import (
     offered_models,
     settings_from,
 )
-from steadyseg.app.page.server import build_page, check_address
+from steadyseg.app.page.server import build_page, check_address, with_source
 from steadyseg.core.classes import CAMVID
 from steadyseg.core.errors import InputError
 from steadyseg.core.frame import Frame, Maps
@@ -462,10 +463,32 @@ def test_wrong_flags_are_refused_before_anything_is_served() -> None:
         ({"max_upload_mb": 0}, "--max-upload-mb"),
         ({"max_sessions": 0}, "--max-sessions"),
         ({"root_path": "/steadyseg/"}, "without a slash at its end"),
+        ({"source": ""}, "--source ''"),
+        ({"source": " \t"}, "--source ' .t'"),
     ):
         with pytest.raises(InputError, match=expected):
             dataclasses.replace(good, **change).check()  # type: ignore[arg-type]
     assert good.local and not replace(good, host="0.0.0.0").local and not replace(good, share=True).local
+
+
+@pytest.mark.parametrize("source", ["drive.MP4", "street.png", "street:7:20", "3", "rtsp://camera/1", "http://host/a"])
+def test_a_source_in_the_models_place_is_the_source(
+    source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("drive.MP4").touch()
+    Path("street.png").touch()
+    found = with_source(PageOptions(source))
+    assert (found.model, found.source) == (DEFAULT_MODEL, source)
+    with pytest.raises(InputError, match="two sources"):
+        with_source(PageOptions(source, source="other.mp4"))
+
+
+@pytest.mark.parametrize("model", ["street-tiny", "mine.onnx", "missing.mp4", "30000"])
+def test_every_other_name_is_a_model(model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("mine.onnx").touch()
+    assert with_source(PageOptions(model, source="3")) == PageOptions(model, source="3")
 
 
 @pytest.mark.skipif(os.name != "posix", reason="sends SIGTERM")
