@@ -10,7 +10,7 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from steadyseg.app.page.visitors.sessions import require_upload
+from steadyseg.app.page.parts.sessions import require_upload
 from steadyseg.core.errors import InputError
 from steadyseg.core.system.hosts import AllowedHosts
 

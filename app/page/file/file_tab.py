@@ -9,9 +9,8 @@ from steadyseg.app.page.flags import PageOptions
 from steadyseg.app.page.parts.controls import QUIET, Controls
 from steadyseg.app.page.parts.network_pool import NetworkPool
 from steadyseg.app.page.parts.report import metrics_html, report_html
+from steadyseg.app.page.parts.sessions import Session, Sessions
 from steadyseg.app.page.parts.settings import Settings
-from steadyseg.app.page.visitors.disk import Disk
-from steadyseg.app.page.visitors.sessions import Session, Sessions
 from steadyseg.core.errors import InputError
 
 INTRO = (
@@ -20,7 +19,7 @@ INTRO = (
 )
 
 
-def add_file_tab(sessions: Sessions, disk: Disk, controls: Controls, options: PageOptions, pool: NetworkPool) -> None:
+def add_file_tab(sessions: Sessions, controls: Controls, options: PageOptions, pool: NetworkPool) -> None:
     """Adds the inputs on the left and the result on the right."""
     import gradio as gr
 
@@ -93,10 +92,7 @@ def add_file_tab(sessions: Sessions, disk: Disk, controls: Controls, options: Pa
                 raise InputError("no file is chosen; upload a video or an image, or try the procedural street")
             if spec != STREET:
                 spec = str(session.take(spec, folder))
-            disk.require_room()
             for step in segment_file(spec, settings, folder, pool, lambda: session.stop_reason, keep_masks=wants_masks):
-                if disk.is_full():
-                    session.stop_reason = session.stop_reason or "stopped, as the disk space of this page is used up"
                 yield shown(step)
             if spec != STREET:
                 Path(spec).unlink()  # this job's own copy
