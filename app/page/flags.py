@@ -17,7 +17,8 @@ class PageOptions:
     """The page: the network that is chosen at first, the address, and what visitors may do."""
 
     model: Positional[Annotated[str, arg(metavar="MODEL")]] = DEFAULT_MODEL
-    """Pretrained name, .safetensors file, or .onnx file of `export --stateful` or `wrap`, that is chosen at first."""
+    """Pretrained name, .safetensors file, or .onnx file of `export --stateful` or `wrap`, that is chosen at first; or
+    the source, as in `demo drive.mp4`."""
     source: str = "street"
     """File, camera index, address or street of this machine that the tab Live can play besides the browser's camera."""
     host: str = "127.0.0.1"
@@ -30,8 +31,6 @@ class PageOptions:
     """Largest file that the tab File takes."""
     max_sessions: int = 4
     """Live streams at once; further visitors are told to wait."""
-    allow_url: bool = False
-    """Let visitors name http(s) addresses of videos; private networks are refused."""
     share: bool = False
     """Publish the page for 72 hours at an address of gradio.live: everyone who knows it can use this machine."""
     allow_host: tuple[str, ...] = ()
@@ -45,6 +44,8 @@ class PageOptions:
 
     def check(self) -> None:
         """Raises InputError for values that cannot be served."""
+        if not self.source.strip():
+            raise InputError(f"--source {self.source!r} is empty; expected a file, camera number, address or street")
         if not 1 <= self.max_upload_mb <= 100_000:
             raise InputError(f"--max-upload-mb must lie in 1..100000, got {self.max_upload_mb}")
         if not 1 <= self.max_sessions <= 64:

@@ -10,7 +10,7 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from steadyseg.app.page.visitors.sessions import require_upload
+from steadyseg.app.page.parts.sessions import require_upload
 from steadyseg.core.errors import InputError
 from steadyseg.core.system.hosts import AllowedHosts
 
@@ -35,6 +35,10 @@ ADDRESSES: tuple[tuple[tuple[str, ...], str], ...] = (
 All others answer 404: Gradio's fetch addresses, run FFmpeg on files that a visitor names, or change the page.
 """
 UPLOAD = "/gradio_api/upload"
+EVENT = re.compile("/gradio_api/(queue/join|run/predict|cancel)/?")
+KEY = re.compile(r"[\w-]{1,40}", re.ASCII)
+"""A session's hash: Gradio's script draws 11 letters and figures, its Python client a UUID. Half a character in it
+would stay in Gradio's statistics, and every later event of any visitor would fail."""
 MAX_EVENT, MAX_PICTURE, MAX_QUERY = 32_000, 1_000_000, 1000
 """Bytes of an event, of a live frame with its settings, and of an address behind its `?`. The page's largest event has
 1 kB, a camera picture of 640x360 60 kB (pure noise 280), and an address 60 bytes."""
@@ -102,6 +106,11 @@ class Guard:
                 await send(message)
 
             try:
+                if EVENT.fullmatch(str(scope["path"])):
+                    body = await read_body(receive)
+                    if not names_session(body):
+                        return await refuse(send, 422, "the page cannot read that")
+                    receive = replay(body, receive)
                 await self._app(scope, receive, sent)
             except Exception as error:
                 ours = log_failure(error)
@@ -132,6 +141,34 @@ class Guard:
         if path == UPLOAD:
             limit = self._max_upload + ENVELOPE
         return (413, f"more than {limit / 1e6:g} MB") if int(length) > limit else None
+
+
+def names_session(body: bytes) -> bool:
+    """True if the JSON of an event has a session's hash."""
+    try:
+        return KEY.fullmatch(json.loads(body)["session_hash"]) is not None
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return False
+
+
+async def read_body(receive: "Receive") -> bytes:
+    """The whole body of a request."""
+    parts = []
+    while (message := await receive())["type"] == "http.request":
+        parts.append(message.get("body", b""))
+        if not message.get("more_body", False):
+            break
+    return b"".join(parts)
+
+
+def replay(body: bytes, receive: "Receive") -> "Receive":
+    """Returns an ASGI `receive` that first gives the body that was read already, then passes on later messages."""
+    waiting = [body]
+
+    async def received() -> "Message":
+        return {"type": "http.request", "body": waiting.pop(), "more_body": False} if waiting else await receive()
+
+    return received
 
 
 async def refuse(send: "Send", status: int, reason: str) -> None:

@@ -7,7 +7,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +19,7 @@ from steadyseg.app.page.guard import IN_BROWSER, Guard, guard_events
 from steadyseg.app.page.live.live_routes import live_routes
 from steadyseg.app.page.live.live_tab import add_compare_tab, add_live_tab, legend
 from steadyseg.app.page.live.live_worker import LiveWorkers
-from steadyseg.app.page.live.source_feed import SourceFeed, display_name
+from steadyseg.app.page.live.source_feed import SourceFeed, display_name, is_source
 from steadyseg.app.page.parts.controls import (
     QUIET,
     SET_JS,
@@ -28,6 +28,7 @@ from steadyseg.app.page.parts.controls import (
     describe_controls,
     describe_threshold,
 )
+from steadyseg.app.page.parts.sessions import Sessions
 from steadyseg.app.page.parts.settings import (
     list_limits,
     method_options,
@@ -36,11 +37,6 @@ from steadyseg.app.page.parts.settings import (
     notices,
     offered_models,
 )
-from steadyseg.app.page.session_gate import SessionGate
-from steadyseg.app.page.visitors.disk import Disk
-from steadyseg.app.page.visitors.gradio_memory import GradioMemory
-from steadyseg.app.page.visitors.sessions import Sessions
-from steadyseg.app.page.visitors.upload_route import upload_route
 from steadyseg.core.errors import InputError
 from steadyseg.core.system.hosts import AllowedHosts
 from steadyseg.core.system.machine import share_arenas
@@ -55,6 +51,10 @@ SENTENCE = "Real-time video segmentation that knows when it is unsure"
 LINK = "<a href='in-browser/' target='_blank'>run it in this browser instead</a>"
 
 
+SWEEP_S, KEEP_S = 600, 3600
+"""Every `SWEEP_S` seconds Gradio removes the uploads and results that are older than `KEEP_S`."""
+
+
 @dataclass(frozen=True)
 class Page:
     """The Gradio page and the workers beside it."""
@@ -62,8 +62,6 @@ class Page:
     blocks: "gr.Blocks"
     workers: LiveWorkers
     sessions: Sessions
-    memory: GradioMemory
-    disk: Disk
     names: AllowedHosts
     options: PageOptions
 
@@ -74,11 +72,8 @@ class Page:
         from starlette.staticfiles import StaticFiles
 
         options = self.options
-        middleware = [
-            Middleware(Guard, names=self.names, max_upload=options.max_upload),
-            Middleware(SessionGate, sessions=self.sessions, memory=self.memory, disk=self.disk),
-        ]
-        routes: list[Any] = [*live_routes(self.workers, offered_models(options.model)), upload_route(self.disk)]
+        middleware = [Middleware(Guard, names=self.names, max_upload=options.max_upload)]
+        routes: list[Any] = [*live_routes(self.workers, offered_models(options.model))]
         if options.in_browser:  # files below the folder, and no link that leads out of it
             routes.append(Mount(IN_BROWSER, StaticFiles(directory=options.in_browser, html=True)))
         scripts = "\n".join(
@@ -129,6 +124,7 @@ def serve(options: PageOptions) -> int:
 @contextmanager
 def serving(options: PageOptions) -> Iterator[tuple[Page, str, Path]]:
     """A context with (page, its address, the folder of everything that it writes); all of it is removed afterwards."""
+    options = with_source(options)
     options.check()
     model_meta(options.model)
     if options.in_browser:
@@ -146,6 +142,21 @@ def serving(options: PageOptions) -> Iterator[tuple[Page, str, Path]]:
             yield page, address, Path(folder)
         finally:
             page.close()
+
+
+def with_source(options: PageOptions) -> PageOptions:
+    """The options with a source that stands in the model's place, as in `demo drive.mp4`, moved to its own place.
+
+    Raises InputError where `--source` names another one.
+    """
+    if not is_source(options.model):
+        return options
+    if options.source != PageOptions.source:
+        raise InputError(
+            f"two sources are given: {display_name(options.model)} and --source {display_name(options.source)}; "
+            "keep one"
+        )
+    return replace(options, model=PageOptions.model, source=options.model)
 
 
 def announce(page: Page, address: str) -> None:
@@ -171,12 +182,11 @@ def build_page(options: PageOptions) -> Page:
     import gradio as gr
 
     meta = model_meta(options.model)
-    disk = Disk(Path(gr.utils.get_upload_folder()), options.max_upload)
     workers = LiveWorkers(options.max_sessions, SourceFeed(options.source).subscribe)
     playing = display_name(options.source)
-    blocks = gr.Blocks(title=TITLE, analytics_enabled=False, fill_width=True)
-    memory = GradioMemory(blocks)
-    sessions = Sessions(disk.folder, memory.forget)
+    blocks = gr.Blocks(title=TITLE, analytics_enabled=False, fill_width=True, delete_cache=(SWEEP_S, KEEP_S))
+    sessions = Sessions(Path(gr.utils.get_upload_folder()))
+    sessions.folder.mkdir(parents=True, exist_ok=True)
     with blocks:
         link = LINK if options.in_browser else ""
         gr.HTML(f"<h1>{TITLE}</h1><p>{SENTENCE}</p>{link}", js_on_load=None, elem_id="title")
@@ -194,14 +204,18 @@ def build_page(options: PageOptions) -> Page:
                 controls = add_controls(options.model)
                 noted = gr.HTML(notices(meta), js_on_load=None, elem_id="notices")
         with file_tab:
-            add_file_tab(sessions, disk, controls, options, workers.pool)
+            add_file_tab(sessions, controls, options, workers.pool)
         connect(blocks, controls, comparing, [*described, *legends], noted, cards)
-        blocks.unload(lambda: None)  # without such an event Gradio's script keeps no connection while the page is open
-    guard_events(blocks, disk.folder)
+
+        def leave(request: gr.Request) -> None:
+            sessions.end(str(request.session_hash))
+
+        blocks.unload(leave)  # Gradio's script keeps a connection while the page is open
+    guard_events(blocks, sessions.folder)
     names = AllowedHosts(options.local, [options.host, *options.allow_host])
     # No event but Stop may pass by the queue: its limit is the promise of two file jobs at a time.
     blocks.queue(default_concurrency_limit=2, max_size=32, api_open=False)
-    return Page(blocks, workers, sessions, memory, disk, names, options)
+    return Page(blocks, workers, sessions, names, options)
 
 
 def connect(

@@ -11,6 +11,8 @@ from steadyseg.core.frame import Frame
 from steadyseg.core.system.pictures import look_at, read_upright, upright_size
 
 IMAGE_SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".webp", ".ppm", ".pgm")
+VIDEO_SUFFIXES = tuple(".mp4 .mkv .mov .avi .webm .m4v .mpg .mpeg .ts .flv .wmv .mxf .gif .ogv".split())
+"""Suffixes of videos in a folder; `video` and `--source` take a file with any suffix."""
 FOLDER_FPS = 25.0
 """Frame rate of a folder, since images have none; the notes state it."""
 CONVERTED = {"RGB": "", "L": "grey", "1": "grey", "LA": "grey", "P": "palette", "RGBA": "transparent", "CMYK": "CMYK"}

@@ -1,12 +1,10 @@
 """Damaged requests and addresses, 5,000 together: no traceback, no hang, no growth, and the page answers afterwards."""
 
 import re
-import socket
 import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from ipaddress import ip_address, ip_network
 from pathlib import Path
 from random import Random
 
@@ -16,7 +14,6 @@ from fuzzing.mutate import damage_bytes
 from fuzzing.requests import damage_request, request_seeds, send_request
 from made.waiting import PATIENCE_S
 
-from steadyseg.app.page.file.fetch import check_address, public_address
 from steadyseg.app.scale.cameras.camera_file import redacted
 from steadyseg.app.sources.url import redact
 from steadyseg.core.errors import InputError
@@ -110,11 +107,6 @@ WHOLE = """
     rtsp://admin:pw@cam:554/user=a_password=b ftp://10.0.0.1/x file:///etc/passwd http://例え.テスト/ü
     http://xn--r8jz45g/ http://1.1.1.1:99999/ http://224.0.0.1/ street:7:5 https://172.15.1.2/ http://192.167.1.1:8080/
 """.split()
-NOT_ASKED = [
-    ip_network(words)
-    for words in "0.0.0.0/8 10.0.0.0/8 100.64.0.0/10 127.0.0.0/8 169.254.0.0/16 172.16.0.0/12 192.168.0.0/16".split()
-]
-"""Networks without public hosts (RFC 6890), written out: the page goes by ipaddress's own properties."""
 
 
 def damaged_address(dice: Random) -> str:
@@ -129,23 +121,9 @@ def damaged_address(dice: Random) -> str:
 
 
 @pytest.mark.long
-def test_damaged_addresses_are_asked_or_refused_in_one_line() -> None:
-    resolve = partial(socket.getaddrinfo, flags=socket.AI_NUMERICHOST)  # names are asked of nobody
-    asked = 0
+def test_damaged_addresses_are_redacted_without_a_failure_and_at_once() -> None:
     for number in range(ADDRESSES):
         address = damaged_address(Random(f"address {number}"))
         began_s = time.thread_time()
         redacted(f"{address} broke off; {redact(address)}")
-        try:
-            host, port = public_address(check_address(address), resolve)
-        except InputError as refused:
-            assert "\n" not in str(refused)
-        else:
-            asked += 1
-            found = ip_address(host)
-            assert 0 < port < 65536 and (found.version == 6 or not any(found in network for network in NOT_ASKED)), (
-                address
-            )
-            assert found.version == 4 or found in ip_network("2000::/3"), address
         assert time.thread_time() - began_s < 1, address  # of the processor: other work does not count
-    assert asked > ADDRESSES / 20

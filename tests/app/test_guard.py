@@ -111,6 +111,13 @@ def test_bodies_have_a_length_and_a_limit(client: httpx.Client) -> None:
     assert client.post("/gradio_api/upload", files={"files": ("a.mp4", bytes(3_200_000))}).status_code == 413
 
 
+@pytest.mark.parametrize("name", ["x" * 41, "a/b", "", "ä", "\ud800", None, ["a"]])
+def test_an_event_names_its_session_in_plain_letters(client: httpx.Client, name: object) -> None:
+    event = json.dumps({"data": [], "fn_index": 0, "session_hash": name})
+    answer = client.post("/gradio_api/queue/join", content=event, headers={"content-type": "application/json"})
+    assert (answer.status_code, answer.json()) == (422, {"error": "the page cannot read that"})
+
+
 def test_a_job_opens_what_was_uploaded_and_nothing_else(
     client: httpx.Client, served: tuple[Page, str], tmp_path: Path
 ) -> None:

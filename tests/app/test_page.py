@@ -2,7 +2,6 @@
 command."""
 
 import asyncio
-import contextlib
 import dataclasses
 import json
 import os
@@ -11,12 +10,10 @@ import socket
 import struct
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import replace
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -28,8 +25,8 @@ from made.waiting import PATIENCE_S, wait_for
 from page_visit import free_port, stripes
 
 from steadyseg.app.cli import main
+from steadyseg.app.flags import DEFAULT_MODEL
 from steadyseg.app.page.about_tab import about
-from steadyseg.app.page.file.fetch import fetch
 from steadyseg.app.page.file.file_job import STREET, Progress, Result, segment_file
 from steadyseg.app.page.flags import PageOptions
 from steadyseg.app.page.guard import guard_events
@@ -48,7 +45,7 @@ from steadyseg.app.page.parts.settings import (
     offered_models,
     settings_from,
 )
-from steadyseg.app.page.server import build_page, check_address
+from steadyseg.app.page.server import build_page, check_address, with_source
 from steadyseg.core.classes import CAMVID
 from steadyseg.core.errors import InputError
 from steadyseg.core.frame import Frame, Maps
@@ -429,111 +426,6 @@ def test_a_card_can_bring_no_pictures_and_no_scripts(model: str) -> None:
     )
 
 
-# --- addresses of videos
-
-
-def found_at(address: str) -> Any:
-    return lambda *_, **__: [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (address, 0))]
-
-
-@pytest.mark.parametrize(
-    "address",
-    [
-        "127.0.0.1",
-        "10.1.2.3",
-        "192.168.0.1",
-        "169.254.169.254",
-        "::1",
-        "fd00::1",
-        "0.0.0.0",
-        "fec0::1",
-        "64:ff9b::7f00:1",
-        "2002:7f00:1::",
-        "::127.0.0.1",
-        "::ffff:127.0.0.1",
-        "224.0.0.1",
-    ],
-)
-def test_private_networks_are_not_asked(tmp_path: Path, address: str) -> None:
-    with pytest.raises(InputError, match="private network") as refused:
-        fetch("http://user:secret@inside.example/video.mp4?token=x", tmp_path, 1000, bool, found_at(address))
-    assert "secret" not in str(refused.value) and "token" not in str(refused.value)
-
-
-@pytest.mark.parametrize(
-    "url",
-    [
-        "file:///etc/passwd",
-        "rtsp://example/x",
-        "ftp://example/x",
-        "http://",
-        "//x",
-        "http://[bad",
-        "http://x/\0",
-        "http://x/\ud800",
-    ],
-)
-def test_other_schemes_are_not_fetched(tmp_path: Path, url: str) -> None:
-    with pytest.raises(InputError, match="expected http"):
-        fetch(url, tmp_path, 1000, bool)
-
-
-class Site(BaseHTTPRequestHandler):
-    """A public host's stand-in."""
-
-    def do_GET(self) -> None:
-        if self.path == "/away":
-            self.send_response(302)
-            self.send_header("Location", "http://127.0.0.1:1/inside")
-            self.end_headers()
-            return
-        self.send_response(200 if self.path.startswith(("/film.mp4", "/slow")) else 404)
-        self.end_headers()
-        if self.path == "/slow":
-            with contextlib.suppress(OSError):
-                for _ in range(600):  # a minute, in which it is never silent for long
-                    self.wfile.write(b"x")
-                    time.sleep(0.1)
-        if self.path.startswith("/film.mp4"):
-            self.wfile.write(b"x" * 5000)
-
-    def log_message(self, *_: Any) -> None: ...
-
-
-def test_a_public_address_is_copied_within_limits_and_redirections_are_checked(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with HTTPServer(("127.0.0.1", 0), Site) as site:
-        thread = threading.Thread(target=site.serve_forever, daemon=True)
-        thread.start()
-        connect = socket.create_connection
-        called: list[str] = []
-
-        def to_site(address: tuple[str, int], timeout: float) -> socket.socket:
-            called.append(address[0])
-            return connect(site.server_address[:2], timeout)
-
-        monkeypatch.setattr("steadyseg.app.page.file.fetch.socket.create_connection", to_site)
-
-        def resolve(host: str, *_: Any, **__: Any) -> list[tuple]:
-            return found_at("127.0.0.1" if host == "127.0.0.1" else "93.184.216.34")()
-
-        path = fetch("http://films.example/film.mp4?x=1&name=Zürich 1.mp4", tmp_path, 10_000, bool, resolve)
-        assert path.read_bytes() == b"x" * 5000 and called == ["93.184.216.34"]
-        with pytest.raises(InputError, match="more than 0 MB"):
-            fetch("http://films.example/film.mp4", tmp_path, 4000, bool, resolve)
-        with pytest.raises(InputError, match="private network"):
-            fetch("http://films.example/away", tmp_path, 10_000, bool, resolve)
-        with pytest.raises(InputError, match="answers 404"):
-            fetch("http://films.example/none", tmp_path, 10_000, bool, resolve)
-        with pytest.raises(InputError, match="given up"):
-            fetch("http://films.example/slow", tmp_path, 10_000, bool, resolve, max_s=1)
-        with pytest.raises(InputError, match="given up"):
-            fetch("http://films.example/slow", tmp_path, 10_000, lambda: True, resolve)
-        site.shutdown()
-        thread.join()
-
-
 # --- errors of events
 
 
@@ -571,10 +463,32 @@ def test_wrong_flags_are_refused_before_anything_is_served() -> None:
         ({"max_upload_mb": 0}, "--max-upload-mb"),
         ({"max_sessions": 0}, "--max-sessions"),
         ({"root_path": "/steadyseg/"}, "without a slash at its end"),
+        ({"source": ""}, "--source ''"),
+        ({"source": " \t"}, "--source ' .t'"),
     ):
         with pytest.raises(InputError, match=expected):
             dataclasses.replace(good, **change).check()  # type: ignore[arg-type]
     assert good.local and not replace(good, host="0.0.0.0").local and not replace(good, share=True).local
+
+
+@pytest.mark.parametrize("source", ["drive.MP4", "street.png", "street:7:20", "3", "rtsp://camera/1", "http://host/a"])
+def test_a_source_in_the_models_place_is_the_source(
+    source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("drive.MP4").touch()
+    Path("street.png").touch()
+    found = with_source(PageOptions(source))
+    assert (found.model, found.source) == (DEFAULT_MODEL, source)
+    with pytest.raises(InputError, match="two sources"):
+        with_source(PageOptions(source, source="other.mp4"))
+
+
+@pytest.mark.parametrize("model", ["street-tiny", "mine.onnx", "missing.mp4", "30000"])
+def test_every_other_name_is_a_model(model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("mine.onnx").touch()
+    assert with_source(PageOptions(model, source="3")) == PageOptions(model, source="3")
 
 
 @pytest.mark.skipif(os.name != "posix", reason="sends SIGTERM")

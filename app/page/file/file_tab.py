@@ -4,15 +4,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from steadyseg.app.page.file.fetch import fetch
 from steadyseg.app.page.file.file_job import STREET, Progress, Result, segment_file
 from steadyseg.app.page.flags import PageOptions
 from steadyseg.app.page.parts.controls import QUIET, Controls
 from steadyseg.app.page.parts.network_pool import NetworkPool
 from steadyseg.app.page.parts.report import metrics_html, report_html
+from steadyseg.app.page.parts.sessions import Session, Sessions
 from steadyseg.app.page.parts.settings import Settings
-from steadyseg.app.page.visitors.disk import Disk
-from steadyseg.app.page.visitors.sessions import Session, Sessions
 from steadyseg.core.errors import InputError
 
 INTRO = (
@@ -21,7 +19,7 @@ INTRO = (
 )
 
 
-def add_file_tab(sessions: Sessions, disk: Disk, controls: Controls, options: PageOptions, pool: NetworkPool) -> None:
+def add_file_tab(sessions: Sessions, controls: Controls, options: PageOptions, pool: NetworkPool) -> None:
     """Adds the inputs on the left and the result on the right."""
     import gradio as gr
 
@@ -32,9 +30,6 @@ def add_file_tab(sessions: Sessions, disk: Disk, controls: Controls, options: Pa
                 file_types=["video", "image"],
                 height=150,
                 elem_id="upload",
-            )
-            url = gr.Textbox(
-                label="Or its address (http, https)", visible=options.allow_url, elem_id="url", max_lines=1
             )
             keep_masks = gr.Checkbox(False, label="Masks too (PNGs in a zip)", elem_id="keep-masks")
             start = gr.Button("Segment the file", variant="primary", elem_id="start")
@@ -91,42 +86,29 @@ def add_file_tab(sessions: Sessions, disk: Disk, controls: Controls, options: Pa
             figures: gr.update(value=step.report, visible=True),
         }
 
-    def run(
-        session: Session, spec: str | None, settings: Settings, wants_masks: bool, address: str
-    ) -> Iterator[dict[Any, Any]]:
+    def run(session: Session, spec: str | None, settings: Settings, wants_masks: bool) -> Iterator[dict[Any, Any]]:
         with session.job() as folder:
-            if spec is None and options.allow_url and address.strip():
-                yield {stop: gr.update(visible=True), progress: "fetching ..."}
-                with disk.reserve(disk.max_upload) as incoming:
-                    fetched = fetch(address, incoming, disk.max_upload, lambda: bool(session.stop_reason))
-                    spec = str(fetched.rename(folder / fetched.name))
-            elif spec is None:
+            if spec is None:
                 raise InputError("no file is chosen; upload a video or an image, or try the procedural street")
-            elif spec != STREET:
+            if spec != STREET:
                 spec = str(session.take(spec, folder))
-            disk.require_room()
             for step in segment_file(spec, settings, folder, pool, lambda: session.stop_reason, keep_masks=wants_masks):
-                if disk.is_full():
-                    session.stop_reason = session.stop_reason or "stopped, as the disk space of this page is used up"
                 yield shown(step)
             if spec != STREET:
                 Path(spec).unlink()  # this job's own copy
 
-    def run_upload(
-        request: gr.Request, spec: str | None, wants_masks: bool, address: str, *values: Any
-    ) -> Iterator[dict[Any, Any]]:
-        session = sessions.find(str(request.session_hash))
-        yield from run(session, spec, controls.settings(values), wants_masks, address)
+    def run_upload(request: gr.Request, spec: str | None, wants_masks: bool, *values: Any) -> Iterator[dict[Any, Any]]:
+        yield from run(sessions.find(str(request.session_hash)), spec, controls.settings(values), wants_masks)
 
     def run_street(request: gr.Request, wants_masks: bool, *values: Any) -> Iterator[dict[Any, Any]]:
-        yield from run(sessions.find(str(request.session_hash)), STREET, controls.settings(values), wants_masks, "")
+        yield from run(sessions.find(str(request.session_hash)), STREET, controls.settings(values), wants_masks)
 
     def ask_to_stop(request: gr.Request) -> None:
         sessions.find(str(request.session_hash)).stop_reason = "stopped"
 
     outputs = [progress, stop, preview, video, picture, learned, timeline, report, media, masks, figures]
     common = {"concurrency_id": "file", **QUIET}
-    started = start.click(run_upload, [upload, keep_masks, url, *controls.values], outputs, **common)
+    started = start.click(run_upload, [upload, keep_masks, *controls.values], outputs, **common)
     toured = street.click(run_street, [keep_masks, *controls.values], outputs, **common)
     for job in (started, toured):
         job.failure(lambda: (gr.update(visible=False), "", ""), None, [stop, progress, preview], **QUIET)

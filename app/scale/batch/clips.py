@@ -9,13 +9,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from steadyseg.app.scale.flags import flag_reader
-from steadyseg.app.sources.image_folder import IMAGE_SUFFIXES, natural_order
+from steadyseg.app.sources.image_folder import IMAGE_SUFFIXES, VIDEO_SUFFIXES, natural_order
 from steadyseg.app.sources.open_source import is_street
 from steadyseg.app.video.flags import VideoJob, VideoOptions
 from steadyseg.core.errors import InputError
 
-VIDEO_SUFFIXES = tuple(".mp4 .mkv .mov .avi .webm .m4v .mpg .mpeg .ts .flv .wmv .mxf .gif .ogv".split())
-"""Suffixes of videos in a folder; a file that is named itself may have any suffix."""
 OWN_COLUMNS = ("source", "name")
 OF_THE_BATCH = ("output", "overwrite", "masks", "report", "show")
 """Flags of `steadyseg video` that no line of a table may have, since the batch decides them."""
