@@ -19,7 +19,7 @@ from steadyseg.seg.pretrained import find_checkpoint, list_segmenters
 
 ARCHITECTURES: dict[str, tuple[str, Options]] = {
     "unet (--preset cpu)": ("unet", PRESETS["cpu"].unet),
-    "unet-paper (--preset paper)": ("unet", UNET_PAPER),
+    "unet-replica (--preset replica)": ("unet", UNET_PAPER),
     "segnet (--network segnet)": ("segnet", SegNetOptions()),
     "segnet (--config segnet_channels=64)": ("segnet", SegNetOptions(segnet_channels=64)),
 }

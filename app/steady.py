@@ -144,4 +144,4 @@ def limits(network: AnyNetwork, method: Method) -> str:
         notes.append("it has no MC dropout, so disagreement is that between frames alone")
     if method.temperature == 1.0:
         notes.append("not calibrated (temperature 1)")
-    return "; ".join([*notes, "no novelty statistics"])
+    return "; ".join([*notes, "no familiarity"])

@@ -1,4 +1,4 @@
-"""Fits a classifier's statistics of its training domain (`steadyseg calibrate --novelty`).
+"""Fits a classifier's statistics of its training domain (`steadyseg calibrate --familiarity`).
 
 A picture is novel if its features are far from every class mean (Lee et al. 2018, arXiv 1807.03888). The class means
 are fitted on the pictures that the classifier was trained on, unchanged and as simulated other cameras show them. The

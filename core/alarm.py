@@ -1,5 +1,5 @@
 """Two statements about a stream over time: this is another place than the network was trained for, by a sequential
-alarm over its novelty; and its frames are expected to be less accurate than a limit.
+alarm over its familiarity; and its frames are expected to be less accurate than a limit.
 
 One frame says little where novelty only leans towards the reference's edge; many seconds of such frames say much. Each
 block of a second gives an e-value, a number with a mean of at most 1 over the training domain, and the alarm multiplies
@@ -26,10 +26,10 @@ LOW_BLOCKS = 2
 street said it twice (docs/studies/novelty)."""
 
 
-def e_value(novelty: float) -> float:
+def e_value(familiarity: float) -> float:
     """Evidence of one frame, with mean 1 over novelties that are uniform in 0..1: 11 at 1 / 180, 5.7 at 0.1, 0.2 at
     0.5."""
-    return ((1.0 / LEANS if novelty <= LEANS else 0.0) + KAPPA * novelty ** (KAPPA - 1.0)) / 2.0
+    return ((1.0 / LEANS if familiarity <= LEANS else 0.0) + KAPPA * familiarity ** (KAPPA - 1.0)) / 2.0
 
 
 class Block(NamedTuple):
@@ -73,12 +73,12 @@ class PlaceAlarm:
         self._log_product, self._is_on = 0.0, False
         self._rise_s = 0.0
 
-    def update(self, novelty: float, time_s: float) -> float | None:
+    def update(self, familiarity: float, time_s: float) -> float | None:
         """Returns for how many seconds the stream has shown another place; None while there is no alarm.
 
-        `novelty`: share as in `core.reference`, above 0; `time_s`: of the frame.
+        `familiarity`: share as in `core.reference`, above 0; `time_s`: of the frame.
         """
-        step_s, block = self._blocks.update(e_value(novelty), time_s)
+        step_s, block = self._blocks.update(e_value(familiarity), time_s)
         self._rise_s += step_s
         if block:
             if self._log_product == 0.0:

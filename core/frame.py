@@ -10,7 +10,7 @@ STREAMS = "streams"
 MOTION_INPUTS = ("motion", "trust")
 """Inputs of a graph file whose mean follows motion: float (B, h / s, w / s, 2) and (B, h / s, w / s), those of
 `core.motion.Motion` for B streams."""
-NOVELTY_OUTPUTS = ("novelty", "expected_accuracy", "energy")
+FAMILIARITY_OUTPUTS = ("familiarity", "expected_accuracy", "energy")
 """Outputs of a graph file about the whole frame, as in `Maps`: float (B, 1) twice and uint8 (B, H, W)."""
 UNKNOWN = (0, 255, 255)
 """Bytes of confidence, entropy and disagreement where the network's answer is not finite. A largest probability is
@@ -68,7 +68,7 @@ class Maps:
     """(H, W) uint8: H[mean p] - mean H[p], 255 = ln K. Over time it also contains motion."""
     probs: np.ndarray | None = None
     """(K, h, w) float32, the smoothed mean, on request."""
-    novelty: float | None = None
+    familiarity: float | None = None
     """Share of the frames of the network's training domain that are at least as novel, averaged over time; at most 0.05
     is called novel. None where the checkpoint has no novelty statistics, or none for this method."""
     expected_accuracy: float | None = None

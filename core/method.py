@@ -200,7 +200,7 @@ class MethodOptions(PassOptions):
         if can_adapt and method.calibrated:
             return replace(method, adaptive=True)
         why = method.note if can_adapt else f"there are no statistics of frames for {method}"
-        raise InputError(f"--adaptive on: {why}; omit it, or use steadyseg calibrate --novelty with this method")
+        raise InputError(f"--adaptive on: {why}; omit it, or use steadyseg calibrate --familiarity with this method")
 
 
 def fit_of(fits: Mapping[str, Fit], method: Method) -> Fit | None:

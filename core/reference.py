@@ -27,7 +27,7 @@ class ReferenceScores:
     def share(self, score: float) -> float:
         """Returns the share of frames that are at least as novel; never 0. NaN is the most novel score."""
         at_least = len(self.scores) - bisect_left(self.scores, score)
-        return float(novelty_share(at_least if score == score else 0, len(self.scores)))
+        return float(familiarity_share(at_least if score == score else 0, len(self.scores)))
 
     @property
     def max(self) -> float:
@@ -51,7 +51,7 @@ class ReferenceScores:
         return self.share(score) <= NOVEL
 
 
-def novelty_share(at_least: Any, count: int) -> Any:
+def familiarity_share(at_least: Any, count: int) -> Any:
     """(1 + n) / (1 + N), exact for one more frame of the same distribution. Numbers or tensors.
 
     Args:

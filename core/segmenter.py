@@ -256,14 +256,14 @@ class Segmenter:
         if not maps.finite:
             self.resets["not_finite"] += 1
             about["probs"] = None if maps.probs is None else np.full_like(maps.probs, 1.0 / len(maps.probs))
-        novelty, accuracy = maps.novelty, maps.expected_accuracy
+        familiarity, accuracy = maps.familiarity, maps.expected_accuracy
         if ready.novelty is not None and self.reference is not None:
-            novelty = self.reference.share(self._mean_score(ready.novelty.score, ready.gap, maps.finite))
+            familiarity = self.reference.share(self._mean_score(ready.novelty.score, ready.gap, maps.finite))
             accuracy = float(maps.confidence.mean()) / 255 if self.method.calibrated else None
-            about |= {"novelty": novelty, "expected_accuracy": accuracy}
+            about |= {"familiarity": familiarity, "expected_accuracy": accuracy}
             about["energy"] = energy_map(ready.novelty.energy, maps.label.shape)
-        if novelty is not None:
-            about |= self._over_time(novelty, accuracy, ready.frame.time_s)
+        if familiarity is not None:
+            about |= self._over_time(familiarity, accuracy, ready.frame.time_s)
         return about
 
     def _gap_before(self, frame: Frame) -> int:
@@ -286,10 +286,10 @@ class Segmenter:
         self._score = smooth_score(self.reference.bounded(score), self._score, decay)
         return self._score[0]
 
-    def _over_time(self, novelty: float, accuracy: float | None, time_s: float) -> dict[str, Any]:
+    def _over_time(self, familiarity: float, accuracy: float | None, time_s: float) -> dict[str, Any]:
         """The two statements over time. Of a novel frame no accuracy is expected."""
-        ood_s, low_s = self._alarm.update(novelty, time_s), None
-        if accuracy is not None and novelty > NOVEL:
+        ood_s, low_s = self._alarm.update(familiarity, time_s), None
+        if accuracy is not None and familiarity > NOVEL:
             low_s = self._low.update(accuracy, time_s, self.low_accuracy)
         return {"ood_s": ood_s, "below": None if low_s is None else Below(self.low_accuracy, low_s)}
 

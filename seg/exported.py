@@ -9,20 +9,20 @@ from torch.utils._pytree import tree_flatten, tree_leaves, tree_unflatten
 
 from steadyseg.core.cuts import CUT, MAX_GAP, distance, structure, thumbnail
 from steadyseg.core.dropout import drawing_dropouts, dropout_calls
-from steadyseg.core.frame import MOTION_INPUTS, NOVELTY_OUTPUTS, RARE_LEVEL, STREAMS
+from steadyseg.core.frame import FAMILIARITY_OUTPUTS, MOTION_INPUTS, RARE_LEVEL, STREAMS
 from steadyseg.core.lag import LaggedState
 from steadyseg.core.motion import Motion, no_motion
 from steadyseg.core.novelty.head import NoveltyPredictor
 from steadyseg.core.prediction import FrameNovelty, Prediction
 from steadyseg.core.predictors import OnePass
 from steadyseg.core.preprocess import SIZE_MULTIPLE, resize
-from steadyseg.core.reference import ReferenceScores, novelty_share, smooth_score
+from steadyseg.core.reference import ReferenceScores, familiarity_share, smooth_score
 from steadyseg.core.temporal import State, forget
 from steadyseg.core.tracing import Signature
 from steadyseg.seg.streaming import Outputs, StreamingSegmenter
 
 NETWORK_OUTPUTS = ("logits", "score", "temperature", "energies")
-"""Outputs of the network; all but the first only where the segmenter computes novelty."""
+"""Outputs of the network; all but the first only where the segmenter computes familiarity."""
 
 BREAK = 1e9
 """Gap in frames after a reset with a lag: exp(-gap / tau) is 0, and graphs with infinities are refused."""
@@ -30,7 +30,7 @@ BREAK = 1e9
 
 class ExportedStep(nn.Module):
     """(frame, gap, reset[, motion, trust], *state, *masks) -> (label, confidence, entropy, disagreement[, probs],
-    *state, *novelty, image, *inner).
+    *state, *familiarity, image, *inner).
 
     The first axis of every tensor is the stream, B in all; streams are independent of each other, and those of a batch
     may be others in the next one, since each brings its state. frame uint8 (B, H, W, 3); gap float (B, 1), source
@@ -40,10 +40,10 @@ class ExportedStep(nn.Module):
     (B, K, h / s, w / s) is the prediction of a method without memory, or the mean of one with a lag; another's is the
     mean, which is its first state. With a lag of F the maps are those of the frame F calls before.
     image is the network's normalised input, inner its logits, if it runs once a frame. Where the method is
-    calibrated and has a novelty head, novelty holds `NOVELTY_OUTPUTS`, inner all of `NETWORK_OUTPUTS`, and the state
-    before the last is the score's mean and mass. The last state is the structure of the frame, by which a scene cut is
-    found: it starts anew as a reset does. With `mask_inputs` every dropout mask is an input instead of a random draw,
-    for proofs.
+    calibrated and has a novelty head, familiarity holds `FAMILIARITY_OUTPUTS`, inner all of `NETWORK_OUTPUTS`, and the
+    state before the last is the score's mean and mass. The last state is the structure of the frame, by which a scene
+    cut is found: it starts anew as a reset does. With `mask_inputs` every dropout mask is an input instead of a
+    random draw, for proofs.
     """
 
     reference: Tensor
@@ -96,13 +96,13 @@ class ExportedStep(nn.Module):
         outputs, after = self.segmenter(frame, state, gap, motion, predict)
         probs = (outputs.prediction.probs,) if self.returns_probs else ()
         states: tuple[Tensor, ...] = tuple(after or ())
-        novelty: tuple[Tensor, ...] = ()
+        familiarity: tuple[Tensor, ...] = ()
         if self.watched and novelties[0]:
             before = rest[fields] * (1.0 - reset) if score_fields else torch.zeros_like(reset).expand(-1, 2)
-            score_state, novelty = self._novelty_outputs(outputs, novelties[0], before, gap)
+            score_state, familiarity = self._familiarity_outputs(outputs, novelties[0], before, gap)
             states = (*states, score_state) if score_fields else states
         states = states if seen is None else (*states, seen)
-        return (*outputs[:4], *probs, *states, *novelty, *inner)
+        return (*outputs[:4], *probs, *states, *familiarity, *inner)
 
     def _structure(self, frame: Tensor) -> Tensor:
         """Returns the structure of a frame, as core/cuts.py computes it for other executors."""
@@ -113,17 +113,17 @@ class ExportedStep(nn.Module):
         """Returns 1 where a cut lies between two structures, 0 elsewhere: (B, 1)."""
         return ((distance(before, now)[:, None] > CUT) & (gap <= MAX_GAP)).float()
 
-    def _novelty_outputs(
+    def _familiarity_outputs(
         self, outputs: Outputs, frame: FrameNovelty, before: Tensor, gap: Tensor
     ) -> tuple[Tensor, tuple[Tensor, ...]]:
-        """Returns the score's mean and mass, and `NOVELTY_OUTPUTS`, computed as in core/segmenter.py."""
+        """Returns the score's mean and mass, and `FAMILIARITY_OUTPUTS`, computed as in core/segmenter.py."""
         tau, finite = self.segmenter.method.tau, outputs.prediction.finite
         assert finite is not None
         score = torch.where(frame.score < self.most, frame.score, self.most)  # NaN is the most novel
         decay = torch.exp(-gap / tau) if tau else 0.0
         mean, mass = smooth_score(score[:, None], (before[:, :1], before[:, 1:]), decay)
         at_least = (self.reference >= torch.where(finite, mean, self.most)).float().sum(1, keepdim=True)
-        share = novelty_share(at_least, self.reference.shape[0])
+        share = familiarity_share(at_least, self.reference.shape[0])
         confidence = outputs.confidence.float().mean((1, 2))[:, None] / 255.0
         energy = (frame.energy * RARE_LEVEL).clamp_min(0.0)
         shades = F.interpolate(
@@ -158,14 +158,14 @@ class ExportedStep(nn.Module):
         moved = [torch.as_tensor(one)[None].repeat(count, *[1] * one.ndim) for one in motion]
         carried = [*(["probs"] if self.returns_probs else []), *(f"{name}_out" for name in states)]
         inner = ("image", *NETWORK_OUTPUTS[: len(network)])
-        novelty = NOVELTY_OUTPUTS if self.watched else ()
+        familiarity = FAMILIARITY_OUTPUTS if self.watched else ()
         names = ("frame", "gap", "reset", *MOTION_INPUTS[: len(moved)], *(f"{name}_in" for name in states), *rates)
         free = {name: {} if streams else {0: STREAMS} for name in names}
         if not fixed_size:
             free["frame"] |= {1: "height", 2: "width"}
         return Signature(
             names,
-            ("label", "confidence", "entropy", "disagreement", *carried, *novelty, *inner),
+            ("label", "confidence", "entropy", "disagreement", *carried, *familiarity, *inner),
             (frame, torch.ones(count, 1), torch.zeros(count, 1), *moved, *state, *masks),
             inner,
             free_sizes=free,
@@ -200,9 +200,9 @@ def network_signature(height: int, width: int) -> Signature:
 class FrameToLogits(nn.Module):
     """(frame, *masks) -> logits: a uint8 (1, h, w, 3) frame of the network's size, and (1, K, h / s, w / s).
 
-    A CPU executor runs it. Where the segmenter computes novelty, score (1,), temperature (1,) and energies (1, h', w')
-    come after the logits. masks: uint8 0 or 1, one for each dropout layer in order of use; without them the graph draws
-    them.
+    A CPU executor runs it. Where the segmenter computes familiarity, score (1,), temperature (1,) and energies
+    (1, h', w') come after the logits. masks: uint8 0 or 1, one for each dropout layer in order of use; without them the
+    graph draws them.
     """
 
     def __init__(self, segmenter: StreamingSegmenter) -> None:

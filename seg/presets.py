@@ -33,7 +33,7 @@ PRESETS: dict[str, SegTrainConfig] = {
     "unet-s": replace(LONG, unet=UNetOptions(dropout=0.2, prob="relu6")),
     "realtime": replace(LONG_SMP, smp=REALTIME),
     "mobile": replace(LONG_SMP, smp=MOBILE),
-    "paper": SegTrainConfig(
+    "replica": SegTrainConfig(
         unet=UNET_PAPER,
         class_weights="median-frequency",
         augment=AugmentOptions(
@@ -53,7 +53,7 @@ PRESETS: dict[str, SegTrainConfig] = {
     ),
 }
 """cpu: U-Net for two cores; unet-s: the same network with a longer training; realtime: a network that keeps up with a
-camera on two cores; mobile: for browsers and boards; paper: the published CamVid training, which does not state crop
+camera on two cores; mobile: for browsers and boards; replica: the published CamVid training, which does not state crop
 size and weights."""
 
 

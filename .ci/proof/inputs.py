@@ -11,7 +11,7 @@ from steadyseg import Street
 
 CIFAR10 = "airplane automobile bird cat deer dog frog horse ship truck".split()
 NOVELTY_FRAMES = 60
-"""The shortest recording that `calibrate --novelty` takes."""
+"""The shortest recording that `calibrate --familiarity` takes."""
 PICTURES = 8
 """Largest number of pictures of a class and split."""
 

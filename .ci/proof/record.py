@@ -44,7 +44,7 @@ EVALUATE = (
 )
 CALIBRATE = (
     f"{STREET} --mode dnn --risk-class Car --risk 0.2",
-    f"{STREET} --mode vq-bnn --novelty",
+    f"{STREET} --mode vq-bnn --familiarity",
     f"{SMOOTH} --samples 5",
 )
 LOOP = "--epochs 2 --config threads=1 precision=fp32 evaluate_every=1"

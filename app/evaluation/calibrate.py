@@ -10,7 +10,7 @@ from steadyseg.app.evaluation.calibrate_classifier import ClassifierFits
 from steadyseg.app.evaluation.calibrate_segmenter import SegmenterFits
 from steadyseg.app.evaluation.flags import CalibrateJob
 from steadyseg.app.evaluation.int8 import describe_int8
-from steadyseg.app.evaluation.record import describe_novelty, fit_rows
+from steadyseg.app.evaluation.record import describe_familiarity, fit_rows
 from steadyseg.app.open_model import is_classifier, is_graph, open_checkpoint
 from steadyseg.core.errors import InputError, refuse_existing
 from steadyseg.core.evaluation.metrics import StreamingMetrics
@@ -28,10 +28,10 @@ def run_calibrate(job: CalibrateJob) -> int:
     fits = ClassifierFits(job, model) if is_classifier(model) else SegmenterFits(job, model)
     records = {method: fit_method(job, fits, method) for method in fits.methods}
     meta, tensors, lines = fits.model.meta, fits.model.tensors, []
-    if job.novelty:
+    if job.familiarity:
         novelty = fits.novelty()
         meta, tensors = replace(meta, novelty=novelty.record), without_novelty(tensors) | novelty.tensors
-        lines.append(describe_novelty(novelty.record["about"]))
+        lines.append(describe_familiarity(novelty.record["about"]))
     if isinstance(fits, SegmenterFits) and job.int8:
         (record,) = records.values()
         meta = replace(meta, int8=fits.int8(record))
@@ -73,7 +73,7 @@ def check_flags(job: CalibrateJob) -> None:
         raise InputError(
             f"{job.model}: a graph file has its temperature inside; calibrate the checkpoint and export again"
         )
-    for flag in [name for name, given in (("--novelty", job.novelty), ("--int8", job.int8)) if given]:
+    for flag in [name for name, given in (("--familiarity", job.familiarity), ("--int8", job.int8)) if given]:
         if flag == "--int8" and draws_dropout(job.method.mode or "dnn"):
             raise InputError("--int8 is of one pass without dropout; use --mode dnn or vq-dnn")
         if str(job.data) == "street":

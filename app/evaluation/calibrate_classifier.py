@@ -40,13 +40,13 @@ class ClassifierFits:
                 "--int8": job.int8,
             },
         )
-        if job.novelty and job.split == "train":
+        if job.familiarity and job.split == "train":
             raise InputError(
-                "--novelty --split train: novelty is fitted on pictures that it was not trained on; give another"
+                "--familiarity --split train: it is fitted on pictures that it was not trained on; give another"
             )
-        if job.novelty and job.method.mode == "bnn":
+        if job.familiarity and job.method.mode == "bnn":
             raise InputError(
-                "--novelty --mode bnn: a classifier tells novelty without dropout; use --mode dnn or omit it"
+                "--familiarity --mode bnn: a classifier tells familiarity without dropout; use --mode dnn or omit it"
             )
         self.job, self.model = job, model
         plain = model.with_record(replace(model.meta, calibration={}, novelty={}))

@@ -6,7 +6,7 @@ from typing import Any
 from steadyseg.app.classifiers import make_classifier
 from steadyseg.app.console import print_table, track
 from steadyseg.app.evaluation.flags import EvaluateJob
-from steadyseg.app.evaluation.record import novelty_record, print_sets
+from steadyseg.app.evaluation.record import familiarity_record, print_sets
 from steadyseg.app.open_model import frame_flags, open_checkpoint, refuse_flags
 from steadyseg.classification.evaluate import SizeMetrics, batch_size, batches
 from steadyseg.classification.pretrained import require_classes
@@ -84,7 +84,7 @@ class EvaluatedClassifier:
             **largest.figures(),
             **largest.details(),
             **({"conformal": asked | found} if sets else {}),
-            **(novelty_record(shares) if shares else {}),
+            **(familiarity_record(shares) if shares else {}),
             "rows": [{"mode": mode, **row} for mode, metrics in by_mode.items() for row in metrics.rows()],
             "curve": by_mode[self.mode].curve(),
             "images_per_s": round(len(data) / seconds, 3),

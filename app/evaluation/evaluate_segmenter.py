@@ -9,7 +9,7 @@ import numpy as np
 from steadyseg.app.console import Console, print_table, track
 from steadyseg.app.evaluation.data import LabelledData, refuse_memory
 from steadyseg.app.evaluation.flags import EvaluateJob
-from steadyseg.app.evaluation.record import novelty_record, print_sets
+from steadyseg.app.evaluation.record import familiarity_record, print_sets
 from steadyseg.app.evaluation.recordings import RecordingMetrics, print_recordings
 from steadyseg.app.executors import run_options
 from steadyseg.app.open_model import is_graph, make_segmenter, open_checkpoint
@@ -142,24 +142,24 @@ class NoveltyMetrics:
 
     def __init__(self, void: int) -> None:
         self.void = void
-        self.novelty: list[float] = []
+        self.familiarity: list[float] = []
         self.gaps: list[float] = []
 
     def update(self, frame: Frame, maps: Maps) -> None:
         """Adds a frame; frames without a labelled pixel do not count."""
-        if frame.label is None or maps.novelty is None:
+        if frame.label is None or maps.familiarity is None:
             return
         kept = frame.label != self.void
         if kept.any():
-            self.novelty.append(maps.novelty)
+            self.familiarity.append(maps.familiarity)
             if maps.expected_accuracy is not None:
                 self.gaps.append(maps.expected_accuracy - float((maps.label == frame.label)[kept].mean()))
 
     def record(self) -> dict[str, Any]:
         """JSON values; empty without novelty. A difference is the expected accuracy minus the accuracy of one frame."""
-        if not self.novelty:
+        if not self.familiarity:
             return {}
-        told = novelty_record(self.novelty)
+        told = familiarity_record(self.familiarity)
         if self.gaps:
             told |= {
                 "expected_accuracy_gap": float(np.mean(self.gaps)),

@@ -75,8 +75,8 @@ class CalibrateJob:
     protocol: Literal["auto", "stills", "stream", "moving-stills"] = "auto"
     """Protocol as in `evaluate`; auto: the stream (moving stills of held-out images), so that the temporal mean is on
     during the fit."""
-    novelty: bool = False
-    """Also fit novelty on the train images: how unusual a frame is, the scale of its energy, and a temperature that
+    familiarity: bool = False
+    """Also fit familiarity on the train images: how unusual a frame is, the scale of its energy, and a temperature that
     follows the frame, for every mode of one pass and for the method given. A classifier is fitted in mode dnn, with a
     temperature for each picture."""
     int8: bool = False

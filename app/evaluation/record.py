@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 PLOT_SUFFIXES = (".png", ".svg", ".pdf")
 BLUE, ORANGE, GREY = "#2563eb", "#d97706", "#6b7280"
-FRAME_KEYS = ("novel_share", "novelty_p50", "expected_accuracy_gap", "expected_accuracy_error")
-"""Keys of the novelty figures of a checkpoint with statistics of its training domain."""
+FRAME_KEYS = ("novel_share", "familiarity_p50", "expected_accuracy_gap", "expected_accuracy_error")
+"""Keys of the familiarity metrics of a checkpoint with statistics of its training domain."""
 FIT_KEYS = ("data", "split", "protocol", "frame_list_hash")
 
 
@@ -47,10 +47,10 @@ def describe_run(
     }
 
 
-def novelty_record(shares: Sequence[float]) -> dict[str, float]:
-    """Share of the frames or pictures that are novel (at most 5 %), and the median of their novelty."""
+def familiarity_record(shares: Sequence[float]) -> dict[str, float]:
+    """Share of the frames or pictures that are novel (at most 5 %), and the median of their familiarity."""
     novel = sum(share <= NOVEL for share in shares) / len(shares)
-    return {"novel_share": novel, "novelty_p50": statistics.median(shares)}
+    return {"novel_share": novel, "familiarity_p50": statistics.median(shares)}
 
 
 def note_fit(
@@ -74,13 +74,13 @@ def note_fit(
     return fit or None
 
 
-def describe_novelty(about: Mapping[str, Any]) -> str:
+def describe_familiarity(about: Mapping[str, Any]) -> str:
     """Describes the fit in one line: the share of held-out pictures that are called novel at 5 %, with its interval."""
     low, high = about["alarm_rate_interval"]
     share = about["alarms"] / about["held_out_pictures"]
     note = f"; {about['note']}" if about["note"] else ""
     return (
-        f"novelty: {about['frames']} training pictures; of {about['held_out_pictures']} held-out views {share:.1%} "
+        f"familiarity: {about['frames']} training pictures; of {about['held_out_pictures']} held-out views {share:.1%} "
         f"are novel (95 % interval, were they independent: {low:.1%} to {high:.1%}){note}"
     )
 

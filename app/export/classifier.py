@@ -44,7 +44,7 @@ def export_classifier(job: ExportJob, model: Model, console: Console) -> tuple[T
         raise InputError("--adaptive on: a classifier's graph file has one temperature; omit it")
     method = replace(asked, mode="bnn" if samples else "dnn", samples=samples or 1, adaptive=False).resolve(meta)
     if meta.novelty:
-        console.print("a classifier's graph file has one temperature and no novelty", soft_wrap=True)
+        console.print("a classifier's graph file has one temperature and no familiarity", soft_wrap=True)
     if method.note:
         console.print(f"not calibrated: {method.note}", soft_wrap=True)
     step = ExportedClassifier(network, meta.mean, meta.std, method.samples, method.temperature)

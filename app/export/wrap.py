@@ -54,7 +54,7 @@ def run_wrap(job: WrapJob) -> int:
         console.print(f"note: {note}")
     if named is None:
         console.print(f"note: its classes are called class 0 to class {len(classes) - 1}; --classes names them")
-    console.print("note: without MC dropout, disagreement is that between frames alone; no novelty", soft_wrap=True)
+    console.print("note: without MC dropout, disagreement is that between frames alone; no familiarity", soft_wrap=True)
     if job.data or job.temperature is not None:
         model = calibrated(job, export, model, console)
     return export_model(export, model)

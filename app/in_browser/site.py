@@ -142,7 +142,7 @@ def describe(meta: GraphMeta) -> dict[str, Any]:
             for name, color in zip(meta.classes.names, display_classes(meta.classes).colors, strict=True)
         ],
         "shades": draw_uncertainty(np.arange(256, dtype=np.uint8)[None])[0].tolist(),
-        "novelty": {"novel": NOVEL, "unusual": UNUSUAL},
+        "familiarity": {"novel": NOVEL, "unusual": UNUSUAL},
         "made_with": meta.versions,
     }
 

@@ -1,4 +1,4 @@
-"""Frames as candidates for labels: their features, novelty, disagreement and expected error, and the choice."""
+"""Frames as candidates for labels: their features, familiarity, disagreement and expected error, and the choice."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -35,8 +35,8 @@ class Candidate(NamedTuple):
     features: tuple[np.ndarray, ...]
     """(C,) mean features of each stage of the network."""
     criteria: dict[str, float]
-    """Expected error, disagreement and unusualness (1 - `Maps.novelty`), those that the network has: 0..1, the higher
-    the more worth a label."""
+    """Expected error, disagreement and unusualness (1 - `Maps.familiarity`), as far as the network has them: 0..1; a
+    higher one is more worth a label."""
 
 
 class FrameMeter:
@@ -61,8 +61,8 @@ class FrameMeter:
         if self._passes:
             torch.manual_seed(mix_seed(0, number))
             criteria["disagreement"] = float(self._passes.step(frame).disagreement.mean()) / 255
-        if maps.novelty is not None:
-            criteria["unusualness"] = 1 - maps.novelty
+        if maps.familiarity is not None:
+            criteria["unusualness"] = 1 - maps.familiarity
         return features, criteria, maps
 
 

@@ -53,7 +53,7 @@ def facts(meta: CheckpointMeta) -> list[str]:
         f"- input size: {meta.width}x{meta.height} pixels; larger pictures are reduced first",
         f"- calibrated for: {', '.join(fits)}" if fits else "- not calibrated: its confidences are the network's own",
     ]
-    lines.append(f"- novelty: {describe_statistics(meta)}")
+    lines.append(f"- familiarity: {describe_statistics(meta)}")
     return lines
 
 
@@ -62,7 +62,7 @@ def describe_statistics(meta: CheckpointMeta) -> str:
     about = meta.novelty.get("about")
     if not isinstance(about, dict):
         return "no, so the page cannot tell you whether your pictures are like those it was trained on"
-    return f"yes, from {about.get('frames')} frames, and {about.get('held_out')} more that set the scale of novelty"
+    return f"yes, from {about.get('frames')} frames, and {about.get('held_out')} more that set the scale of familiarity"
 
 
 def figures(meta: CheckpointMeta) -> list[str]:

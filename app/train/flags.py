@@ -32,11 +32,11 @@ class SegTrainJob(TrainOptions):
     """A segmentation training."""
 
     preset: Literal[
-        "cpu", "unet-s", "realtime", "mobile", "paper", "unet-s-street", "realtime-street", "mobile-street"
+        "cpu", "unet-s", "realtime", "mobile", "replica", "unet-s-street", "realtime-street", "mobile-street"
     ] = "cpu"
     """Settings to begin with. cpu: a U-Net for two cores; unet-s: the same, trained longer; realtime: for a camera on
     two cores; mobile: for browsers and boards; NAME-street: the training on the procedural street whose model NAME
-    takes as --init; paper: the published training on CamVid."""
+    takes as --init; replica: the published training on CamVid."""
     run: Path = Path("runs/seg")
     """Folder of the run: state, logs and the final checkpoint."""
     config: SegTrainConfig = PRESETS["cpu"]

@@ -23,7 +23,7 @@ class VideoOptions:
     """Pretrained name, .safetensors file, or .onnx file of `steadyseg export --stateful` or `wrap`."""
     view: ViewName = "overlay"
     """The view of the output, with a legend below; energy: where no class has a high logit, of a checkpoint with
-    novelty (`calibrate --novelty`); set-size: number of classes in each pixel's prediction set, of a calibrated
+    familiarity (`calibrate --familiarity`); set-size: number of classes in each pixel's prediction set, of a calibrated
     checkpoint."""
     size: int | None = None
     """Height in pixels that frames are resized to for the network; by default the checkpoint's."""

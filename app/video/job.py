@@ -108,8 +108,8 @@ def open_painter(options: VideoOptions, segmenter: Segmenter, classes: ClassList
     """The painter of the view that the options ask for. Raises InputError if the model cannot provide it."""
     if options.view == "energy" and segmenter.reference is None:
         raise InputError(
-            f"--view energy: {options.model} has no novelty for {segmenter.method}; fit it with `steadyseg calibrate "
-            "--novelty`"
+            f"--view energy: {options.model} has no familiarity for {segmenter.method}; fit it with "
+            "`steadyseg calibrate --familiarity`"
         )
     if options.view != "set-size":
         return Painter(options.view, classes, legend=options.legend)

@@ -56,7 +56,7 @@ def draw_energy(maps: Maps) -> np.ndarray:
     Raises InputError where the checkpoint has no statistics of its training domain.
     """
     if maps.energy is None:
-        raise InputError("energy needs a checkpoint with novelty: steadyseg calibrate --novelty")
+        raise InputError("energy needs a checkpoint with familiarity: steadyseg calibrate --familiarity")
     return draw_uncertainty(np.minimum(maps.energy, 127) * 2)
 
 

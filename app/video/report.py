@@ -19,7 +19,7 @@ from steadyseg.seg.evaluate import FrameMetrics
 METRIC_KEYS = tuple("nll accuracy miou iou ece ece_15 brier consistency label_consistency change_agreement".split())
 
 
-NOVELTY_STEPS = 1000
+FAMILIARITY_STEPS = 1000
 """Novelty is counted in thousandths."""
 MAX_SPANS = 100
 """Times of an alarm, or of a low expected accuracy, that a report lists; all are counted."""
@@ -41,7 +41,7 @@ class FrameFigures:
     """Mean disagreement, as a share of ln K."""
     class_shares: np.ndarray
     """(K,) shares of the pixels."""
-    novelty: float | None
+    familiarity: float | None
     """Novelty of the frame (`core.reference`); None if the network has no statistics of its training domain."""
     expected_accuracy: float | None
     """Expected accuracy of the frame; None if the method is not calibrated."""
@@ -77,7 +77,7 @@ class StreamReport:
         self.whole_frames.update(maps, frame.time_s)
         before, self.ended = self.ended, time.perf_counter()
         wall_ms = 1e3 * (self.ended - before)
-        told = (maps.novelty, maps.expected_accuracy, maps.ood_s)
+        told = (maps.familiarity, maps.expected_accuracy, maps.ood_s)
         return FrameFigures(frame.index, frame.time_s, confidence, entropy, disagreement, shares, *told, wall_ms)
 
     def record(self, segmenter: Segmenter, source: Source, sink_notes: tuple[str, ...]) -> dict[str, Any]:
@@ -142,20 +142,20 @@ class Spans:
 
 
 class NoveltySummary:
-    """Summary of novelty and expected accuracy over the frames."""
+    """Summary of familiarity and expected accuracy over the frames."""
 
     def __init__(self) -> None:
-        self.shares = np.zeros(NOVELTY_STEPS + 1, np.int64)
+        self.shares = np.zeros(FAMILIARITY_STEPS + 1, np.int64)
         self.frames = self.expected_frames = self.novel = 0
         self.expected = 0.0
         self.ood, self.low = Spans(), Spans()
 
     def update(self, maps: Maps, time_s: float) -> None:
-        """Adds one frame; frames without novelty do not count. Of a novel frame no accuracy is expected."""
-        if maps.novelty is not None:
+        """Adds one frame; frames without familiarity do not count. Of a novel frame no accuracy is expected."""
+        if maps.familiarity is not None:
             self.frames += 1
-            self.novel += maps.novelty <= NOVEL
-            self.shares[round(maps.novelty * NOVELTY_STEPS)] += 1
+            self.novel += maps.familiarity <= NOVEL
+            self.shares[round(maps.familiarity * FAMILIARITY_STEPS)] += 1
             self.ood.update(maps.ood_s, time_s)
         if maps.expected_accuracy is not None and frame_level(maps) != "novel":
             self.expected_frames += 1
@@ -170,8 +170,8 @@ class NoveltySummary:
         if not self.frames:
             return {}
         told: dict[str, Any] = {
-            "novelty_p50": self._quantile(0.5),
-            "novelty_p05": self._quantile(0.05),
+            "familiarity_p50": self._quantile(0.5),
+            "familiarity_p05": self._quantile(0.05),
             "novel_frames": self.novel,
             "novel_share": round(self.novel / self.frames, 4),
             "ood_alarms": self.ood.count,
@@ -183,8 +183,8 @@ class NoveltySummary:
         return told
 
     def _quantile(self, share: float) -> float:
-        """Quantile of the novelty over the frames; a low value is a novel frame."""
-        return int(np.searchsorted(np.cumsum(self.shares), share * self.frames)) / NOVELTY_STEPS
+        """Quantile of the familiarity over the frames; a low value is a novel frame."""
+        return int(np.searchsorted(np.cumsum(self.shares), share * self.frames)) / FAMILIARITY_STEPS
 
 
 def print_report(record: dict[str, Any]) -> None:
@@ -198,7 +198,7 @@ def print_report(record: dict[str, Any]) -> None:
     for key in ("mean_confidence", "mean_entropy", "mean_disagreement"):
         table.add_row(key, f"{record[key]:.4f}")
     if "verdict" in record:
-        table.add_row("novelty", f"{record['verdict']}\n({record['caveat']})")
+        table.add_row("familiarity", f"{record['verdict']}\n({record['caveat']})")
     for alarm in record.get("ood", []):
         words = f"another place than it was trained for from {alarm['since_s']:.1f} to {alarm['until_s']:.1f} s"
         table.add_row("alarm", f"{words}; told at {alarm['alarm_s']:.1f} s")

@@ -13,15 +13,15 @@ UNUSUAL = 0.2
 CAVEAT = "not novel is no proof: the network can be wrong on such frames too"
 
 
-def novelty_level(novelty: float) -> str:
-    """The word for a novelty, 0..1: `novel`, `unusual` or `familiar`."""
-    return "novel" if novelty <= NOVEL else "unusual" if novelty <= UNUSUAL else "familiar"
+def familiarity_level(familiarity: float) -> str:
+    """The word for a familiarity, 0..1: `novel`, `unusual` or `familiar`."""
+    return "novel" if familiarity <= NOVEL else "unusual" if familiarity <= UNUSUAL else "familiar"
 
 
 def frame_level(maps: Maps) -> str:
-    """The word for a frame that has a novelty; `novel` also while an alarm is on."""
-    assert maps.novelty is not None, "whoever asks has looked"
-    return "novel" if maps.ood_s is not None else novelty_level(maps.novelty)
+    """The word for a frame that has a familiarity; `novel` also while an alarm is on."""
+    assert maps.familiarity is not None, "whoever asks has looked"
+    return "novel" if maps.ood_s is not None else familiarity_level(maps.familiarity)
 
 
 def describe_frame(maps: Maps) -> str | None:
@@ -30,12 +30,12 @@ def describe_frame(maps: Maps) -> str | None:
     Of a novel frame no share of right pixels is said: under corruption the mean confidence at one temperature is 9 to
     10 points off (docs/studies/novelty).
     """
-    if maps.novelty is None:
+    if maps.familiarity is None:
         return None
     if maps.ood_s is not None:
         return f"for {maps.ood_s:.0f} s: another place than it was trained for"
     level = frame_level(maps)
-    words = f"{level} (novelty {percent(maps.novelty)})"
+    words = f"{level} (familiarity {percent(maps.familiarity)})"
     if level == "novel" or maps.expected_accuracy is None:
         return words
     words += f", about {percent(maps.expected_accuracy)} right"
@@ -54,8 +54,8 @@ def describe_stream(record: Mapping[str, Any]) -> str | None:
     if "novel_share" not in record:
         return None
     frames, novel = record["frames"], record["novel_frames"]
-    middle = record["novelty_p50"]
-    words = f"{novelty_level(middle)}: novelty {percent(middle)} ({percent(NOVEL)} or less is novel)"
+    middle = record["familiarity_p50"]
+    words = f"{familiarity_level(middle)}: familiarity {percent(middle)} ({percent(NOVEL)} or less is novel)"
     words += f"; {novel} of {frames} frames {'is' if novel == 1 else 'are'} novel"
     if alarms := record["ood_alarms"]:
         words += f"; {alarms} alarm{'s' * (alarms > 1)} of another place than it was trained for"

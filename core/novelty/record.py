@@ -80,7 +80,7 @@ class NoveltyFit:
 
 @dataclass(frozen=True)
 class NoveltyRecord:
-    """The fit of `calibrate --novelty`; fields as in `core.novelty.head.NoveltyParameters`."""
+    """The fit of `calibrate --familiarity`; fields as in `core.novelty.head.NoveltyParameters`."""
 
     stages: tuple[str, ...]
     """Stages whose mean features are compared with those of training frames."""

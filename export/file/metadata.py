@@ -69,7 +69,7 @@ class GraphMeta:
     licence: str
     """Licence note of weights and training data."""
     reference_scores: tuple[float, ...] = ()
-    """Novelty scores of held-out frames, ascending; with them the graph computes novelty and expected accuracy."""
+    """Novelty scores of held-out frames, ascending; with them the graph computes familiarity and expected accuracy."""
     streams: int | None = 1
     """Streams that a call computes, the first size of all inputs and outputs; None: any number."""
 

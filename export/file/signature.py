@@ -7,7 +7,7 @@ import math
 from typing import TYPE_CHECKING
 
 from steadyseg.core.errors import InputError
-from steadyseg.core.frame import MOTION_INPUTS, NOVELTY_OUTPUTS, STREAMS
+from steadyseg.core.frame import FAMILIARITY_OUTPUTS, MOTION_INPUTS, STREAMS
 from steadyseg.core.method import is_temporal
 from steadyseg.export.file.metadata import GraphMeta
 
@@ -74,7 +74,7 @@ def _check_stream(inputs: Values, outputs: Values, meta: GraphMeta, name: str) -
     _expect_names(list(inputs), ["frame", "gap", "reset", *moved, *state_names(states, "in")], "inputs", name)
     carried = [*(["probs"] if not temporal or meta.method.lag else []), *state_names(states, "out")]
     _expect_names(
-        list(outputs), [*MAPS, *carried, *(NOVELTY_OUTPUTS if meta.reference_scores else ())], "outputs", name
+        list(outputs), [*MAPS, *carried, *(FAMILIARITY_OUTPUTS if meta.reference_scores else ())], "outputs", name
     )
     streams = meta.streams or STREAMS
     for key, (kind, shape) in (*inputs.items(), *outputs.items()):
@@ -85,9 +85,9 @@ def _check_stream(inputs: Values, outputs: Values, meta: GraphMeta, name: str) -
         _expect(inputs, key, ("FLOAT",), (streams, 1), name)
     for key, shape in zip(moved, ((streams, *meta.state_size, 2), (streams, *meta.state_size)), strict=False):
         _expect(inputs, key, ("FLOAT",), shape, name)
-    for key in NOVELTY_OUTPUTS[:2] if meta.reference_scores else ():
+    for key in FAMILIARITY_OUTPUTS[:2] if meta.reference_scores else ():
         _expect(outputs, key, ("FLOAT",), (streams, 1), name)
-    for key in (*MAPS, *(NOVELTY_OUTPUTS[2:] if meta.reference_scores else ())):
+    for key in (*MAPS, *(FAMILIARITY_OUTPUTS[2:] if meta.reference_scores else ())):
         _expect(outputs, key, ("UINT8",), inputs["frame"][1][:3], name)
     _check_states(inputs, outputs, states, name)
     _check_probabilities(carried[0], outputs, meta, name)

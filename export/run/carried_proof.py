@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from steadyseg.core.errors import InputError, shorten
-from steadyseg.core.frame import NOVELTY_OUTPUTS
+from steadyseg.core.frame import FAMILIARITY_OUTPUTS
 from steadyseg.core.motion import Motion
 from steadyseg.core.options import is_number, is_whole
 from steadyseg.core.system.json_text import parse_json
@@ -29,8 +29,8 @@ from steadyseg.export.run.sessions import Arrays, Runner
 
 PROOF_KEY, RECORD_KEY = "proof", "record"
 VERSION = 1
-TYPES = dict.fromkeys(("frame", "trust", *MAPS, NOVELTY_OUTPUTS[2]), "u1")
-TYPES |= dict.fromkeys(("probability", "probability_variance", *NOVELTY_OUTPUTS[:2]), "<f4") | {"motion": "<i2"}
+TYPES = dict.fromkeys(("frame", "trust", *MAPS, FAMILIARITY_OUTPUTS[2]), "u1")
+TYPES |= dict.fromkeys(("probability", "probability_variance", *FAMILIARITY_OUTPUTS[:2]), "<f4") | {"motion": "<i2"}
 """Number formats of the stored arrays, by name; the key of an entry is `proof_NAME`."""
 STEPS = 32
 """Parts of a pixel in which motion is stored."""
@@ -40,7 +40,7 @@ DIFFERENCES = {
     "probability_mean": "probabilities {:.1e} apart on average (at most {:g})",
     "probability_max": "and {:.1e} at most ({:g})",
     "map_levels_mean": "maps {:.4f} of 255 levels apart on average (at most {:g})",
-    "novelty_max": "novelty {:.4f} apart (at most {:g})",
+    "familiarity_max": "familiarity {:.4f} apart (at most {:g})",
     "mean_z2": "random draws: squared z of the means {:.2f} (1 where equal, at most {:g})",
     "variance_difference": "variance {:.1%} apart (at most {:.0%})",
 }
@@ -109,7 +109,7 @@ class CarriedProof:
         """Returns n where every n-th value of the output is stored."""
         if name.startswith("probability"):
             return self.plan.probability_step
-        return 1 if name in NOVELTY_OUTPUTS[:2] else self.plan.map_step
+        return 1 if name in FAMILIARITY_OUTPUTS[:2] else self.plan.map_step
 
     def to_props(self) -> dict[str, str]:
         """Returns the entries of ONNX metadata_props."""
@@ -183,7 +183,7 @@ def _arrays(props: Mapping[str, str], plan: ProofPlan, meta: GraphMeta) -> dict[
         shapes |= {"probability": (1, row), "probability_variance": (1, row)}
     else:
         shapes["probability"] = (turns, row)
-        told = NOVELTY_OUTPUTS if meta.reference_scores else ()
+        told = FAMILIARITY_OUTPUTS if meta.reference_scores else ()
         shapes |= dict.fromkeys((*MAPS, *told[2:]), (turns, -(-meta.height * meta.width // plan.map_step)))
         shapes |= dict.fromkeys(told[:2], (turns, 1))
     return {name: _array(props[f"{PROOF_KEY}_{name}"], name, shape) for name, shape in shapes.items()}
@@ -271,7 +271,7 @@ def sampled(proof: CarriedProof, step: Step, turns: Sequence[Arrays]) -> Arrays:
     rows: list[Arrays] = []
     for inputs in turns:
         outputs = named(step(inputs))
-        names = [name for name in (*MAPS, "probability", *NOVELTY_OUTPUTS) if name in outputs]
+        names = [name for name in (*MAPS, "probability", *FAMILIARITY_OUTPUTS) if name in outputs]
         rows.append({name: np.stack([sample(one, proof.step(name)) for one in outputs[name]]) for name in names})
     return {name: np.stack([row[name] for row in rows]) for name in rows[0]}
 
@@ -290,19 +290,19 @@ def drawn(proof: CarriedProof, step: Step, turns: Sequence[Arrays]) -> np.ndarra
 
 
 def values_apart(proof: CarriedProof, found: Arrays) -> dict[str, float]:
-    """Compares labels, probabilities, maps and novelty of `sampled`."""
+    """Compares labels, probabilities, maps and familiarity of `sampled`."""
     apart = {name: np.abs(got.astype(np.float64) - proof.arrays[name][:, None]) for name, got in found.items()}
-    told = [apart[name].max() for name in NOVELTY_OUTPUTS[:2] if name in apart]
+    told = [apart[name].max() for name in FAMILIARITY_OUTPUTS[:2] if name in apart]
     return (
         {
             "labels_equal": float((apart["label"] == 0).mean()),
             "probability_mean": float(apart["probability"].mean()),
             "probability_max": float(apart["probability"].max()),  # keeps NaN
             "map_levels_mean": float(
-                max(apart[name].mean() for name in (*MAPS[1:], NOVELTY_OUTPUTS[2]) if name in apart)
+                max(apart[name].mean() for name in (*MAPS[1:], FAMILIARITY_OUTPUTS[2]) if name in apart)
             ),
         }
-        | ({"novelty_max": float(max(told))} if told else {})
+        | ({"familiarity_max": float(max(told))} if told else {})
     )
 
 

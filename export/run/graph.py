@@ -161,16 +161,16 @@ class GraphExecutor:
         with self.clock.measure("smoothing"):
             with self.clock.measure("network"):  # smoothing and maps are part of the graph
                 outputs = self._streams(picture, [gap], [motion], self.keep_probs)
-            novelty: dict[str, Any] = {}
-            if "novelty" in outputs:
+            told: dict[str, Any] = {}
+            if "familiarity" in outputs:
                 energy = resize_map(outputs["energy"][0], size, is_label=False)
-                share, accuracy = (outputs[name].item() for name in ("novelty", "expected_accuracy"))
-                novelty = {"novelty": share, "expected_accuracy": accuracy, "energy": energy}
+                share, accuracy = (outputs[name].item() for name in ("familiarity", "expected_accuracy"))
+                told = {"familiarity": share, "expected_accuracy": accuracy, "energy": energy}
             label, confidence, entropy, disagreement = (
                 resize_map(outputs[name][0], size, is_label=name == "label") for name in MAPS
             )
             probs = outputs["probs"][0].astype(np.float32) if self.keep_probs else None
-            return Maps(label, confidence, entropy, disagreement, probs, **novelty), None
+            return Maps(label, confidence, entropy, disagreement, probs, **told), None
 
 
 def zero_states(session: Any, count: int) -> Arrays:

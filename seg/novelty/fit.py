@@ -1,5 +1,5 @@
 """Fits a network's statistics of its training domain, on frames of its training recordings (`steadyseg calibrate
---novelty`).
+--familiarity`).
 
 Means and covariances are fitted on all frames but one block per recording, each unchanged and as another camera would
 give it, so that another camera is not novel. The scale of novelty is fitted on the blocks, in the same two ways. The

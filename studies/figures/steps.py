@@ -25,7 +25,7 @@ def fits() -> list[Step]:
     """Temperature, prediction sets and bound of missed pedestrians of each method; novelty and int8 with the first."""
     published = "--tau 1.25 --motion off"
     return [
-        fit("dnn", "stills", "--mode dnn --novelty --int8", beside=("novelty", "int8")),
+        fit("dnn", "stills", "--mode dnn --familiarity --int8", beside=("novelty", "int8")),
         fit("bnn x5", "stills", "--mode bnn --samples 5"),
         fit("vq-dnn, tau 8, motion", "moving-stills", "--mode vq-dnn"),
         fit("vq-bnn, tau 8, motion", "moving-stills", "--mode vq-bnn"),

@@ -12,7 +12,7 @@ FORMS = {"plain": (False, False), "smooth": (False, True), "mc": (True, False), 
 
 
 def paper_jobs() -> list[Job]:
-    """`unet-paper`, width 64, 130 epochs: NLL, accuracy and the rest of stills and stream, 50 passes where there is
+    """`unet-replica`, width 64, 130 epochs: NLL, accuracy and the rest of stills and stream, 50 passes where there is
     dropout."""
     return [paper_job(name, *form) for name, form in FORMS.items()]
 
@@ -21,7 +21,7 @@ def paper_job(name: str, dropout: bool, smoothing: bool) -> Job:
     flags = (
         *SEG,
         "--preset",
-        "paper",
+        "replica",
         "--dropout",
         "0.5" if dropout else "0",
         "--smoothing" if smoothing else "--no-smoothing",
@@ -34,7 +34,7 @@ def paper_job(name: str, dropout: bool, smoothing: bool) -> Job:
         (*STREAM, "--mode", "bnn", "--samples", "30"),
         (*STREAM, "--mode", "vq-bnn"),
     ]
-    return Job(f"unet-paper-{name}", flags, (*single, *(drawn if dropout else [])))
+    return Job(f"unet-replica-{name}", flags, (*single, *(drawn if dropout else [])))
 
 
 def format_jobs() -> list[Job]:

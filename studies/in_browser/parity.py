@@ -21,7 +21,7 @@ SCRIPT = """async ({ mode, provider, threads, pixels, gap, reset, width }) => {
   globalThis.compared ??= await Segmenter.open("./", { mode, provider, threads });
   const { maps, facts } = await compared.maps(new ImageData(bytes(pixels), width), { gap, reset });
   const encoded = Object.fromEntries(Object.entries(maps).map(([name, map]) => [name, text(map)]));
-  return { provider: compared.provider, threads: compared.threads, notes: compared.notes, maps: encoded, novelty: facts.novelty };
+  return { provider: compared.provider, threads: compared.threads, notes: compared.notes, maps: encoded, familiarity: facts.familiarity };
 }"""
 
 
@@ -33,7 +33,7 @@ def compare_in_browser(
 
     `page` shows the folder `site`; its first method is compared. The least share of equal labels in a frame, the
     largest difference of the other maps in levels of 255, and how many of their pixels differ at all. Where the graph
-    tells of whole frames also the largest differences of novelty and expected accuracy, and the `novelties` that came.
+    tells of whole frames also the largest differences of novelty and expected accuracy, and the `familiarities` that came.
     """
     file = first_graph(site)
     run = session_runner(file.model)
@@ -44,7 +44,7 @@ def compare_in_browser(
     maps = [name for name in MAPS if name in {value.name for value in file.model.graph.output}]
     tells = "energy" in maps
     equal, apart, differing = 1.0, 0, 0
-    novelties, novelty_apart, accuracy_apart = [], 0.0, 0.0
+    familiarities, familiarity_apart, accuracy_apart = [], 0.0, 0.0
     answer: dict[str, Any] = {}
     for number, frame in enumerate(frames):
         gap, reset = float(GAP if number == GAP_AT else 1), number in (0, RESET_AT)
@@ -69,11 +69,17 @@ def compare_in_browser(
             difference = np.abs(there[name].astype(int) - found[name][0].astype(int))
             apart, differing = max(apart, int(difference.max())), differing + int((difference > 0).sum())
         if tells:
-            novelties.append(found["novelty"].item())
-            novelty_apart = max(novelty_apart, abs(answer["novelty"]["score"] - novelties[-1]))
-            accuracy_apart = max(accuracy_apart, abs(answer["novelty"]["expected"] - found["expected_accuracy"].item()))
+            familiarities.append(found["familiarity"].item())
+            familiarity_apart = max(familiarity_apart, abs(answer["familiarity"]["score"] - familiarities[-1]))
+            accuracy_apart = max(
+                accuracy_apart, abs(answer["familiarity"]["expected"] - found["expected_accuracy"].item())
+            )
     pixels = sum(frame.shape[0] * frame.shape[1] for frame in frames) * len(maps)
-    told = {"novelties": novelties, "novelty_apart": novelty_apart, "accuracy_apart": accuracy_apart} if tells else {}
+    told = (
+        {"familiarities": familiarities, "familiarity_apart": familiarity_apart, "accuracy_apart": accuracy_apart}
+        if tells
+        else {}
+    )
     return {
         "provider": answer["provider"],
         "threads": answer["threads"],

@@ -15,7 +15,7 @@ def tables() -> Tables:
     makers = {
         "sizes": sizes_table,
         "parity": parity_table,
-        "novelty": novelty_table,
+        "familiarity": familiarity_table,
         "speed": speed_table,
         "soak": soak_table,
         "runs": runs_table,
@@ -53,21 +53,21 @@ def parity_table(record: Record) -> str:
     return table(("against ONNX Runtime in Python", *titles), lines)
 
 
-def novelty_table(record: Record) -> str:
-    """Differences of novelty and expected accuracy, of networks with novelty statistics."""
+def familiarity_table(record: Record) -> str:
+    """Differences of familiarity and expected accuracy, of networks with novelty statistics."""
     lines = [
         [
             model,
             name,
-            f"{min(row['novelties']):.2f} to {max(row['novelties']):.2f}",
-            f"{row['novelty_apart']:.4f}",
+            f"{min(row['familiarities']):.2f} to {max(row['familiarities']):.2f}",
+            f"{row['familiarity_apart']:.4f}",
             f"{row['accuracy_apart']:.4f}",
         ]
         for model, rows in rows_of(record, "parity")
         for name, row in rows.items()
-        if "novelties" in row
+        if "familiarities" in row
     ]
-    return table(("the same frames", "provider", "novelty", "apart, most", "expected accuracy apart, most"), lines)
+    return table(("the same frames", "provider", "familiarity", "apart, most", "expected accuracy apart, most"), lines)
 
 
 def speed_table(record: Record) -> str:

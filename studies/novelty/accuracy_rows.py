@@ -108,7 +108,7 @@ def look(model: str, stream: Stream) -> np.ndarray:
         if frame.label is not None:
             kept = frame.label != CAMVID.void_id
             accuracy = (maps.label == frame.label)[kept].mean()
-        novelty = np.nan if maps.novelty is None else maps.novelty
+        novelty = np.nan if maps.familiarity is None else maps.familiarity
         rows.append([frame.time_s, novelty, maps.confidence.mean() / 255, accuracy])
     return np.array(rows)
 

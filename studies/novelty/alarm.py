@@ -51,7 +51,7 @@ def figures(streams: list[Watched]) -> dict[str, Any]:
         "an_hour_at_most": upper_rate(alarms, hours),
         "delay_s": min((one.alarms[0] for one in streams if one.alarms), default=None),
         "missed": sum(not one.alarms or one.alarms[0] > SOON_S for one in streams),
-        "novelty_p50": float(np.median(np.concatenate([one.shares for one in streams]))),
+        "familiarity_p50": float(np.median(np.concatenate([one.shares for one in streams]))),
     }
 
 

@@ -3,9 +3,9 @@
     python -m steadyseg.studies.novelty.alarm_scores --data ../shared/data street-tiny
     python -m steadyseg.studies.novelty.alarm_scores --data ../shared/data camvid-realtime camvid-unet-s camvid-mobile
 
-All networks of a command see a stream together. A network of the street gets its novelty here, fitted on streets as
-`calibrate --novelty` fits it on a drive; its reference is of pictures that it was trained on, as that of the included
-networks of CamVid is.
+All networks of a command see a stream together. A network of the street gets its novelty statistics here, from streets,
+as `calibrate --familiarity` fits them on a drive. Its reference has pictures of its training, as the references of the
+included networks of CamVid have.
 """
 
 import dataclasses

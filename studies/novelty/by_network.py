@@ -61,14 +61,14 @@ CAMVID = ("camvid", "--mode", "dnn", "--protocol", "stills")
 
 
 def knowing(model: str, folder: Path, data: Path, fitted: tuple[str, ...] = CAMVID) -> str:
-    """The checkpoint itself where it has novelty statistics, else a copy that `steadyseg calibrate --novelty` gave
+    """The checkpoint itself where it has novelty statistics, else a copy that `steadyseg calibrate --familiarity` gave
     some."""
     if read_meta(find_model(model)).novelty:
         return model
     path = folder / "knowing.safetensors"
     if not is_copy_of(path, model):
         folder.mkdir(parents=True, exist_ok=True)
-        given = ["--data", str(data / fitted[0]), *fitted[1:], "--novelty", "-o", str(path), "--overwrite"]
+        given = ["--data", str(data / fitted[0]), *fitted[1:], "--familiarity", "-o", str(path), "--overwrite"]
         if steadyseg(["calibrate", model, *given]):
             raise CheckFailed(f"{model} could not be calibrated")
     return str(path)

@@ -4,7 +4,7 @@ group.
     python -m steadyseg.studies.novelty.collect --data ../shared/data camvid-unet-s camvid-realtime \
         runs/paper-plain-{0,1,2}/model.safetensors
 
-A network without statistics of its training domain gets them as `steadyseg calibrate --novelty` makes them, in
+A network without statistics of its training domain gets them as `steadyseg calibrate --familiarity` makes them, in
 OUT/NETWORK/.
 """
 

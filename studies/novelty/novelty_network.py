@@ -52,7 +52,7 @@ class NoveltyNetwork:
         network, meta = opened.network(), opened.meta
         head = novelty_head(opened, MethodOptions(mode="dnn").resolve(meta))
         if head is None:
-            raise InputError(f"{model} has no novelty statistics; calibrate it with --novelty")
+            raise InputError(f"{model} has no novelty statistics; calibrate it with --familiarity")
         self.meta = meta
         set_dropout_active(network, False)
         self.outputs = FeatureOutputs(network.to(memory_format=torch.channels_last), head).eval()

@@ -35,11 +35,12 @@ def look(model: str, data: Data, samples: int) -> dict[str, dict[str, list[float
     for group in SEEN:
         for number, sample in enumerate(subsampled(GROUPS[group](data), EVERY)):
             maps = segmenter.step(Frame(sample.image, number, number / 15))
-            assert maps.novelty is not None
+            assert maps.familiarity is not None
             of_kind = rows.setdefault(
                 "test" if group == "test" else sample.kind, {name: [] for name in NOVELTY_OUTPUTS}
             )
-            scores = (maps.disagreement.mean(), maps.entropy.mean(), -np.log(maps.novelty), maps.novelty <= NOVEL)
+            share = maps.familiarity
+            scores = (maps.disagreement.mean(), maps.entropy.mean(), -np.log(share), share <= NOVEL)
             for name, score in zip(NOVELTY_OUTPUTS, scores, strict=True):
                 of_kind[name].append(float(score))
     return rows

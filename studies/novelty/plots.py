@@ -38,7 +38,7 @@ def reliability(networks: dict[str, Any], page: Path) -> None:
 
 
 def cuts(record: dict[str, Any], page: Path) -> None:
-    """Plot of the novelty of every frame of the cut stream."""
+    """Plot of the familiarity of every frame of the cut stream."""
     streams = {name: found["cuts"] for name, found in record["streams"].items() if found}
     figure, axes = plt.subplots(len(streams), 1, figsize=(9, 2.6 * len(streams)), squeeze=False, sharex=True)
     for axis, (name, rows) in zip(axes[:, 0], streams.items(), strict=True):
@@ -48,7 +48,7 @@ def cuts(record: dict[str, Any], page: Path) -> None:
                 axis.axvspan(began - 0.5, place - 0.5, color=COLOURS[rows[began]["of"]], lw=0)
                 axis.text((began + place) / 2, 1.03, rows[began]["of"], ha="center", fontsize=8)
                 began = place
-        axis.plot([row["novelty"] for row in rows], color="tab:red", label="novelty (share at least as novel)")
+        axis.plot([row["familiarity"] for row in rows], color="tab:red", label="familiarity (share at least as novel)")
         axis.plot([row["expected_accuracy"] for row in rows], color="tab:blue", label="expected accuracy")
         axis.plot([row.get("accuracy", float("nan")) for row in rows], "k--", lw=1, label="accuracy, where labelled")
         axis.axhline(NOVEL, color="0.5", lw=0.8, ls=":")

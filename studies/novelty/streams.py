@@ -35,7 +35,7 @@ def watch_cuts(model: str, data: Data) -> list[dict[str, Any]]:
     segmenter, rows = open_segmenter(model, MethodOptions(mode="vq-dnn")), []
     for place, (name, sample) in enumerate(cut_stream(data)):
         maps = segmenter.step(Frame(sample.image, place, place / HZ))
-        row: dict[str, Any] = {"of": name, "novelty": maps.novelty, "expected_accuracy": maps.expected_accuracy}
+        row: dict[str, Any] = {"of": name, "familiarity": maps.familiarity, "expected_accuracy": maps.expected_accuracy}
         if sample.label is not None:
             kept = sample.label != CAMVID.void_id
             row["accuracy"] = float((maps.label == sample.label)[kept].mean())

@@ -3,8 +3,8 @@
     python -m steadyseg.studies.novelty.temperatures --data ../shared/data camvid-unet-s camvid-realtime camvid-mobile
 
 Every picture passes each network once. The statistics of the frame and the logits of every fifth row and column are
-kept in OUT/NETWORK/temperatures/GROUP.pickle, from which any temperature can be judged: after `calibrate --novelty` the
-record is made anew in a minute, without a pass. Resumable by group.
+kept in OUT/NETWORK/temperatures/GROUP.pickle, from which any temperature can be judged: after
+`calibrate --familiarity` the record is made anew in a minute, without a pass. Resumable by group.
 """
 
 import math

@@ -12,7 +12,7 @@ from steadyseg.studies.harness.study import digest_of_file, digest_of_weights
 from steadyseg.studies.harness.trainings import Job
 
 RECIPES = {
-    "paper": "--preset paper --channels 16 --epochs 40 --config step_epochs=31",
+    "paper": "--preset replica --channels 16 --epochs 40 --config step_epochs=31",
     "cpu": "--preset cpu --epochs 40",
 }
 """paper: the published training at a quarter of its width, 130 epochs and the fall of the rate at 100 scaled to 40 and

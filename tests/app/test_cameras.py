@@ -203,7 +203,7 @@ def test_a_killed_workers_cameras_go_on_and_what_is_gone_or_novel_is_an_alarm(
     with watching(tmp_path, *flags) as (process, address):
         assert address.startswith("http://127.0.0.1:")
         before = until(address, 'steadyseg_camera_frames_total{camera="yard"}', 15)
-        assert 0 < before['steadyseg_camera_novelty{camera="yard"}'] <= 0.05
+        assert 0 < before['steadyseg_camera_familiarity{camera="yard"}'] <= 0.05
         assert before['steadyseg_camera_up{camera="yard"}'] == 1 and before['steadyseg_camera_up{camera="gone"}'] == 0
         (worker,) = workers_of(process.pid)
         os.kill(worker, signal.SIGKILL)

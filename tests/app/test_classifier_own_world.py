@@ -62,7 +62,7 @@ def knowing(tmp_path_factory: pytest.TempPathFactory, data: Path) -> Path:
         "held-out",
         "--mode",
         "dnn",
-        "--novelty",
+        "--familiarity",
         "-o",
         str(run / "k.safetensors"),
     ]
@@ -80,7 +80,7 @@ def evaluated(model: Path, data: Path, *flags: str) -> dict[str, object]:
 def test_evaluate_tells_its_own_pictures_from_others(knowing: Path, data: Path, tmp_path: Path) -> None:
     """Others: from black to white, without noise."""
     own = evaluated(knowing, data, "--adaptive", "on")
-    assert own["adaptive"] and own["novel_share"] <= 0.1 and 0.2 < own["novelty_p50"] < 0.8  # type: ignore[operator]
+    assert own["adaptive"] and own["novel_share"] <= 0.1 and 0.2 < own["familiarity_p50"] < 0.8  # type: ignore[operator]
     assert own["conformal"]["lac"]["coverage"] > 0.8  # type: ignore[index]
     other = save_pictures(tmp_path / "ramps", per_class=1)
     for file in other.rglob("*.png"):
@@ -139,7 +139,7 @@ def test_the_alarm_rate_and_its_interval_are_printed(
 ) -> None:
     """108 held-out pictures as they are and by another camera: 9 of 216 are alarms, (1 + 9) / 217 < 5 %;
     Clopper-Pearson."""
-    flags = ["--data", str(data), "--split", "held-out", "--mode", "dnn", "--novelty"]
+    flags = ["--data", str(data), "--split", "held-out", "--mode", "dnn", "--familiarity"]
     assert main(["calibrate", str(knowing), *flags, "-o", str(tmp_path / "k.safetensors")]) == 0
     assert (
         "of 216 held-out views 4.2% are novel (95 % interval, were they independent: 1.9% to 7.8%)"
@@ -157,7 +157,7 @@ def test_the_alarm_rate_and_its_interval_are_printed(
 def test_what_cannot_be_fitted(
     knowing: Path, data: Path, tmp_path: Path, flags: tuple[str, ...], said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    arguments = ["calibrate", str(knowing), "--data", str(data), "--novelty", "-o", str(tmp_path / "o.safetensors")]
+    arguments = ["calibrate", str(knowing), "--data", str(data), "--familiarity", "-o", str(tmp_path / "o.safetensors")]
     assert said in one_line_error(capsys, *arguments, *flags)
 
 

@@ -19,7 +19,7 @@ from refusals import refusal
 from steadyseg.app.in_browser.site import WEB, check_site
 from steadyseg.app.page.flags import PageOptions
 from steadyseg.app.page.server import build_page
-from steadyseg.app.video.verdict import UNUSUAL, novelty_level
+from steadyseg.app.video.verdict import UNUSUAL, familiarity_level
 from steadyseg.core.errors import InputError
 from steadyseg.core.reference import NOVEL
 from steadyseg.studies.harness.browser import CAMERA_FLAGS, launch_bare_chromium
@@ -71,10 +71,10 @@ def test_it_says_whether_it_knows_such_pictures(browser: Any, served_site: str) 
         page.check("#mode input[value=dnn]")
         assert "No novelty" in page.inner_text("#novelty") and page.is_hidden("#expected") and page.is_hidden("#second")
         shares = [share / 40 for share in range(1, 41)]
-        script = "async ([shares, limits]) => { const { describeNovelty } = await import('./instruments.js'); \
-return shares.map((score) => describeNovelty(limits, Math.fround(score))); }"
+        script = "async ([shares, limits]) => { const { describeFamiliarity } = await import('./instruments.js'); \
+return shares.map((score) => describeFamiliarity(limits, Math.fround(score))); }"
         said = page.evaluate(script, [shares, {"novel": NOVEL, "unusual": UNUSUAL}])
-        assert said == [novelty_level(share) for share in shares]
+        assert said == [familiarity_level(share) for share in shares]
 
 
 @pytest.mark.long
@@ -150,7 +150,7 @@ def test_wasm_computes_what_onnxruntime_computes(browser: Any, site: Path, serve
 
 def hold_parity(found: dict[str, Any]) -> None:
     assert found["labels_equal"] >= 0.999 and found["largest_map_difference"] <= 1
-    assert found["accuracy_apart"] <= 1e-3 and found["novelty_apart"] <= 1 / 21  # a step of 20 held-out frames
+    assert found["accuracy_apart"] <= 1e-3 and found["familiarity_apart"] <= 1 / 21  # a step of 20 held-out frames
     assert max(found["novelties"]) - min(found["novelties"]) > 0.5  # of a run with something to tell
 
 

@@ -44,14 +44,14 @@ def knowing(tmp_path_factory: pytest.TempPathFactory, recordings: Path) -> Path:
     small, path = folder / "small.safetensors", folder / "k.safetensors"
     tensors, meta = load_checkpoint(find_checkpoint("street-tiny"))
     save_checkpoint(small, tensors, dataclasses.replace(meta, height=SIZE[0], width=SIZE[1]))
-    flags = ["--data", str(recordings), "--mode", "vq-dnn", "--motion", "off", "--novelty", "-o", str(path)]
+    flags = ["--data", str(recordings), "--mode", "vq-dnn", "--motion", "off", "--familiarity", "-o", str(path)]
     assert main(["calibrate", str(small), *flags]) == 0
     return path
 
 
 def told(segmenter: Segmenter, images: list[np.ndarray]) -> list[tuple[float | None, float | None]]:
     maps = [segmenter.step(Frame(image, number, number / 15)) for number, image in enumerate(images)]
-    return [(one.novelty, one.expected_accuracy) for one in maps]
+    return [(one.familiarity, one.expected_accuracy) for one in maps]
 
 
 def told_on_average(segmenter: Segmenter, images: list[np.ndarray]) -> np.ndarray:
@@ -141,10 +141,10 @@ def test_novelty_is_averaged_over_time_and_starts_anew_with_the_stream(knowing: 
     segmenter = opened_by_torch(knowing, **METHOD)
     picture = drive(1)[0]
     noisy = (picture // 2 + noise(0) // 2).astype(np.uint8)  # still the same scene
-    novel = segmenter.step(Frame(noisy, 0, 0.0)).novelty
-    after_noise = segmenter.step(Frame(picture, 1, 0.1)).novelty
-    much_later = segmenter.step(Frame(picture, 100, 7.0)).novelty
-    anew = segmenter.step(Frame(picture, 101, 7.1, discontinuity=True)).novelty
+    novel = segmenter.step(Frame(noisy, 0, 0.0)).familiarity
+    after_noise = segmenter.step(Frame(picture, 1, 0.1)).familiarity
+    much_later = segmenter.step(Frame(picture, 100, 7.0)).familiarity
+    anew = segmenter.step(Frame(picture, 101, 7.1, discontinuity=True)).familiarity
     assert novel <= 0.05 < anew == much_later and novel < after_noise < anew, (
         novel,
         after_noise,
@@ -159,7 +159,7 @@ def test_the_cpu_executor_tells_the_same(knowing: Path) -> None:
     on_cpu = opened(knowing, **METHOD, executor="openvino", precision="fp32")
     for number, image in enumerate(images):
         one, other = (each.step(Frame(image, number, number / 15)) for each in (by_torch, on_cpu))
-        assert one.novelty == pytest.approx(other.novelty, abs=2 / 61)
+        assert one.familiarity == pytest.approx(other.familiarity, abs=2 / 61)
         assert one.expected_accuracy == pytest.approx(other.expected_accuracy, abs=2e-3)
         assert one.energy is not None and other.energy is not None and one.energy.shape == SIZE
         assert np.abs(one.energy.astype(int) - other.energy).max() <= 2
@@ -198,7 +198,7 @@ def test_the_graph_tells_the_same(knowing: Path, tmp_path: Path) -> None:
     both = GraphStreams(path.read_bytes(), read_onnx(path).meta, "cpu", 2)
     for number, pair in enumerate(zip(images, images[::-1], strict=True)):
         found = both(np.stack(pair), [min(number, 1)] * 2, [None, None])
-        batch = np.hstack([found[name] for name in ("novelty", "expected_accuracy")])
+        batch = np.hstack([found[name] for name in ("familiarity", "expected_accuracy")])
         np.testing.assert_allclose(batch, [expected[number], backwards[number]], atol=2 / 61)
 
 
@@ -278,5 +278,5 @@ def test_a_record_that_cannot_be_used_is_one_line(knowing: Path, tmp_path: Path)
 
 
 def test_bad_flags_are_one_line(recordings: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    flags = ["calibrate", "street-tiny", "-o", tmp_path / "o.safetensors", "--novelty"]
+    flags = ["calibrate", "street-tiny", "-o", tmp_path / "o.safetensors", "--familiarity"]
     assert "needs the recordings" in one_line_error(capsys, *flags, "--data", "street")

@@ -190,8 +190,8 @@ def test_sets_that_were_not_fitted_are_said_and_the_stream_goes_on(model: str) -
 
 def test_unfamiliar_pictures_are_told_by_the_record_and_only_by_it(model: str) -> None:
     shown = LiveStream(POOL).step(stripes(1)[0], of(model, mode="vq-dnn"), 0.0)
-    assert shown.facts["novelty"]["words"].startswith("novel (") and shown.facts["novelty"]["score"] <= 0.05
-    assert LiveStream(POOL).step(stripes(1)[0], of("street-tiny"), 0.0).facts["novelty"] is None
+    assert shown.facts["familiarity"]["words"].startswith("novel (") and shown.facts["familiarity"]["score"] <= 0.05
+    assert LiveStream(POOL).step(stripes(1)[0], of("street-tiny"), 0.0).facts["familiarity"] is None
 
 
 def test_energy_is_a_picture_where_the_model_has_novelty(model: str) -> None:
@@ -199,7 +199,7 @@ def test_energy_is_a_picture_where_the_model_has_novelty(model: str) -> None:
     shown = LiveStream(POOL).step(stripes(1)[0], replace(of(model, mode="vq-dnn"), view=view), 0.0)
     assert shown.facts["note"] is None
     other = LiveStream(POOL).step(stripes(1)[0], replace(of("street-tiny"), view=view), 0.0)
-    assert "--novelty" in other.facts["note"]
+    assert "--familiarity" in other.facts["note"]
 
 
 def test_hidden_classes_keep_the_camera_and_doubt_is_grey() -> None:

@@ -80,7 +80,7 @@ def street(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "evaluate {model} --data {data} --mode dnn",
         "evaluate {model} --data {data} --mode dnn --executor openvino --precision int8",
         pytest.param(
-            "calibrate {model} --data {data} --mode vq-dnn --motion off --novelty --int8 -o {out}/c.safetensors",
+            "calibrate {model} --data {data} --mode vq-dnn --motion off --familiarity --int8 -o {out}/c.safetensors",
             marks=pytest.mark.long,
         ),
         pytest.param("export {model} -o {out}/m.onnx", marks=pytest.mark.long),

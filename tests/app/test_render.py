@@ -111,7 +111,7 @@ def test_no_accuracy_is_said_of_novel_frames() -> None:
         "novel_frames": 2,
         "novel_share": 0.05,
         "ood_alarms": 1,
-        "novelty_p50": 0.25,
+        "familiarity_p50": 0.25,
         "expected_accuracy": 0.924,
         "low_accuracies": 0,
     }

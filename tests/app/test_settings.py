@@ -76,7 +76,7 @@ def test_the_help_of_a_training_is_one_screen(task: str, monkeypatch: pytest.Mon
 
 def test_later_words_count_and_flags_count_most(tmp_path: Path) -> None:
     (tmp_path / "a.toml").write_text('epochs = 7\n[augment]\npaste = 0.3\ncorruptions = ["spatter"]\n')
-    words = ["--preset", "paper", "--config", str(tmp_path / "a.toml"), "flip=0.1", "paste=0.4", "--batch-size", "9"]
+    words = ["--preset", "replica", "--config", str(tmp_path / "a.toml"), "flip=0.1", "paste=0.4", "--batch-size", "9"]
     config = read("train", "seg", *words, "--epochs", "3").config
     assert (config.unet.channels, config.loop.batch_size, config.loop.epochs) == (64, 9, 3)
     assert (config.augment.paste, config.augment.flip, config.augment.corruptions) == (0.4, 0.1, ("spatter",))

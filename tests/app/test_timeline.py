@@ -26,7 +26,7 @@ def test_a_long_stream_keeps_its_worst_frames_and_its_cut() -> None:
     points = timeline._points
     assert MAX_POINTS / 2 <= len(points) <= MAX_POINTS
     assert [one.time_s for one in points] == pytest.approx([3.2 * number for number in range(len(points))])
-    assert [number for number, one in enumerate(points) if one.novelty == 0.01] == [1_234 // 32]
+    assert [number for number, one in enumerate(points) if one.familiarity == 0.01] == [1_234 // 32]
     assert [number for number, one in enumerate(points) if one.accuracy == 0.5] == [9_876 // 32]
     assert [number for number, one in enumerate(points) if one.cut] == [7_003 // 32]
     drawn = timeline.html()

@@ -154,8 +154,8 @@ def test_a_frame_without_an_answer_is_novel_and_left_out_of_the_mean_novelty() -
     executor.compute = scored  # type: ignore[method-assign]
     segmenter, frames = Segmenter(executor), pictures(6, BAD)
     dropped, found = run(segmenter, without(frames, BAD)), run(segmenter, frames)
-    assert found[BAD].novelty == pytest.approx(1 / 41)
-    assert [found[index].novelty for index in dropped] == [maps.novelty for maps in dropped.values()]
+    assert found[BAD].familiarity == pytest.approx(1 / 41)
+    assert [found[index].familiarity for index in dropped] == [maps.familiarity for maps in dropped.values()]
 
 
 def test_a_graph_leaves_it_out_of_the_mean_novelty_too() -> None:

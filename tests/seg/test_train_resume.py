@@ -534,6 +534,6 @@ def test_the_training_on_the_street_makes_what_a_preset_begins_with(name: str) -
 
 def test_the_published_training_has_its_rates_and_no_warm_up() -> None:
     """arXiv 2105.12639 A.2: 1e-3, from epoch 100 of 130 on 2e-4."""
-    loop = PRESETS["paper"].loop
+    loop = PRESETS["replica"].loop
     rates = [learning_rate(loop, step, 7, 7 * loop.epochs) for step in range(7 * loop.epochs)]
     assert rates == [1e-3] * 700 + [1e-3 * 0.2] * 210

@@ -11,8 +11,8 @@ export function put(fact, text) {
   if (place.textContent !== text) place.textContent = text;
 }
 
-// Returns a novelty score as a word, by the same limits as Python.
-export function describeNovelty({ novel, unusual }, score) {
+// Returns a familiarity as a word, by the same limits as Python.
+export function describeFamiliarity({ novel, unusual }, score) {
   if (score <= Math.fround(novel)) return "novel"; // the graph computes in float32
   return score <= Math.fround(unusual) ? "unusual" : "familiar";
 }
@@ -25,9 +25,9 @@ export class Instruments {
   shown = 0;
   ages = []; // of all shown frames, for measurements
 
-  constructor({ classes, novelty }) {
+  constructor({ classes, familiarity }) {
     this.#classes = classes;
-    this.#limits = novelty;
+    this.#limits = familiarity;
   }
 
   begin() {
@@ -51,13 +51,13 @@ export class Instruments {
     put("dropped", `${Math.max(0, presented - this.shown)} of ${presented}`);
     put("confidence", facts.confidence.toFixed(2));
     put("unsure", percent(facts.unsure));
-    if (facts.novelty) this.#showNovelty(facts.novelty);
+    if (facts.familiarity) this.#showFamiliarity(facts.familiarity);
     document.querySelectorAll("#legend .share").forEach((place, index) => (place.textContent = percent(facts.shares[index])));
     this.#inspect(facts);
   }
 
-  #showNovelty({ score, expected }) {
-    const [line, word] = [document.querySelector("#novelty"), describeNovelty(this.#limits, score)];
+  #showFamiliarity({ score, expected }) {
+    const [line, word] = [document.querySelector("#familiarity"), describeFamiliarity(this.#limits, score)];
     if (line.textContent !== word) line.textContent = word; // screen readers read only changes
     line.dataset.level = word;
     put("expected", percent(expected));

@@ -103,7 +103,7 @@ async function show(mine) {
     cards[0].transferFromImageBitmap(overlay);
     cards[1].transferFromImageBitmap(shade);
     if (!watch) facts.probs = null;
-    if (running !== wanted) facts.novelty = null; // from the previous method
+    if (running !== wanted) facts.familiarity = null; // from the previous method
     instruments.tell(facts, performance.now() - frame.at, source.presented);
     put("runs", [`${segmenter.runsOn}, ${facts.stepMs.toFixed(0)} ms a frame`, ...segmenter.notes, lost].filter(Boolean).join("; "));
     say("");

@@ -28,7 +28,7 @@ export class Settings {
     return number("#tau");
   }
 
-  // The view of `Segmenter.step`. The energy needs a method with novelty statistics.
+  // The view of `Segmenter.step`. The energy needs a method with familiarity statistics.
   get view() {
     const hidden = [...document.querySelectorAll("#legend input:not(:checked)")].map((box) => Number(box.value));
     return { opacity: number("#opacity") / 100, hidden, second: this.method.reference_scores ? one("#second").value : "entropy" };
@@ -43,10 +43,10 @@ export class Settings {
     const rises = adaptive ? "; it is higher where a frame is novel" : "";
     one("#calibration").textContent = calibrated ? `Calibrated: ${fitted}${rises}.` : `Not calibrated: ${note || "no temperature was fitted"}.`;
     one("#second-row").hidden = one("#expected").hidden = !known;
-    one("#novelty").removeAttribute("data-level");
-    one("#novelty").textContent = known
+    one("#familiarity").removeAttribute("data-level");
+    one("#familiarity").textContent = known
       ? "Shows if the pictures resemble the training recordings."
-      : "No novelty: the graph has no statistics of the training recordings for this method.";
+      : "No familiarity: the graph has no statistics of the training recordings for this method.";
     this.#describeSecond();
     this.#describeNumbers();
   }

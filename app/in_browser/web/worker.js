@@ -3,7 +3,7 @@ import { overlay, shaded, stretchedEnergy, summary } from "./drawing.js";
 import { sentence, Trouble } from "./trouble.js";
 import { wholeFile } from "./whole_file.js";
 
-const MAPS = ["label", "confidence", "entropy", "disagreement", "energy"]; // the last one needs novelty statistics
+const MAPS = ["label", "confidence", "entropy", "disagreement", "energy"]; // the last one needs familiarity statistics
 const CARRIED = ["state_00_out", "state_01_out", "state_02_out", "state_03_out", "state_04_out"]; // a graph has all, some, or none of them
 let ort, session, manifest, canvas, paper;
 let state = {}; // input name -> tensor: outputs of the previous frame
@@ -75,8 +75,8 @@ async function step({ bitmap, crop, pixels, gap, reset, watch, view, wantsMaps }
   const found = await run(pixels, gap, reset, Boolean(watch));
   const maps = Object.fromEntries(MAPS.filter((name) => found[name]).map((name) => [name, found[name].data]));
   const probs = watch ? await probabilitiesAt(found.probs ?? found.state_00_out, watch) : null;
-  const novelty = found.novelty ? { score: found.novelty.data[0], expected: found.expected_accuracy.data[0] } : null;
-  const facts = { ...summary(maps.label, maps.confidence, classes.length), novelty, probs, stepMs: performance.now() - began };
+  const familiarity = found.familiarity ? { score: found.familiarity.data[0], expected: found.expected_accuracy.data[0] } : null;
+  const facts = { ...summary(maps.label, maps.confidence, classes.length), familiarity, probs, stepMs: performance.now() - began };
   if (wantsMaps) return [{ facts, maps }, Object.values(maps).map((map) => map.buffer)];
   const pictures = [
     picture(overlay(pixels, maps.label, classes, view)),

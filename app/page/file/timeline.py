@@ -1,4 +1,4 @@
-"""A strip of time for a finished video: novelty and expected accuracy, with scene cuts; a click jumps there."""
+"""A strip of time for a finished video: familiarity and expected accuracy, with scene cuts; a click jumps there."""
 
 import json
 import math
@@ -12,8 +12,8 @@ from steadyseg.core.segmenter import Segmenter
 
 MAX_POINTS = 600
 """So many points are merged in pairs, so that an hour takes no more memory than a minute."""
-LEAST_NOVELTY = 0.003
-"""Lower end of the logarithmic scale of novelty; the included networks have references of 40 to 300 frames."""
+LEAST_FAMILIARITY = 0.003
+"""Lower end of the logarithmic scale of familiarity; the included networks have references of 40 to 300 frames."""
 LEAST_ACCURACY = 0.5
 """Lower end of the scale of expected accuracy."""
 WIDTH, HEIGHT = 600, 40
@@ -25,7 +25,7 @@ class Point:
     """One frame, or the most novel and least accurate of a few."""
 
     time_s: float
-    novelty: float | None
+    familiarity: float | None
     accuracy: float | None
     """Expected accuracy, or the mean confidence where the method is not calibrated; None for a novel frame."""
     cut: bool
@@ -34,9 +34,9 @@ class Point:
 
     def merge(self, later: "Point") -> "Point":
         """The point of both."""
-        novelties = [one.novelty for one in (self, later) if one.novelty is not None]
+        familiarities = [one.familiarity for one in (self, later) if one.familiarity is not None]
         accuracies = [one.accuracy for one in (self, later) if one.accuracy is not None]
-        lowest = min(novelties, default=None), min(accuracies, default=None)
+        lowest = min(familiarities, default=None), min(accuracies, default=None)
         return Point(self.time_s, *lowest, self.cut or later.cut, self.alarm or later.alarm)
 
 
@@ -57,8 +57,8 @@ class Timeline:
         self.is_calibrated = frame.expected_accuracy is not None
         accuracy = frame.confidence if frame.expected_accuracy is None else frame.expected_accuracy
         alarm = frame.ood_s is not None
-        is_novel = alarm or (frame.novelty is not None and frame.novelty <= NOVEL)
-        point = Point(frame.time_s, frame.novelty, None if is_novel else accuracy, cuts > before, alarm)
+        is_novel = alarm or (frame.familiarity is not None and frame.familiarity <= NOVEL)
+        point = Point(frame.time_s, frame.familiarity, None if is_novel else accuracy, cuts > before, alarm)
         if self._frames % self._frames_a_point:
             self._points[-1] = self._points[-1].merge(point)
         else:
@@ -73,13 +73,13 @@ class Timeline:
         """The strip, which app/page/web/timeline.js connects with the video; empty for a single frame."""
         if self.end_s <= 0.0:
             return ""
-        values = [(round(one.time_s, 3), one.novelty, one.accuracy) for one in self._points]
+        values = [(round(one.time_s, 3), one.familiarity, one.accuracy) for one in self._points]
         name = "expected accuracy" if self.is_calibrated else "mean confidence"
         lanes = self._lane(f"{name}, {percent(LEAST_ACCURACY)} to 100 %", self._accuracy_heights())
-        known = any(one.novelty is not None for one in self._points)
+        known = any(one.familiarity is not None for one in self._points)
         if known:
-            title = f"novelty; red: {percent(NOVEL)} or less; strong red: alarm"
-            lanes = self._lane(title, self._novelty_heights()) + lanes
+            title = f"familiarity; red: {percent(NOVEL)} or less; strong red: alarm"
+            lanes = self._lane(title, self._familiarity_heights()) + lanes
         return (
             f"<div class='course' role='slider' tabindex='0' aria-label='time in the video' aria-valuemin='0' "
             f"aria-valuemax='{self.end_s:.2f}' aria-valuenow='0' data-accuracy='{name}' "
@@ -104,15 +104,16 @@ class Timeline:
         shares = (None if one.accuracy is None else (1 - one.accuracy) / (1 - LEAST_ACCURACY) for one in self._points)
         return [None if share is None else HEIGHT * min(1.0, share) for share in shares]
 
-    def _novelty_heights(self) -> list[float | None]:
-        """Logarithmic: 100 % at the top, `LEAST_NOVELTY` at the bottom."""
-        logs = (None if one.novelty is None else math.log(max(one.novelty, LEAST_NOVELTY)) for one in self._points)
-        return [None if log is None else HEIGHT * log / math.log(LEAST_NOVELTY) for log in logs]
+    def _familiarity_heights(self) -> list[float | None]:
+        """Logarithmic: 100 % at the top, `LEAST_FAMILIARITY` at the bottom."""
+        shares = (one.familiarity for one in self._points)
+        logs = (None if share is None else math.log(max(share, LEAST_FAMILIARITY)) for share in shares)
+        return [None if log is None else HEIGHT * log / math.log(LEAST_FAMILIARITY) for log in logs]
 
     def _bands(self) -> str:
         """Rectangles behind the novel frames and those of an alarm, each up to the next point."""
         ends = [*map(self._x, self._points[1:]), float(WIDTH)]
-        kinds = ("alarm" if one.alarm else "novel" if (one.novelty or 1.0) <= NOVEL else "" for one in self._points)
+        kinds = ("alarm" if one.alarm else "novel" if (one.familiarity or 1.0) <= NOVEL else "" for one in self._points)
         return "".join(
             f"<rect class='{kind}' x='{self._x(one):.1f}' width='{max(end - self._x(one), 1):.1f}' height='{HEIGHT}'/>"
             for one, end, kind in zip(self._points, ends, kinds, strict=True)

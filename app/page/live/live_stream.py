@@ -72,7 +72,7 @@ class LiveStream:
             **describe_maps(maps, len(classes)),
             "flicker": [share for _, share in flicker],
             "probs": [at_pixel(maps, settings.watch) for *_, maps in results] if settings.watch else None,
-            "novelty": frame_verdict(maps),
+            "familiarity": frame_verdict(maps),
             "note": note,
             "opened": is_first,  # its time is that of compiling the network
             "executor": opened.segmenter.executor,
@@ -119,12 +119,12 @@ class LiveStream:
 
 def frame_verdict(maps: Maps) -> dict[str, Any] | None:
     """Novelty and expected accuracy in words and numbers; None if the network does not provide them."""
-    if maps.novelty is None:
+    if maps.familiarity is None:
         return None
     level = frame_level(maps)
     return {
         "level": level,
-        "score": round(maps.novelty, 4),
+        "score": round(maps.familiarity, 4),
         "words": describe_frame(maps),
         "caveat": "" if level == "novel" else CAVEAT,
     }

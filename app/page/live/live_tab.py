@@ -23,7 +23,7 @@ PANELS = {
     "live": (("right", "inspected pixel"),),
     "compare": (("left", "inspected pixel, left"), ("right", "inspected pixel, right")),
 }
-NOVELTY_MEANS = (
+FAMILIARITY_MEANS = (
     "Comparison with held-out frames of the training recordings, of which one in 20 is called novel. Do not trust the "
     "labels of a novel frame: leave the decision to a person, or train on such pictures."
 )
@@ -42,7 +42,7 @@ def stage(name: str, source: str) -> str:
         f"<button data-do='server'>Play {escape(source)}</button><button data-do='stop' disabled>Stop</button>"
         "<a href='#controls'>Settings</a><span class='message' role='status' aria-live='polite'></span></div>"
         f"<div class='pictures'>{_picture('left', name)}{_picture('right', name)}</div>"
-        f"<div class='novelty' role='status' title='{NOVELTY_MEANS}'></div>"
+        f"<div class='familiarity' role='status' title='{FAMILIARITY_MEANS}'></div>"
         f"<div class='strip'>{tiles}</div></div>"
     )
 

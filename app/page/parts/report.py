@@ -4,7 +4,7 @@ from html import escape
 from typing import Any
 
 from steadyseg.app.sources.source import LOSSES
-from steadyseg.app.video.verdict import novelty_level
+from steadyseg.app.video.verdict import familiarity_level
 
 METRICS = {
     "accuracy": "accuracy",
@@ -28,7 +28,7 @@ def _verdict(record: dict[str, Any]) -> str:
     """The verdict that `video` and `batch` give of this file; empty without novelty statistics."""
     if "verdict" not in record:
         return ""
-    level = novelty_level(record["novelty_p50"])
+    level = familiarity_level(record["familiarity_p50"])
     return f"<div class='verdict' data-level='{level}'>{escape(record['verdict'])}; {escape(record['caveat'])}</div>"
 
 

@@ -65,10 +65,10 @@
       put(`flicker-${side}`, mean === null ? "-" : percent(mean, 1));
       for (const bar of all(`[data-bar=flicker-${side}]`)) bar.style.width = `${Math.min(100, 400 * (mean ?? 0))}%`;
     });
-    for (const state of all(".novelty")) {
-      const { words = "", caveat = "" } = facts.novelty ?? {};
+    for (const state of all(".familiarity")) {
+      const { words = "", caveat = "" } = facts.familiarity ?? {};
       state.textContent = caveat ? `${words}; ${caveat}` : words;
-      state.dataset.level = facts.novelty ? facts.novelty.level : "";
+      state.dataset.level = facts.familiarity ? facts.familiarity.level : "";
     }
     const pace = facts.opened ? "" : `, ${facts.step_ms.toFixed(0)} ms a frame`;
     put("executor", `${facts.executor}${pace}${facts.lag ? `, ${facts.lag} frames late` : ""}`);

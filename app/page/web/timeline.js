@@ -20,8 +20,8 @@
     if (of !== course) [of, points] = [course, JSON.parse(course.dataset.points)];
     const end = Number(course.getAttribute("aria-valuemax"));
     course.querySelector(".head").style.left = `${100 * Math.min(1, seconds / end)}%`;
-    const [, novelty, accuracy] = points.findLast(([time]) => time <= seconds + 0.001) ?? points[0];
-    const known = novelty === null ? [] : [`novelty ${percent(novelty)}`];
+    const [, familiarity, accuracy] = points.findLast(([time]) => time <= seconds + 0.001) ?? points[0];
+    const known = familiarity === null ? [] : [`familiarity ${percent(familiarity)}`];
     if (accuracy !== null) known.push(`${course.dataset.accuracy} ${percent(accuracy)}`);
     const words = `${clock(seconds)} of ${clock(end)}: ${known.join(", ")}`;
     course.setAttribute("aria-valuenow", seconds.toFixed(2));

@@ -10,7 +10,9 @@ from steadyseg.core.errors import InputError
 VERSION = "1"
 """Version of the columns and their meaning, stored in the schema's metadata under `VERSION_KEY`."""
 VERSION_KEY = "steadyseg_frames"
-COLUMNS = "video frame time_s confidence entropy disagreement class_shares novelty expected_accuracy wall_ms".split()
+COLUMNS = (
+    "video frame time_s confidence entropy disagreement class_shares familiarity expected_accuracy wall_ms".split()
+)
 ROWS_A_GROUP = 4096
 """Rows held in memory before they are written: 1 MB with 11 classes."""
 

@@ -43,7 +43,7 @@ class Row:
     """The errno of a disk that takes no more; it ends the batch."""
     tries: int = 1
     verdict: str = ""
-    """What the report says about the novelty of the video; empty without novelty statistics."""
+    """What the report says about the familiarity of the video; empty without novelty statistics."""
     skipped: bool = False
     """True if the results existed already."""
     memory_bytes: int = 0

@@ -23,7 +23,7 @@ from steadyseg.app.scale.engines.local_engine import THREADS, open_engine
 from steadyseg.app.scale.flags import CamerasJob
 from steadyseg.core.errors import CheckFailed, InputError
 
-COLUMNS = ("camera", "frames", "age s\nsilent s", "dropped\nrestarts", "gap s", "entropy\nnovelty")
+COLUMNS = ("camera", "frames", "age s\nsilent s", "dropped\nrestarts", "gap s", "entropy\nfamiliarity")
 
 
 def run_cameras(job: CamerasJob) -> int:
@@ -89,9 +89,9 @@ def tell_load(console: Console, watched: CameraSet, placed: list[tuple[Camera, .
         f"{len(watched.cameras)} cameras on {len(placed)} workers; a frame takes {one.step_ms:.1f} ms: the busiest "
         f"worker needs {max(shares):.0%} of its time, decoding not counted"
     )
-    if not one.has_novelty:
+    if not one.has_familiarity:
         console.print(
-            "the model has no novelty statistics: no alarm says `ood` or `low_accuracy` (steadyseg calibrate --novelty)"
+            "no alarm says `ood` or `low_accuracy`: the model has no familiarity (steadyseg calibrate --familiarity)"
         )
     if max(shares) > 1:
         console.print(
@@ -127,7 +127,7 @@ def table_of(cameras: tuple[Camera, ...], figures: list[CameraFigures]) -> Table
             f"{_short(state.age_s, 2)}\n{state.silent_s:.0f}",
             f"{state.dropped}\n{one.restarts}",
             f"{one.gap_s:.0f}",
-            f"{_short(state.entropy, 3)}\n{_short(state.novelty, 3)}",
+            f"{_short(state.entropy, 3)}\n{_short(state.familiarity, 3)}",
         )
     return table
 

@@ -31,7 +31,7 @@ METRICS = (
     ("step_milliseconds", "gauge", "step_ms", "Processor time a frame."),
     ("confidence", "gauge", "confidence", "Mean over the pixels of the latest frame."),
     ("entropy", "gauge", "entropy", "Mean uncertainty of the latest frame, a share of ln K."),
-    ("novelty", "gauge", "novelty", "Share of the network's training domain that is at least as novel."),
+    ("familiarity", "gauge", "familiarity", "Share of the network's training domain that is at least as novel."),
     ("ood_seconds", "gauge", "ood_s", "Seconds of another place than the network was trained for; 0: no alarm."),
     ("low_accuracy_seconds", "gauge", "low_s", "Seconds of a low expected accuracy; 0: it is not said."),
     ("expected_accuracy", "gauge", "expected_accuracy", "Share of the pixels that should be right."),

@@ -27,7 +27,7 @@ class CameraState:
     """Mean confidence of the latest frame."""
     entropy: float | None = None
     """Mean total uncertainty of the latest frame, as a share of ln K."""
-    novelty: float | None = None
+    familiarity: float | None = None
     """Novelty of the latest frame (`core.reference`); None if the network has no statistics of its training domain."""
     ood_s: float = 0.0
     """Seconds of another place than the network was trained for (`core.alarm`); 0 while there is no alarm."""

@@ -32,8 +32,8 @@ class Measured:
     """Processor time per frame, without the time to read the frame."""
     memory_bytes: int
     """Peak resident memory without any camera."""
-    has_novelty: bool
-    """True if the network reports novelty."""
+    has_familiarity: bool
+    """True if the network reports familiarity."""
 
 
 class CameraWorker:
@@ -160,7 +160,7 @@ class WatchedCamera:
             step_ms=busy_ms / (before.frames + 1),
             confidence=float(maps.confidence.mean()) / 255,
             entropy=float(maps.entropy.mean()) / 255,
-            novelty=maps.novelty,
+            familiarity=maps.familiarity,
             expected_accuracy=maps.expected_accuracy,
             ood_s=maps.ood_s or 0.0,
             low_s=maps.below.seconds if maps.below else 0.0,

@@ -37,7 +37,7 @@ private:
     static std::map<std::string, double> limits(const Json& given) {
         std::map<std::string, double> found;
         for (const char* name : {"labels_equal", "probability_mean", "probability_max", "map_levels_mean",
-                                 "novelty_max", "mean_z2", "variance_difference"}) {
+                                 "familiarity_max", "mean_z2", "variance_difference"}) {
             const Json& bound = part(given, name, "bounds");
             const bool is_number = bound.kind == Json::WHOLE || bound.kind == Json::NUMBER;
             if (!is_number || bound.number < 0 || bound.number > 1e6)

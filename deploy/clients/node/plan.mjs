@@ -3,7 +3,7 @@
 import { parse, refuse, whole } from './metadata.mjs';
 
 const PARTS = 'version turns draws block motion_block map_step probability_step bounds reduced_bounds'.split(' ');
-const BOUNDS = 'labels_equal probability_mean probability_max map_levels_mean novelty_max mean_z2 variance_difference';
+const BOUNDS = 'labels_equal probability_mean probability_max map_levels_mean familiarity_max mean_z2 variance_difference';
 const MAX_TURNS = 100;
 
 const hasExactly = (value, names) => value !== null && typeof value === 'object' && !Array.isArray(value) &&

@@ -7,7 +7,10 @@ import numpy as np
 from steadyseg_client import MAPS, parse, refuse, whole
 
 PARTS = "version turns draws block motion_block map_step probability_step bounds reduced_bounds".split()
-BOUNDS = "labels_equal probability_mean probability_max map_levels_mean novelty_max mean_z2 variance_difference".split()
+BOUNDS = [
+    *"labels_equal probability_mean probability_max map_levels_mean".split(),
+    *"familiarity_max mean_z2 variance_difference".split(),
+]
 MAX_TURNS = 100
 
 
