@@ -11,9 +11,13 @@ if (worker := os.environ.get("PYTEST_XDIST_WORKER")) and hasattr(os, "sched_seta
     cores = sorted(os.sched_getaffinity(0))
     os.sched_setaffinity(0, {cores[int(worker.removeprefix("gw")) % len(cores)]})
 
+import tempfile  # noqa: E402
 from pathlib import Path  # noqa: E402
 
 import pytest  # noqa: E402
+
+# The processes of one run convert a network once; the user's own cache is left alone.
+os.environ.setdefault("STEADYSEG_CACHE", tempfile.mkdtemp(prefix="steadyseg-tests-"))
 
 PROJECT = Path(__file__).parent.parent
 

@@ -116,7 +116,12 @@ def whole_folder(path: Path, *, replace: bool) -> Iterator[Path]:
 
 
 def cache_file(name: str) -> Path:
-    """Returns the path of a file in $XDG_CACHE_HOME/steadyseg or ~/.cache/steadyseg; the folder may not exist."""
+    """Returns the path of a file in $STEADYSEG_CACHE, $XDG_CACHE_HOME/steadyseg or ~/.cache/steadyseg.
+
+    The folder may not exist.
+    """
+    if own := os.environ.get("STEADYSEG_CACHE"):
+        return Path(own) / name
     home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")  # a user may have no home
     return Path(home) / "steadyseg" / name
 

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from steadyseg.core.segmenter import NoveltyArrays
 from steadyseg.core.system.machine import available_cpus, onednn_may_use_bf16
 from steadyseg.core.tracing import tracing
+from steadyseg.export.run.converted import kept
 from steadyseg.export.run.sessions import cpu_session, import_onnxruntime, openvino_core, runtime_errors
 
 if TYPE_CHECKING:
@@ -124,15 +125,18 @@ def onnxruntime_name(precision: str) -> str:
     return f"onnxruntime {import_onnxruntime().__version__} {precision}"
 
 
-@tracing()
 def openvino_model(module: nn.Module, example: Sequence[Tensor]) -> Any:
-    """A torch module as an OpenVINO model, by torch.export: 2 to 4 seconds."""
+    """A torch module as an OpenVINO model: read from the cache, or converted by torch.export in some seconds."""
+    openvino_core()
+    return kept(module, example, lambda: _converted(module, example))
+
+
+@tracing()
+def _converted(module: nn.Module, example: Sequence[Tensor]) -> Any:
     import warnings
 
-    import torch
-
-    openvino_core()
     import openvino
+    import torch
 
     with warnings.catch_warnings(), torch.no_grad():
         warnings.simplefilter("ignore")
