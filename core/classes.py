@@ -79,7 +79,7 @@ class ClassList:
         return table
 
     def _in_short(self) -> str:
-        """The names for an error message: the one that occurs twice, else all of them."""
+        """The names for an error message: the repeated name, else all names."""
         name, count = Counter(self.names).most_common(1)[0] if self.names else ("", 0)
         return f"{name!r} {count} times among {len(self.names)}" if count > 1 else f"{list(self.names)}"
 

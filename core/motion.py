@@ -46,8 +46,8 @@ class MotionEstimator:
         self._previous: np.ndarray | None = None
 
     def __call__(self, image: np.ndarray, size: tuple[int, int], gap: int = 1) -> Motion | None:
-        """(H, W, 3) uint8 RGB -> the motion at `size` (h, w) since the last call, or None if the last frame had
-        another size or there was none.
+        """(H, W, 3) uint8 RGB -> the motion at `size` (h, w) since the last call; None without a last frame of this
+        size.
 
         `gap`: source frames since the last call; 0 starts anew.
         """

@@ -16,9 +16,9 @@ BENCHMARK_CORRUPTIONS = tuple(
         "brightness contrast elastic_transform pixelate jpeg_compression"
     ).split()
 )
-"""The 15 types that the mean corruption error is a mean of."""
+"""The mean corruption error is a mean over these 15 types."""
 TUNING_CORRUPTIONS = ("speckle_noise", "gaussian_blur", "spatter", "saturate")
-"""The four types meant for tuning; no mean counts them."""
+"""The four types for tuning; no mean counts them."""
 SEVERITIES = (1, 2, 3, 4, 5)
 SMALLEST_SIDE = 32
 """Pixels; the library's blur kernels and textures do not fit into less."""
@@ -30,11 +30,10 @@ OWN_SEED = ("impulse_noise", "glass_blur")
 def corrupt(image: np.ndarray, name: str, severity: int, seed: int = 0, index: int = 0) -> np.ndarray:
     """(H, W, 3) uint8 RGB, both sides 32 or more -> its corrupted copy, of the same shape.
 
-    Depends on (seed, index, name, severity) alone: `index` numbers the pictures of a set. The types and severities are
-    those of the package imagecorruptions-imaug, which has ImageNet-C's; CIFAR-C's are milder and come as files
-    (`studies.robustness.measures.published_images`).
-    Not for several threads at once: NumPy's global generator is seeded and put back.
-    Raises InputError for another shape or dtype, an unknown type, a severity outside 1..5.
+    Depends on (seed, index, name, severity) alone: `index` numbers the pictures of a set. The package
+    imagecorruptions-imaug gives the types and severities of ImageNet-C. CIFAR-C's severities are milder and come as
+    files (`studies.robustness.measures.published_images`). Not for several threads at once: NumPy's global generator is
+    seeded and put back. Raises InputError for another shape or dtype, an unknown type, a severity outside 1..5.
     """
     from steadyseg.core.seeds import keep_generators  # torch, which the help of `analyze robustness` does without
 

@@ -1,8 +1,8 @@
 """The temperature of a novel frame: the fitted one, times exp(warmth).
 
 A frame that is not novel has the one fitted temperature exactly, so that confidence at home costs nothing. From there
-the warmth grows with the novelty of the frame up to a linear function of its statistics, and it is never negative:
-what is strange is never trusted more. The function is fitted by the NLL of labelled pixels of changed frames.
+the warmth grows with the novelty of the frame up to a linear function of its statistics. It is never negative: a
+strange frame is never trusted more. The function is fitted by the NLL of labelled pixels of changed frames.
 """
 
 import math
@@ -25,7 +25,7 @@ START = 0.5
 MAX_WARMTH = 2.5
 """Log of 12: beyond, a softmax is as good as uniform."""
 MAX_FITTED_DEVIATION = 10.0
-"""Standardised statistics end here: a line is not to be drawn through what nothing was fitted on."""
+"""Standardised statistics end here, because a line must not extrapolate beyond the fitted frames."""
 
 
 def warmth(deviations: Tensor, novelty: Tensor, slopes: Tensor, level: float | Tensor) -> Tensor:
@@ -33,7 +33,7 @@ def warmth(deviations: Tensor, novelty: Tensor, slopes: Tensor, level: float | T
 
     Args:
         deviations: (B, S) statistics in standard deviations from their mean over the training domain.
-        novelty: (B,) 0 or less where a frame is not novel, 1 or more where it is fully so.
+        novelty: (B,) 0 or less where a frame is not novel, 1 or more where it is fully novel.
         slopes: (S,).
         level: Warmth of a novel frame with mean statistics; usually negative.
     """
@@ -72,12 +72,12 @@ def fit_warmth(
     is_clean: Sequence[bool],
     fitted: float = 0.0,
 ) -> WarmthFit:
-    """Fits slopes and level to N frames: deviations (N, S) and novelty (N,) as in `warmth`; for each frame, logits
-    (P, K) and labels (P,) of its non-void pixels; `is_clean` tells the unchanged frames.
+    """Fits slopes and level to N frames: deviations (N, S) and novelty (N,) as in `warmth`. Each frame has logits (P,
+    K) and labels (P,) of its non-void pixels; `is_clean` marks the unchanged frames.
 
-    Warmth counts from `fitted`, the temperature that was fitted for the network, or from that of the unchanged frames
-    here where that is higher: they may lie near trained ones, on which the network is righter than elsewhere.
-    InputError for fewer than two frames, none that is unchanged, or one without a labelled pixel.
+    Warmth counts from `fitted`, the network's temperature, or from the unchanged frames' own temperature if it is
+    higher. The network is righter near its trained frames than elsewhere, and unchanged frames may lie there.
+    InputError for fewer than two frames, no unchanged frame, or a frame without a labelled pixel.
     """
     if len(logits) < 2 or not any(is_clean) or not all(len(one) for one in labels):
         raise InputError("warmth is fitted to two or more frames with labelled pixels each, one of them unchanged")

@@ -16,7 +16,7 @@ from steadyseg.core.errors import CheckFailed, InputError
 from steadyseg.core.system.machine import choose_device
 
 PATIENCE = timedelta(minutes=5)
-"""Time-out for another process that does the same work: after it, that one is frozen or its machine is lost."""
+"""Time-out for another process that does the same work: after it, the process is frozen or its machine is lost."""
 WHILE_ONE_WORKS = timedelta(days=7)
 """Time-out of the others while rank 0 evaluates and saves alone."""
 LOST = ("gloo/transport", "pair closure")
@@ -89,7 +89,7 @@ SINGLE_PROCESS = Processes()
 
 
 def synchronise(network: nn.Module) -> nn.Module:
-    """Replaces every BatchNorm by SyncBatchNorm, whose statistics are those of all processes' batches; CUDA only.
+    """Replaces every BatchNorm by SyncBatchNorm, whose statistics are over all processes' batches; CUDA only.
 
     The conversion is timm's: torch's would lose the activation that is part of some of timm's BatchNorms.
     """

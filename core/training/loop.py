@@ -48,7 +48,8 @@ class EpochDone:
     """Mean over the epoch's steps."""
     seconds: float
     metrics: dict[str, float]
-    """Result of `evaluate` for the averaged weights; empty where none was due, and in every process but the first."""
+    """Result of `evaluate` for the averaged weights; empty if no evaluation was due, and in every process but the
+    first."""
 
 
 def fit(parts: TrainingParts, config: TrainConfig, run: Run) -> Iterator[StepDone | EpochDone]:
@@ -57,9 +58,9 @@ def fit(parts: TrainingParts, config: TrainConfig, run: Run) -> Iterator[StepDon
     On return the network holds the averaged weights. Snapshots of them are saved before the first epoch and then at
     evenly spaced ones. A non-finite loss raises CheckFailed with the step; the last state stays on disk.
 
-    With several processes each yields its own batches (`Processes.share`), and all do the same steps: the gradient is
-    that of all their samples. The first one evaluates and saves. On CUDA, BatchNorm's statistics are those of all
-    processes (SyncBatchNorm). On a CPU they are those of each process's own batches, and the first one's are saved.
+    With several processes each yields its own batches (`Processes.share`), and all do the same steps, with the gradient
+    of all their samples. The first process evaluates and saves. On CUDA, BatchNorm's statistics are over all processes
+    (SyncBatchNorm). On a CPU they are over each process's own batches, and the first process's are saved.
     """
     network, processes = parts.network, run.processes
     use_channels_last(network, run.device)
@@ -92,7 +93,7 @@ def fit(parts: TrainingParts, config: TrainConfig, run: Run) -> Iterator[StepDon
             value = train_step(trained, group, parts.loss, optimizer, scaler, config, run)
             if not math.isfinite(value):
                 raise CheckFailed(
-                    f"the loss or its gradient became {value} at epoch {epoch + 1}, step {step + 1}; the last whole "
+                    f"the loss or its gradient became {value} at epoch {epoch + 1}, step {step + 1}. The last whole "
                     f"epoch is in {run.folder}: continue from it with --resume and a smaller learning rate"
                 )
             average.update_parameters(network)
@@ -150,9 +151,9 @@ def train_step(
 ) -> float:
     """Does one optimiser step over the parts of a batch and returns the loss; NaN where the gradient is not finite.
 
-    The gradient is that of sum(losses) / sum(weights) over all parts and processes. In fp16, whose largest number is
-    65504, `scaler` multiplies the loss. A gradient that overflows skips the step and halves the scale; where the scale
-    is 1 already, it counts as not finite.
+    The step follows the gradient of sum(losses) / sum(weights) over all parts and processes. In fp16, whose largest
+    number is 65504, `scaler` multiplies the loss. A gradient that overflows skips the step and halves the scale; where
+    the scale is 1 already, it counts as not finite.
     """
     optimizer.zero_grad(set_to_none=True)
     total, weight, outcomes = 0.0, 0.0, 1

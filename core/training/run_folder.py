@@ -50,7 +50,7 @@ def config_record(config: TrainingConfig) -> dict[str, Any]:
 
 
 def open_run(run: Path, config: TrainingConfig, resume: bool, processes: int = 1) -> TextIO:
-    """Writes the configuration into a new run folder, or checks that a resumed run has the one it began with.
+    """Writes the configuration into a new run folder, or checks that a resumed run still has its first configuration.
 
     The number of processes is part of the configuration, because it multiplies the batch. The returned file holds the
     lock: the folder belongs to this process until the file is closed or the process ends. Under torchrun, --resume may
