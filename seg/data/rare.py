@@ -30,7 +30,7 @@ class RarePictures:
         self.by_class = {c: np.flatnonzero(pixels[:, c]).tolist() for c in rare}
 
     def draw(self, seed: int) -> tuple[int, int] | None:
-        """Draws (picture, rare class in it), every class equally often; None where no picture contains any."""
+        """Draws (picture, rare class in it), every class equally often; None if no picture has a rare class."""
         generator = random.Random(seed)
         found = [c for c, pictures in self.by_class.items() if pictures]
         if not found:
@@ -42,8 +42,8 @@ class RarePictures:
 def place_of(mask: Tensor, wanted: Sequence[int], crop: tuple[int, int]) -> tuple[int, int] | None:
     """Returns (top, left) of a crop of the mask (h, w) around a random pixel of one of the wanted classes.
 
-    The class is drawn from those that the mask contains. None where it contains none, or where the crop is larger than
-    the mask.
+    The class is drawn from the wanted classes in the mask. None if the mask has no wanted class, or if the crop is
+    larger than the mask.
     """
     if mask.shape[0] < crop[0] or mask.shape[1] < crop[1]:
         return None

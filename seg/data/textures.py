@@ -66,7 +66,7 @@ def _to_unit(picture: Tensor) -> Tensor:
 
 
 def _add(one: Tensor, other: Tensor) -> Tensor:
-    """Adds two pictures as deviations from mid-grey, so that the sum is no darker than they are."""
+    """Adds two pictures as deviations from mid-grey, so that the sum is no darker than the pictures."""
     much, little = _shares()
     return (much * (2.0 * one - 1.0) + little * (2.0 * other - 1.0) + 1.0) / 2.0
 

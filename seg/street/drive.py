@@ -26,8 +26,8 @@ SMALL_M = 110.0
 LONGEST_M = 6.0
 """A bus beside the camera is in sight until its middle is this far behind."""
 OUTWARD = 1.2
-"""Metres of distance that a metre to the side counts for in the order: enough for a pedestrian behind a parked car,
-not enough to let a car shine through the inner wall of a bend."""
+"""In the order, a metre to the side counts as this many metres of distance. It is enough for a pedestrian behind a
+parked car, not enough to let a car shine through the inner wall of a bend."""
 SHADOW_M = 75.0
 """Shadows beyond this lie within a few rows of the horizon."""
 LOOKS = 12
@@ -144,7 +144,7 @@ def _in_sight(thing: Thing, camera: StreetCamera) -> bool:
 def _remoteness(thing: Thing, camera: StreetCamera) -> float:
     """Sort key from back to front: by distance, and from the outside in for things side by side.
 
-    Lines of sight lead away from the camera's lane, so a thing further out never hides one further in.
+    Lines of sight lead away from the camera's lane, so a thing further out never hides a thing further in.
     """
     return thing.far + OUTWARD * abs(thing.lateral - camera.lateral)
 

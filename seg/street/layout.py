@@ -24,7 +24,7 @@ VERGE_M = KERB_M + 0.45
 class Block:
     things: tuple[Thing, ...]
     crossing: float | None
-    """Station of the zebra crossing; None: there is none."""
+    """Station of the zebra crossing; None without a crossing."""
 
 
 @dataclass(frozen=True)

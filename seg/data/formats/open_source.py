@@ -18,7 +18,7 @@ KNOWN = (
 
 
 def open_labels(source: Path, palette: Path | None = None, overlaps: Overlaps = "smaller") -> LabelSource:
-    """Opens labels of any known format; InputError with the list of formats where none fits."""
+    """Opens labels of any known format; InputError with the list of formats where no format fits."""
     if source.is_file():
         return _open_files([source], overlaps)
     if not source.is_dir():
