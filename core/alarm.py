@@ -49,7 +49,8 @@ class Blocks:
         self._frames = 0
 
     def update(self, value: float, time_s: float) -> tuple[float, Block | None]:
-        """Adds a frame; returns the seconds since the one before, and the block before this frame where it is over."""
+        """Adds a frame; returns the seconds since the frame before, and the block before this frame where it is
+        over."""
         step_s = max(0.0, time_s - self._last_s)
         self._last_s = time_s
         self._seconds += step_s

@@ -23,7 +23,7 @@ class ClassList:
 
     names: tuple[str, ...]
     colors: tuple[tuple[int, int, int], ...]
-    """RGB, 0..255, one per name; none for a classifier's classes."""
+    """RGB, 0..255, a colour per name; empty for a classifier's classes."""
     void: int | None = 255
     """Label id of pixels without a class; it lies outside 0..len(names)-1 and takes no part in loss or metrics. None
     for a classifier's classes: every image has one."""
@@ -85,7 +85,7 @@ class ClassList:
 
 
 def distinct_colors(count: int) -> tuple[tuple[int, int, int], ...]:
-    """Returns RGB colours whose hues are a golden section apart, every third one darker."""
+    """Returns RGB colours whose hues are a golden section apart, every third colour darker."""
 
     def color(number: int) -> tuple[int, int, int]:
         red, green, blue = colorsys.hsv_to_rgb(0.618034 * number % 1, 0.75, 0.95 - 0.25 * (number % 3))

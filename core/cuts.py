@@ -1,4 +1,4 @@
-"""Scene cuts: a frame whose picture shares no structure with the one before starts the temporal mean anew.
+"""Scene cuts: a frame whose picture shares no structure with the picture before starts the temporal mean anew.
 
 A thumbnail of about 32x24 pixels keeps what stays from frame to frame of one scene. Its logarithm turns a change of
 light into an offset. The mean around each pixel is subtracted, and tanh limits the weight of bright edges. The distance

@@ -102,7 +102,7 @@ def settings(method: Method) -> dict[str, Any]:
 
 
 def method_of_fit(fit: Mapping[str, Any]) -> Method:
-    """The method that a calibration record was fitted with; InputError where it names none."""
+    """The method that a calibration record was fitted with; InputError where it names no method."""
     if missing := [name for name in SETTINGS if name not in fit]:
         raise InputError(f"a fit lacks {missing[0]}")
     return Method(**{name: fit[name] for name in SETTINGS})

@@ -25,7 +25,7 @@ DOUBT_BOX = 5
 
 @dataclass(frozen=True, eq=False)
 class Motion:
-    """The motion from the previous frame to this one; a graph has tensors here, with the streams as first axis."""
+    """The motion from the previous frame to this frame; a graph has tensors here, with the streams as first axis."""
 
     source: np.ndarray
     """(h, w, 2) float32: for each pixel its position (x, y) in the previous frame; positions outside the picture take

@@ -116,7 +116,7 @@ class Prediction:
 
 
 def mean_prediction(members: list[Prediction]) -> Prediction:
-    """The equally weighted mixture of N members; raises ValueError when there are none."""
+    """The equally weighted mixture of N members; raises ValueError without members."""
     if not members:
         raise ValueError("a mean needs at least one prediction, got none")
     probs = torch.stack([member.probs for member in members]).mean(0)

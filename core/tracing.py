@@ -25,7 +25,7 @@ class Signature:
     free_sizes: Mapping[str, Mapping[int, str]] = field(default_factory=dict)
     """Names of the sizes that stay free, by input and axis."""
     min_sizes: Mapping[str, int] = field(default_factory=dict)
-    """Smallest values of free sizes, by name; 2 where none is given."""
+    """Smallest values of free sizes, by name; 2 where no value is given."""
     mask_rates: Mapping[str, float] = field(default_factory=dict)
     """Dropout rates of the inputs that are masks, by name."""
 

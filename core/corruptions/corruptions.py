@@ -24,7 +24,7 @@ SMALLEST_SIDE = 32
 """Pixels; the library's blur kernels and textures do not fit into less."""
 
 OWN_SEED = ("impulse_noise", "glass_blur")
-"""Types that take a seed; the others draw from NumPy's global generator."""
+"""Types that take a seed; other types draw from NumPy's global generator."""
 
 
 def corrupt(image: np.ndarray, name: str, severity: int, seed: int = 0, index: int = 0) -> np.ndarray:
@@ -55,7 +55,7 @@ def corrupt(image: np.ndarray, name: str, severity: int, seed: int = 0, index: i
 
 
 def require_known(name: str, known: Sequence[str], what: str) -> None:
-    """Raises InputError with the most similar names and all known ones if `name` is unknown."""
+    """Raises InputError with the most similar names and all known names if `name` is unknown."""
     if name not in known:
         near = difflib.get_close_matches(str(name).lower().replace("-", "_"), known, n=1)
         hint = f"did you mean {near[0]}? " if near else ""

@@ -25,9 +25,9 @@ class ConformalScores:
     """Scores of the true class of every non-void pixel.
 
     LAC (Sadinle et al. 2019, arXiv 1609.00451): 1 - p(true class); the smallest sets on average. APS (Romano et al.
-    2020, arXiv 2006.02544) with its random number at 0: the probability of all classes likelier than the true one; sets
-    that adapt to the pixel. (At 1 the true class would count too: every pixel with a sure, right prediction would score
-    1, and all sets would hold all classes.)
+    2020, arXiv 2006.02544) with its random number at 0: the probability of all classes likelier than the true class;
+    sets that adapt to the pixel. (At 1 the true class would count too: every pixel with a sure, right prediction would
+    score 1, and all sets would hold all classes.)
     """
 
     def __init__(self, void: int | None) -> None:

@@ -30,7 +30,7 @@ def mean_of_known(values: list[float | None]) -> float | None:
 
 
 def at_cutoff(confusion: Tensor, percent: str) -> dict[str, float | None]:
-    """Metrics of the certain samples, confusion[1], and of the uncertain ones, confusion[0]."""
+    """Metrics of the certain samples, confusion[1], and of the uncertain samples, confusion[0]."""
     uncertain_wrong, certain_wrong = (int(part.sum() - part.trace()) for part in confusion)
     wrong = uncertain_wrong + certain_wrong
     return {

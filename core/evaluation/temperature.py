@@ -105,7 +105,7 @@ class TemperatureScan:
 
 
 def describe_extreme(temperature: float) -> str:
-    """Returns one line that explains a temperature outside GRID; empty for others."""
+    """Returns one line that explains a temperature outside GRID; empty for a temperature inside."""
     if temperature < GRID[0]:
         return f"temperature {temperature:.2f}: {UNSURE}"
     if temperature > GRID[-1]:

@@ -1,8 +1,8 @@
-"""The temperature of a novel frame: the fitted one, times exp(warmth).
+"""The temperature of a novel frame: the fitted temperature times exp(warmth).
 
-A frame that is not novel has the one fitted temperature exactly, so that confidence at home costs nothing. From there
-the warmth grows with the novelty of the frame up to a linear function of its statistics. It is never negative: a
-strange frame is never trusted more. The function is fitted by the NLL of labelled pixels of changed frames.
+A frame that is not novel has exactly the fitted temperature, so that confidence at home costs nothing. From there the
+warmth grows with the novelty of the frame up to a linear function of its statistics. It is never negative: a strange
+frame is never trusted more. The function is fitted by the NLL of labelled pixels of changed frames.
 """
 
 import math
@@ -19,7 +19,8 @@ from steadyseg.core.errors import InputError
 CLEAN_SHARE = 0.5
 """Share of the total weight that unchanged frames have together."""
 RIDGE = 1e-2
-"""Times the sum of the squared slopes, in nats: keeps columns that say the same from growing against each other."""
+"""Factor on the sum of the squared slopes, in nats. It keeps slopes of redundant columns from growing against each
+other."""
 START = 0.5
 """Warmth at which the search starts: below 0 it would have no gradient."""
 MAX_WARMTH = 2.5
@@ -98,7 +99,7 @@ def fit_warmth(
 
 
 def shares(clean: Tensor, clean_share: float = CLEAN_SHARE) -> Tensor:
-    """Weights (N,) of frames: the unchanged ones have `clean_share` together, the changed ones the rest."""
+    """Weights (N,) of frames: the unchanged frames have `clean_share` together, the changed frames the rest."""
     as_it_is = clean.double()
     changed = 1 - as_it_is
     return clean_share * as_it_is / as_it_is.sum() + (1 - clean_share) * changed / changed.sum().clamp_min(1.0)

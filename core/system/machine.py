@@ -40,7 +40,7 @@ def idle_gpu(reason: str) -> str:
 
 
 def require_device_name(name: str) -> None:
-    """Raises InputError for a name that is no device, whether this machine has it or not."""
+    """Raises InputError for a name that is no device of any machine."""
     if name not in ("auto", "cpu", "cuda"):
         raise InputError(f"unknown device {name!r}; choose from auto, cpu, cuda")
 

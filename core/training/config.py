@@ -31,7 +31,7 @@ class TrainConfig:
     learning_rate: float = 3e-3
     """Peak learning rate."""
     weight_decay: Rare[float] = 1e-4
-    """Weight decay: decoupled in adamw, L2 in the others; biases and normalisation have none."""
+    """Weight decay: decoupled in adamw, L2 in other optimisers; biases and normalisation have no decay."""
     schedule: Rare[ScheduleName] = "one-cycle"
     """one-cycle: linear rise, cosine fall to zero. triangle: linear rise and fall. step: falls by step_factor at each
     of step_epochs. constant: one rate."""

@@ -6,7 +6,8 @@ import torch
 from torch import Tensor, nn
 
 BLOCK = 16
-"""Channels in a block of oneDNN's AVX-512 kernels. AVX2's have 8, but oneDNN does not tell which ones it runs."""
+"""Channels in a block of oneDNN's AVX-512 kernels. AVX2's blocks have 8, but oneDNN does not say which kernels it
+runs."""
 
 
 def use_channels_last(network: nn.Module, device: torch.device) -> None:
@@ -31,8 +32,8 @@ def miscomputed(network: nn.Module, device: torch.device) -> list[nn.Conv2d]:
 
 
 def _overflows(convolution: nn.Module) -> TypeGuard[nn.Conv2d]:
-    """True for a convolution whose kernel overflows; padded and grouped ones use other kernels. Maps whose size is no
-    multiple of the stride use other kernels too, but the size is not known here.
+    """True for a convolution whose kernel overflows; padded and grouped convolutions use other kernels. Maps whose size
+    is no multiple of the stride use other kernels too, but the size is not known here.
     """
     return (
         isinstance(convolution, nn.Conv2d)

@@ -56,7 +56,7 @@ def fit(parts: TrainingParts, config: TrainConfig, run: Run) -> Iterator[StepDon
     """Trains the network in place; after each EpochDone the state on disk holds all that is needed to resume there.
 
     On return the network holds the averaged weights. Snapshots of them are saved before the first epoch and then at
-    evenly spaced ones. A non-finite loss raises CheckFailed with the step; the last state stays on disk.
+    evenly spaced epochs. A non-finite loss raises CheckFailed with the step; the last state stays on disk.
 
     With several processes each yields its own batches (`Processes.share`), and all do the same steps, with the gradient
     of all their samples. The first process evaluates and saves. On CUDA, BatchNorm's statistics are over all processes
@@ -128,8 +128,8 @@ def _save_snapshot(network: nn.Module, epochs_done: int, parts: TrainingParts, c
 def wrap_processes(called: nn.Module, inputs: Tensor, processes: Processes) -> nn.Module:
     """Returns the network to call in several processes, whose backward pass averages their gradients.
 
-    A pass over the first of `inputs` shows whether some weights are unused; if none are, DDP does not search for them
-    at every step.
+    A pass over the first of `inputs` shows whether some weights are unused. If all are used, DDP does not search for
+    unused weights at every step.
     """
     if processes.count == 1:
         return called
@@ -204,8 +204,8 @@ def in_fp32(outputs: Outputs) -> Outputs:
 def epoch_order(samples: int, config: TrainConfig, epoch: int, processes: Processes) -> list[int]:
     """Returns the sample numbers of an epoch in this process's order, without those that do not fill a whole step.
 
-    At every step several processes see exactly the samples that one process would see with a batch as large as all of
-    theirs.
+    At every step several processes see exactly the samples of one process with a batch as large as all of their
+    batches.
     """
     order = torch.randperm(samples, generator=torch.Generator().manual_seed(mix_seed(config.seed, epoch)))
     per_step = config.batch_size * config.accumulate * processes.count
@@ -218,7 +218,7 @@ def dropout_seed(seed: int, epoch: int, step: int, rank: int) -> int:
 
 
 def _resume(state: TrainingState, run: Run, epochs: int) -> int:
-    """Loads the state and returns the number of epochs done; InputError where the processes find different ones."""
+    """Loads the state and returns the number of epochs done; InputError where the processes find different numbers."""
     processes = run.processes
     done = processes.all_gather(processes.together(lambda: load_state(state, run.folder, epochs)))
 

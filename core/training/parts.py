@@ -69,6 +69,6 @@ def count_steps(images: int, config: TrainConfig, processes: Processes) -> int:
 
 
 def limit_threads(config: TrainConfig) -> None:
-    """Sets the number of CPU threads of this process, where the configuration names one."""
+    """Sets the number of CPU threads of this process, where the configuration gives it."""
     if config.threads:
         torch.set_num_threads(config.threads)
