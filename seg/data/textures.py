@@ -14,9 +14,9 @@ from torch import Tensor
 from torchvision.transforms.v2 import functional as V
 
 ROUNDS = 4
-"""Largest number of textures or variants mixed in; published: 4."""
+"""Largest number of textures or variants mixed in, as published."""
 STRENGTH = 3.0
-"""Parameter of the Beta distribution of the shares; published: 3."""
+"""Parameter of the Beta distribution of the shares, as published."""
 VARIANTS: tuple[Callable[[Tensor], Tensor], ...] = (
     V.autocontrast,
     V.equalize,

@@ -21,7 +21,7 @@ class Flow(NamedTuple):
 
 
 class StagedNetwork(nn.Module):
-    """(B, 3, h, w) normalised image -> (B, K, h, w) logits, by stages that turn one `Flow` into the next.
+    """(B, 3, h, w) normalised image -> (B, K, h, w) logits, by stages that turn a `Flow` into the next `Flow`.
 
     forward(x) == suffix(prefix(x)); N dropout passes share `prefix`, which runs once.
     """

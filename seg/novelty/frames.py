@@ -53,7 +53,7 @@ class Frames:
 def with_cameras(
     frames: Frames, places: tuple[int, ...], watch: Watch, title: str, cameras: int = 1
 ) -> Iterator[Labelled]:
-    """Every frame unchanged, then as other cameras would give it."""
+    """Yields every frame unchanged, then as other cameras would give it."""
     for place in watch(places, title):
         image, label = frames.split[place]
         yield image, label

@@ -1,4 +1,4 @@
-"""COCO's instance annotations: polygons and run lengths in one JSON file, or in one for each split."""
+"""COCO's instance annotations: polygons and run lengths in one JSON file, or in a file for each split."""
 
 import re
 from collections import defaultdict
