@@ -1,9 +1,9 @@
-"""Two statements about a stream over time: this is another place than the network was trained for, by a sequential
-alarm over its familiarity; and its frames are expected to be less accurate than a limit.
+"""Two statements about a stream over time. A sequential alarm over its familiarity says that this is another place than
+the network was trained for. The other says that its frames are expected to be less accurate than a limit.
 
 One frame says little where novelty only leans towards the reference's edge; many seconds of such frames say much. Each
-block of a second gives an e-value, a number with a mean of at most 1 over the training domain, and the alarm multiplies
-them: an e-detector (Shin, Ramdas and Rinaldo 2024, arXiv 2203.03532) of the kind CUSUM.
+block of a second gives an e-value, a number with a mean of at most 1 over the training domain. The alarm multiplies the
+e-values: it is a CUSUM e-detector (Shin, Ramdas and Rinaldo 2024, arXiv 2203.03532).
 """
 
 import math
@@ -11,19 +11,20 @@ from typing import NamedTuple
 
 KAPPA, LEANS = 0.25, 0.1
 """Novelty p becomes the mean of two e-values (Vovk and Wang 2021, arXiv 1912.06116): kappa p^(kappa - 1), and 1 / 0.1
-where p is at most 0.1. The second tells a place that only leans; the form was chosen on streets (docs/studies/novelty).
+where p is at most 0.1. The second detects a place that only leans; the form was chosen on simulated streets
+(docs/studies/novelty).
 """
 BLOCK_S = 1.0
-"""Seconds of a block, whose value is the mean over its frames: a mean of e-values is one, however they depend on each
-other."""
+"""Seconds of a block. Its value is the mean over its frames: a mean of e-values is an e-value, even of dependent
+ones."""
 BLOCKS_BETWEEN = 3600.0
 """Blocks between two false alarms: an hour, were the blocks of a drive independent (docs/studies/novelty)."""
 LIMIT = math.log(BLOCKS_BETWEEN)
 LOW_ACCURACY = 0.8
 """Default limit of the expected accuracy; the networks here have 0.87 to 0.93 at home."""
 LOW_BLOCKS = 2
-"""Blocks in a row below the limit that begin the statement, and at or above it that end it: the fewest at which no
-street said it twice (docs/studies/novelty)."""
+"""The statement begins after this many blocks in a row below the limit, and ends after as many at or above it. With
+fewer, a simulated street began it twice (docs/studies/novelty)."""
 
 
 def e_value(familiarity: float) -> float:
@@ -48,7 +49,8 @@ class Blocks:
         self._frames = 0
 
     def update(self, value: float, time_s: float) -> tuple[float, Block | None]:
-        """Adds a frame; returns the seconds since the one before, and the block before this frame where it is over."""
+        """Adds a frame; returns the seconds since the frame before, and the block before this frame where it is
+        over."""
         step_s = max(0.0, time_s - self._last_s)
         self._last_s = time_s
         self._seconds += step_s
@@ -64,8 +66,8 @@ class Blocks:
 class PlaceAlarm:
     """The alarm of one stream. It starts when the product of e-values since some block reaches `BLOCKS_BETWEEN`.
 
-    The product never falls below 1, nor rises above the limit; the alarm ends when it is 1 again, after about ten
-    seconds of familiar frames.
+    The product stays between 1 and the limit. The alarm ends when it is 1 again, after about ten seconds of familiar
+    frames.
     """
 
     def __init__(self) -> None:
@@ -74,7 +76,7 @@ class PlaceAlarm:
         self._rise_s = 0.0
 
     def update(self, familiarity: float, time_s: float) -> float | None:
-        """Returns for how many seconds the stream has shown another place; None while there is no alarm.
+        """Returns the seconds for which the stream has shown another place; None without an alarm.
 
         `familiarity`: share as in `core.reference`, above 0; `time_s`: of the frame.
         """
@@ -89,8 +91,9 @@ class PlaceAlarm:
 
 
 class LowAccuracy:
-    """The statement of one stream that its expected accuracy is below a limit: after so many `blocks` in a row, until
-    as many are not. It is an expectation, by the network's own confidence, and no measurement."""
+    """The statement of one stream that its expected accuracy is below a limit. It begins after `blocks` blocks in a row
+    below the limit and ends after as many that are not. It is an expectation by the network's own confidence, no
+    measurement."""
 
     def __init__(self, blocks: int = LOW_BLOCKS) -> None:
         self._blocks, self._wanted = Blocks(), blocks
@@ -100,7 +103,7 @@ class LowAccuracy:
         """Blocks in a row that speak against the present state."""
 
     def update(self, expected_accuracy: float, time_s: float, limit: float) -> float | None:
-        """Returns the seconds for which the accuracy has been expected below the limit; None while that is not said.
+        """Returns the seconds for which the accuracy has been expected below the limit; None while it is not.
 
         `expected_accuracy` and `limit`: shares of the pixels; `time_s`: of the frame.
         """

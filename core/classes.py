@@ -23,7 +23,7 @@ class ClassList:
 
     names: tuple[str, ...]
     colors: tuple[tuple[int, int, int], ...]
-    """RGB, 0..255, one per name; none for a classifier's classes."""
+    """RGB, 0..255, a colour per name; empty for a classifier's classes."""
     void: int | None = 255
     """Label id of pixels without a class; it lies outside 0..len(names)-1 and takes no part in loss or metrics. None
     for a classifier's classes: every image has one."""
@@ -79,13 +79,13 @@ class ClassList:
         return table
 
     def _in_short(self) -> str:
-        """The names for an error message: the one that occurs twice, else all of them."""
+        """The names for an error message: the repeated name, else all names."""
         name, count = Counter(self.names).most_common(1)[0] if self.names else ("", 0)
         return f"{name!r} {count} times among {len(self.names)}" if count > 1 else f"{list(self.names)}"
 
 
 def distinct_colors(count: int) -> tuple[tuple[int, int, int], ...]:
-    """Returns RGB colours whose hues are a golden section apart, every third one darker."""
+    """Returns RGB colours whose hues are a golden section apart, every third colour darker."""
 
     def color(number: int) -> tuple[int, int, int]:
         red, green, blue = colorsys.hsv_to_rgb(0.618034 * number % 1, 0.75, 0.95 - 0.25 * (number % 3))

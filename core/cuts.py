@@ -1,10 +1,10 @@
-"""Scene cuts: a frame whose picture shares no structure with the one before starts the temporal mean anew.
+"""Scene cuts: a frame whose picture shares no structure with the picture before starts the temporal mean anew.
 
-A thumbnail of about 32x24 pixels keeps what stays from frame to frame of one scene; its logarithm turns a change of
-light into an offset; the mean around each pixel is subtracted, and tanh limits what a bright edge weighs. The distance
-of two frames is one minus the correlation of what remains. On pairs of 30 street drives, at which the numbers below
-were chosen, neighbouring frames are at most 0.34 apart, a frame and one three times as bright at most 0.43, and frames
-on the two sides of a cut at least 0.51.
+A thumbnail of about 32x24 pixels keeps what stays from frame to frame of one scene. Its logarithm turns a change of
+light into an offset. The mean around each pixel is subtracted, and tanh limits the weight of bright edges. The distance
+of two frames is one minus the correlation of what remains. The numbers below were chosen on 30 simulated street drives.
+There neighbouring frames are at most 0.34 apart, a frame and its copy three times as bright at most 0.43. Frames on the
+two sides of a cut are at least 0.51 apart.
 """
 
 from typing import TypeVar
@@ -21,15 +21,15 @@ THUMBNAIL = (24, 32)
 CUT = 0.47
 """Distance above which two frames are of two scenes."""
 MAX_GAP = 5
-"""Source frames between two frames that can be compared. A car at 50 km/h moves 2 m in that time (30 Hz); further apart
-one scene can look like two, and the mean weighs the past less anyway."""
+"""Source frames between two frames that can be compared. A car at 50 km/h moves 2 m in that time (30 Hz). Further
+apart, one scene can look like two, and the mean weighs the past less anyway."""
 DARK_LEVELS = 8.0
 """Levels of 255 added before the logarithm, so that sensor noise in the dark is no structure."""
 BOX = 5
 """Pixels a side of the mean that is subtracted."""
 FLAT = 0.05
-"""Deviation of the logarithm, and mean square of the structure, below which a picture counts as without structure: it
-is near to every other, so that a dark tunnel or a fade is no cut."""
+"""A picture has no structure if the deviation of its logarithm, or the mean square of its structure, is below this. It
+is near to every other picture, so that a dark tunnel or a fade is no cut."""
 
 
 def thumbnail(levels: Tensor) -> Tensor:
@@ -59,9 +59,9 @@ def distance(before: Structure, now: Structure) -> Structure:
 def frame_structure(image: np.ndarray) -> np.ndarray:
     """(H, W, 3) uint8 RGB -> the structure of `structure`, computed without torch.
 
-    Torch's threads wait in a loop after each operation and take the processor from the network's: 3 ms of a frame of
-    10 ms (two cores, OpenVINO). About five rows of the picture make one of the thumbnail; reading them all takes twice
-    as long and finds the same.
+    Torch's threads wait in a loop after each operation and take the processor from the network. This costs 3 ms in a
+    frame of 10 ms (two cores, OpenVINO). About five rows of the picture make a row of the thumbnail; reading all rows
+    takes twice as long and finds the same.
     """
     import cv2
 

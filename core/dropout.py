@@ -34,7 +34,7 @@ class Dropout(nn.Module):
 
     @property
     def scale(self) -> float:
-        """The factor 1 / (1 - rate) that kept elements are multiplied by."""
+        """The factor 1 / (1 - rate) of kept elements."""
         return kept_scale(self.rate)
 
     @property
@@ -59,7 +59,7 @@ def draw_mask(x: Tensor, rate: float) -> Tensor:
     """An inverse-keep dropout mask of x's shape, dtype and layout: 0 with probability `rate`, else 1 / (1 - rate).
 
     One random byte per element: 8 times cheaper than `bernoulli_` on a CPU (35 -> 4.4 ms for 3.5 M bf16 elements). The
-    rate is therefore rounded to 1/256, and the scale is that of the rounded rate, so that the mean stays exactly 1.
+    rate is therefore rounded to 1/256, and the scale follows from the rounded rate, so that the mean stays exactly 1.
     """
     if x.numel() == 0:
         return x.clone()
@@ -71,14 +71,13 @@ def draw_mask(x: Tensor, rate: float) -> Tensor:
 
 
 def export_mask(x: Tensor, rate: float) -> Tensor:
-    """The mask of an exported graph for x (B, C, H, W), drawn from C H + H W + C W random bytes a sample instead of C H
-    W.
+    """The mask of an exported graph for x (B, C, H, W). A sample takes C H + H W + C W random bytes, and not C H W.
 
-    A graph's random op draws one number at a time on one core (3.6 M of them take 16 ms and more in ONNX Runtime). The
-    byte of an element is a[c, y] ^ b[y, x] ^ d[c, x] of three planes of uniform bytes: uniform, and independent of the
-    byte of any other element. The next convolution computes weighted sums of masked values; their mean and variance are
-    exactly those of independent masks. Layers, calls and samples draw planes of their own. Values of other ranks, such
-    as the tokens of a transformer, are few and get a byte each.
+    A graph's random op draws one number at a time on one core (3.6 M of them take 16 ms and more in ONNX Runtime).
+    Three planes of uniform bytes give the byte of an element, a[c, y] ^ b[y, x] ^ d[c, x]. It is uniform, and
+    independent of any other element's byte. The next convolution computes weighted sums of masked values; independent
+    masks would give them exactly the same mean and variance. Layers, calls and samples draw planes of their own. Values
+    of other ranks, such as the tokens of a transformer, are few and get a byte each.
     """
     threshold = round(256 * rate)
 

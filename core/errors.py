@@ -1,4 +1,4 @@
-"""The error for bad input, which becomes one line on stderr and exit code 2, and that for a failed check."""
+"""The error for bad input, which becomes one line on stderr and exit code 2, and the error for a failed check."""
 
 import difflib
 from collections.abc import Sequence
@@ -36,12 +36,12 @@ def shorten(value: Any) -> str:
 
 
 def first_line(error: BaseException) -> str:
-    """The first line of an error of a library, or its type where it says nothing."""
+    """The first line of a library's error, or its type where the message is empty."""
     return (str(error).strip() or type(error).__name__).splitlines()[0]
 
 
 def suggest(name: object, known: Sequence[str], prefix: str = "") -> str:
-    """The end of a message about an unknown name: the nearest known ones, each behind `prefix`, or all of them."""
+    """The end of a message about an unknown name: the nearest known names, each behind `prefix`, or all known names."""
     near = [prefix + one for one in difflib.get_close_matches(str(name).lower()[:80], known, n=3)]
     return f"did you mean {' or '.join(near)}?" if near else f"known are {', '.join(known)}"
 

@@ -8,8 +8,8 @@ import numpy as np
 STREAMS = "streams"
 """Name of the first size of all inputs and outputs in a graph file for any number of streams."""
 MOTION_INPUTS = ("motion", "trust")
-"""Inputs of a graph file whose mean follows motion: float (B, h / s, w / s, 2) and (B, h / s, w / s), those of
-`core.motion.Motion` for B streams."""
+"""Inputs of a graph file whose mean follows motion: float (B, h / s, w / s, 2) and (B, h / s, w / s), as in
+`core.motion.Motion`, for B streams."""
 FAMILIARITY_OUTPUTS = ("familiarity", "expected_accuracy", "energy")
 """Outputs of a graph file about the whole frame, as in `Maps`: float (B, 1) twice and uint8 (B, H, W)."""
 UNKNOWN = (0, 255, 255)
@@ -23,8 +23,8 @@ RARE_LEVEL = 128
 class Frame:
     """One picture of a stream.
 
-    `label` travels with the picture where the source knows the truth (the street, a labelled data set), so that live
-    accuracy needs no second, separately synchronised stream.
+    `label` travels with the picture where the source knows the truth (the simulated street, a labelled data set). So
+    live accuracy needs no second, separately synchronised stream.
     """
 
     image: np.ndarray
@@ -70,17 +70,17 @@ class Maps:
     """(K, h, w) float32, the smoothed mean, on request."""
     familiarity: float | None = None
     """Share of the frames of the network's training domain that are at least as novel, averaged over time; at most 0.05
-    is called novel. None where the checkpoint has no novelty statistics, or none for this method."""
+    is novel. None where the checkpoint has no novelty statistics for this method."""
     expected_accuracy: float | None = None
     """Share of the pixels that are expected to be right: the mean confidence, if the method is calibrated."""
     ood_s: float | None = None
-    """Seconds for which the stream has shown another place than the network was trained for (`core.alarm`); None while
-    there is no alarm."""
+    """Seconds for which the stream has shown another place than the network was trained for (`core.alarm`); None
+    without an alarm."""
     below: Below | None = None
-    """For how long the expected accuracy has been below the limit; None where that is not said."""
+    """Limit and duration while the expected accuracy is below it; else None."""
     energy: np.ndarray | None = None
-    """(H, W) uint8: free energy of the logits, higher where no class has much; 0: the median of the training domain, or
-    less; 128: as high as of one pixel in a hundred there."""
+    """(H, W) uint8: free energy of the logits, higher where no class has much. Level 0 is the training domain's median
+    or less; 128 is its 99th percentile."""
 
     @property
     def finite(self) -> bool:

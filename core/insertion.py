@@ -36,7 +36,7 @@ class InsertionPoint:
 
 
 class PrependedLayer(nn.Module):
-    """A layer and the module it was put in front of."""
+    """A layer in front of a module."""
 
     def __init__(self, layer: nn.Module, module: nn.Module) -> None:
         super().__init__()
@@ -49,7 +49,7 @@ class PrependedLayer(nn.Module):
 def require_timm_name(name: str, prefix: str) -> None:
     """Raises InputError, with the nearest names behind `prefix`, for a name that the installed timm does not list.
 
-    timm also takes `hf-hub:` and `local-dir:` names and paths: with one of those a record would decide what is fetched,
+    timm also takes `hf-hub:` and `local-dir:` names and paths. With such a name a record would decide what is fetched,
     or which folder a network is built from.
     """
     import timm
@@ -70,8 +70,8 @@ def insert_smoothing(
 ) -> list[InsertionPoint]:
     """Puts `SpatialSmoothing` before every subsampling module of a CNN, in place; returns the insertion points.
 
-    `linear_prob` is used where the map does not come from an activation: the published ReLU would delete its negative
-    half (a first comparison is in docs/studies/performance). `padding="same"` keeps every shape.
+    `linear_prob` is used where the map does not come from an activation. The published ReLU would delete the negative
+    half of such a map (docs/studies/performance has a first comparison). `padding="same"` keeps every shape.
     """
 
     for name in (prob, linear_prob):  # refused even where no place would use it, and before anything is changed

@@ -2,7 +2,7 @@
 
 The published weights are exp(-|t| / tau) on either side of the frame (VQ-BNN, arXiv 1907.05911, whose code has a window
 of past and future frames). The past is the recursion of `core/temporal.py`, so it has no end. F predictions wait in the
-state until they are the delayed frame. A break in the stream is a gap of infinity: the weights across it are 0 in both
+state until they are the delayed frame. A break in the stream is a gap of infinity. The weights across it are 0 in both
 directions, and the frames that wait before it still come out. A frame whose prediction is NaN waits without weight.
 Every call returns the frame of F calls before; the first F calls after the start return nothing of use. Flow between
 distant frames is not to be trusted, so this mean does not follow motion.
@@ -36,14 +36,14 @@ class LaggedState(NamedTuple):
     ahead_entropy: Tensor
     """(B, F, h, w)"""
     ahead_decay: Tensor
-    """(B, F): exp(-gap / tau) of each waiting frame and the one before it; 0 after a break."""
+    """(B, F): exp(-gap / tau) between each waiting frame and the frame before it; 0 after a break."""
     ahead_mass: Tensor
     """(B, F): 1; 0 where no frame waits yet, or the prediction was NaN."""
 
 
 @dataclass(frozen=True)
 class LaggedSmoothing:
-    """The averaging rule; its calls are those of `core.temporal.TemporalSmoothing`."""
+    """The averaging rule; it has the same calls as `core.temporal.TemporalSmoothing`."""
 
     tau: float
     lag: int
@@ -69,7 +69,7 @@ class LaggedSmoothing:
     ) -> tuple[Prediction, LaggedState]:
         """Takes a frame of each of B streams, and returns the mean of the frame F calls before.
 
-        `gap`: source frames since the previous call, infinity after a break; as a tensor (B, 1) that of each stream.
+        `gap`: source frames since the previous call, infinity after a break; a tensor (B, 1) has one gap a stream.
         """
         state = self.start(now) if state is None else state
         now = now.or_uniform()  # a weight of 0 would keep NaN

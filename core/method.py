@@ -1,7 +1,7 @@
 """A method: the passes of a frame, the mean over time and the temperature.
 
-`MethodOptions` are the flags of every command that runs a network, `Method` is the method that runs, and the one in a
-record. No torch here: the command line reads these to print its help.
+`MethodOptions` are the flags of every command that runs a network. `Method` is the method that runs, and the method in
+a record. No torch here: the command line reads these to print its help.
 """
 
 from collections.abc import Mapping
@@ -21,9 +21,9 @@ MAX_LAG = 30
 BNN_SAMPLES = 30
 """Dropout passes of mode bnn (published on CamVid)."""
 MAX_SAMPLES, MAX_TAU = 10_000, 1e6
-"""Passes; frames. Both are far beyond use: a slip, or a record that asks for all memory."""
+"""Passes; frames. Larger values are a slip, or a record that asks for all memory."""
 MIN_TEMPERATURE, MAX_TEMPERATURE = 1e-3, 1e3
-"""Far beyond what a fit gives; logits divided by another leave float32."""
+"""Far beyond what a fit gives; logits divided by a temperature outside leave float32."""
 Fit = TypeVar("Fit", bound=Mapping[str, Any])
 SETTINGS = ("mode", "samples", "tau", "motion")
 """The settings that a fitted temperature belongs to."""
@@ -47,17 +47,17 @@ class Method:
     samples: int = 1
     """Passes per frame."""
     tau: float | None = None
-    """Decay time of the temporal mean in source frames; None: no temporal mean."""
+    """Decay time of the temporal mean in source frames; None without a temporal mean."""
     motion: bool = False
     """True if the temporal mean is warped along the motion between frames."""
     lag: int = 0
-    """Frames after a frame that its mean uses too, and by which the output is late (core/lag.py)."""
+    """Number of later frames in the mean of a frame, by which the output is late (core/lag.py)."""
     temperature: float = 1.0
     """Divisor of the logits."""
     calibrated: bool = False
     """True if the temperature was fitted for this very method."""
     adaptive: bool = False
-    """True if novel frames have a higher temperature of their own; `temperature` is that of all others."""
+    """True if novel frames have a higher temperature of their own; all other frames have `temperature`."""
     note: str = field(default="", compare=False)
     """Reason why no fitted temperature is in use; else empty."""
 
@@ -84,8 +84,8 @@ class Method:
 
     @property
     def gated(self) -> bool:
-        """True if the past weighs less where it predicts another class than the new frame; dropout masks differ from
-        frame to frame, and the mean is to average over them."""
+        """True if the past weighs less where it predicts another class than the new frame. False with dropout: masks
+        differ from frame to frame, and the mean is to average over them."""
         return self.motion and not draws_dropout(self.mode)
 
     def __str__(self) -> str:
@@ -102,7 +102,7 @@ def settings(method: Method) -> dict[str, Any]:
 
 
 def method_of_fit(fit: Mapping[str, Any]) -> Method:
-    """The method that a calibration record was fitted with; InputError where it names none."""
+    """The method that a calibration record was fitted with; InputError where it names no method."""
     if missing := [name for name in SETTINGS if name not in fit]:
         raise InputError(f"a fit lacks {missing[0]}")
     return Method(**{name: fit[name] for name in SETTINGS})
@@ -128,8 +128,8 @@ class PassOptions:
     """Passes and temporal mean of a method; settings that are not given follow from the model."""
 
     mode: ModeName | None = None
-    """dnn: one pass; bnn: mean of dropout passes; vq-dnn, vq-bnn: the same, averaged over the recent frames; auto:
-    vq-dnn for video and dnn for single images, or what an .onnx file was made for."""
+    """dnn: one pass; bnn: mean of dropout passes. Modes vq-dnn and vq-bnn average the same over the recent frames. Mode
+    auto: vq-dnn for video, dnn for single images, or the mode of an .onnx file."""
     samples: int | None = None
     """Dropout passes per frame (default 30 for bnn, 1 for vq-bnn; for a classifier 50)."""
     tau: float | None = None
@@ -144,13 +144,13 @@ class MethodOptions(PassOptions):
     """Settings of a method; those that are not given follow from the model."""
 
     lag: int | None = None
-    """Frames after a frame that its temporal mean uses too (default 0): the output is late by so many frames, and the
+    """Number of later frames in the temporal mean of a frame (default 0). The output is late by this number, and the
     mean does not follow the motion."""
     calibrated: bool | None = None
     """Use the temperature that was fitted for this very method; auto: if there is one."""
     adaptive: bool | None = None
-    """Raise the fitted temperature for novel frames, so that confidence falls with accuracy; auto: off, or what an
-    .onnx file was made for (docs/studies/novelty has gain and cost)."""
+    """Raise the fitted temperature for novel frames, so that confidence falls with accuracy (docs/studies/novelty has
+    gain and cost). With auto: off, or as in an .onnx file."""
 
     def or_default(self, **defaults: Any) -> Self:
         """A copy with these values for settings that are not given."""
@@ -204,7 +204,7 @@ class MethodOptions(PassOptions):
 
 
 def fit_of(fits: Mapping[str, Fit], method: Method) -> Fit | None:
-    """The fit whose settings are those of the method (its temperature does not matter), or None."""
+    """The fit with the settings of the method (its temperature does not matter), or None."""
     if method.lag:  # no temperature is fitted with a lag
         return None
     asked = settings(method)

@@ -25,7 +25,7 @@ DOUBT_BOX = 5
 
 @dataclass(frozen=True, eq=False)
 class Motion:
-    """The motion from the previous frame to this one; a graph has tensors here, with the streams as first axis."""
+    """The motion from the previous frame to this frame; a graph has tensors here, with the streams as first axis."""
 
     source: np.ndarray
     """(h, w, 2) float32: for each pixel its position (x, y) in the previous frame; positions outside the picture take
@@ -46,8 +46,8 @@ class MotionEstimator:
         self._previous: np.ndarray | None = None
 
     def __call__(self, image: np.ndarray, size: tuple[int, int], gap: int = 1) -> Motion | None:
-        """(H, W, 3) uint8 RGB -> the motion at `size` (h, w) since the last call, or None if the last frame had
-        another size or there was none.
+        """(H, W, 3) uint8 RGB -> the motion at `size` (h, w) since the last call; None without a last frame of this
+        size.
 
         `gap`: source frames since the last call; 0 starts anew.
         """

@@ -12,15 +12,15 @@ T = TypeVar("T")
 
 NO_FLAG = "no flag"
 Rare = Annotated[T, NO_FLAG]
-"""A setting that few need: it has no flag of its own, and `--config NAME=VALUE` sets it (app/settings.py)."""
+"""A rare setting: it has no flag of its own, and `--config NAME=VALUE` sets it (app/settings.py)."""
 
 ProbName = Literal["tanh", "relu6", "constant", "sigmoid", "softmax", "bn-tanh", "signed-tanh", "none"]
 """The Prob function of spatial smoothing."""
 PaddingName = Literal["published", "same"]
-"""published: the k = 2 blur grows the map by one before the pooling; same: it does not."""
+"""published: the k = 2 blur grows the map by one before the pooling; same: it keeps the size."""
 
 MAX_NETWORK_PIXELS = 2**21
-"""Height times width at which a record's network works: 1024 x 2048, as of whole frames of Cityscapes."""
+"""Largest height times width at which a record's network works: 1024 x 2048, a whole frame of Cityscapes."""
 
 Options = TypeVar("Options")
 

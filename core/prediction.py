@@ -28,7 +28,7 @@ class FrameNovelty(NamedTuple):
     temperature: Tensor
     """(B,) divisor of the logits."""
     energy: Tensor
-    """(B, h', w'); 0: the median of the training domain; 1: as high as of one pixel in a hundred there."""
+    """(B, h', w'). 0 is the training domain's median, 1 its 99th percentile."""
 
     def blend(self, other: "FrameNovelty", weight: float | Tensor) -> "FrameNovelty":
         """(1 - weight) * self + weight * other, as of several passes over one picture."""
@@ -50,7 +50,7 @@ class Prediction:
     novelty: FrameNovelty | None = None
     """Novelty of this frame alone, averaged over its passes; a mean over frames has none."""
     finite: Tensor | None = None
-    """(B, 1) bool: False where the network's own prediction was NaN, so `probs` are a guess; None: not looked at."""
+    """(B, 1) bool: False where the network's own prediction was NaN, so `probs` are a guess. None if not checked."""
 
     def __post_init__(self) -> None:
         expected = self.probs.shape[:1] + self.probs.shape[2:]
@@ -75,11 +75,11 @@ class Prediction:
         )
 
     def is_finite(self) -> Tensor:
-        """(B, 1) bool: False for a picture of which a value is NaN. Its entropies are read, a K-th of the values."""
+        """(B, 1) bool: False for a picture with a NaN. Only its entropies are read, a K-th of the values."""
         return (self.member_entropy[..., None] < FINITE).float().flatten(1).amin(1, keepdim=True) > 0
 
     def or_uniform(self) -> "Prediction":
-        """The prediction with `finite`, and equal probabilities for each picture that is not."""
+        """The prediction with `finite`, and equal probabilities for each picture that is not finite."""
         finite = self.is_finite()
         inner = finite.reshape(-1, *[1] * (self.member_entropy.ndim - 1))
         return Prediction(
@@ -116,7 +116,7 @@ class Prediction:
 
 
 def mean_prediction(members: list[Prediction]) -> Prediction:
-    """The equally weighted mixture of N members; raises ValueError when there are none."""
+    """The equally weighted mixture of N members; raises ValueError without members."""
     if not members:
         raise ValueError("a mean needs at least one prediction, got none")
     probs = torch.stack([member.probs for member in members]).mean(0)

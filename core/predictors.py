@@ -39,7 +39,7 @@ def first_tensor(output: Any) -> Tensor:
 
 
 class Predictor(nn.Module):
-    """A network and the temperature that its logits are divided by."""
+    """A network and the divisor of its logits, the temperature."""
 
     def __init__(self, network: nn.Module, temperature: float | Tensor = 1.0) -> None:
         super().__init__()
@@ -122,7 +122,7 @@ class AllMembers(Predictor):
 
 class OneMember(Predictor):
     """One member drawn at random for every call, so that temporal smoothing averages an ensemble at one pass per frame.
-    torch's generator draws the member (VQ-BNN, arXiv 1907.05911: the temporally smoothed ensemble).
+    The draw is by torch's generator (VQ-BNN, arXiv 1907.05911: the temporally smoothed ensemble).
     """
 
     def forward(self, batch: Tensor) -> Prediction:

@@ -61,8 +61,8 @@ def enlarge(maps: Tensor, size: tuple[int, int] | torch.Size) -> Tensor:
 def nearest(labels: Tensor, size: tuple[int, int]) -> Tensor:
     """(B, h, w) -> (B, H, W) by nearest neighbour with half-pixel centres: row i comes from floor((i + 1/2) h / H).
 
-    Computed in integers: libraries compute it in float and disagree where a centre falls on an edge, as every third
-    pixel does at a ratio of 2 to 3.
+    Computed in integers. Libraries compute it in float and disagree where a centre falls on an edge: at a ratio of 2 to
+    3, in every third pixel.
     """
     for dimension, length in zip((1, 2), size, strict=True):
         places = torch.arange(length, device=labels.device)

@@ -1,6 +1,6 @@
-"""Novelty as a share: the share of reference frames whose score is at least that of this frame. The reference frames
-are from the training recordings; no means or covariances were fitted on them. Scores are averaged over time by the
-recursion of the maps (core/temporal.py), and start anew with them.
+"""Familiarity: the share of reference frames that score at least as high as this frame. The reference frames are from
+the training recordings; no means or covariances were fitted on them. Scores are averaged over time by the recursion of
+the maps (core/temporal.py), and start anew with them.
 """
 
 import math
@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from typing import Any
 
 NOVEL = 0.05
-"""A frame of this share or less is called novel: one frame in twenty of the training domain is."""
+"""A frame of this share or less is novel, as one frame in twenty of the training domain is."""
 CLEARLY = 0.5
-"""Deviations above the last score that is not novel at which a frame is fully novel (0.25 to 1 make no difference in
+"""A frame is fully novel this many deviations above the last score that is not novel (0.25 to 1 make no difference in
 docs/studies/novelty)."""
 BILLION = 10**9
 MIN_FRAMES = 20
-"""Held-out frames below which a share of 5 % cannot be told."""
+"""With fewer held-out frames, a share of 5 % cannot be measured."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class ReferenceScores:
     def max(self) -> float:
         """Upper limit of a score in the mean over time: the most novel frame of the reference, and one deviation more.
 
-        Without the limit, one picture of a single colour would keep the mean novel for 20 frames; with it, for 6.
+        Without the limit, one picture of a single colour would keep the mean novel for 20 frames; the limit makes it 6.
         """
         return self.scores[-1] + 1.0
 
@@ -42,7 +42,7 @@ class ReferenceScores:
         return score if score < self.max else self.max
 
     def excess(self, score: Any) -> Any:
-        """How novel a score is: 0 or less if not, 1 or more if fully. Numbers or tensors."""
+        """How novel a score is: 0 or less if not novel, 1 or more if fully novel. Numbers or tensors."""
         last_usual = self.scores[-1 - max(0, math.floor(NOVEL * (1 + len(self.scores)) - 1))]
         return (score - last_usual) / CLEARLY
 

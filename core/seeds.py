@@ -15,7 +15,7 @@ def mix_seed(*parts: int) -> int:
 
 @contextmanager
 def keep_generators() -> Iterator[None]:
-    """A context after which the global generators, from which libraries draw, have the state from before."""
+    """A context that restores the global generators, from which libraries draw, at its end."""
     states = random.getstate(), np.random.get_state(), torch.default_generator.get_state()
     try:
         yield

@@ -20,7 +20,7 @@ from steadyseg.core.motion import Motion, MotionEstimator
 from steadyseg.core.reference import NOVEL, ReferenceScores, smooth_score
 
 MAX_TIMES = 10_000
-"""Samples of each stage that percentiles are taken over (the latest ones): 400 s at 25 frames/s, and flat memory."""
+"""Percentiles are over the latest samples of each stage, at most this many: 400 s at 25 frames/s, and flat memory."""
 
 
 class NoveltyArrays(NamedTuple):
@@ -119,9 +119,9 @@ class Executor(Protocol):
     """Reason for this executor, for the report."""
     clock: StageClock
     keep_probs: bool
-    """True where maps come with the mean probabilities, which costs a copy of a few MB."""
+    """True if maps come with the mean probabilities, at the cost of a copy of a few MB."""
     reference: ReferenceScores | None
-    """Scores that frames are compared with; None where no novelty is computed."""
+    """Scores of the reference frames; None where no novelty is computed."""
     classes: ClassList
     method: Method
     size: tuple[int, int]
@@ -135,9 +135,9 @@ class Executor(Protocol):
         """Computes the maps of an image (H, W, 3) uint8 RGB; the second value is its novelty, None if the maps contain
         it.
 
-        `gap`: source frames since the last image, 0 to start anew. With a lag of F the maps are those of the image F
-        calls before, which had this size, and the novelty is this image's. The clock gets the time of preprocess,
-        network and smoothing.
+        `gap`: source frames since the last image, 0 to start anew. With a lag of F the maps belong to the image F calls
+        before, which had this size, and the novelty to this image. The clock gets the time of preprocess, network and
+        smoothing.
         """
         ...
 
@@ -154,7 +154,7 @@ class Segmenter:
     """Segments one stream with an executor; frames come in the order of their index."""
 
     def __init__(self, executor: Executor, fit: Mapping[str, Any] | None = None, *, find_cuts: bool = True) -> None:
-        """`fit`: the record of the calibration in use, with its conformal thresholds; None where there is none.
+        """`fit`: the record of the calibration in use, with its conformal thresholds; None without a calibration.
 
         `find_cuts`: scene cuts start the temporal mean anew.
         """
@@ -163,7 +163,7 @@ class Segmenter:
         self._start(executor, fit or {})
 
     def continue_as(self, other: "Segmenter") -> None:
-        """Takes over the executor and the method of another segmenter; the next frame is the first one for it."""
+        """Takes over the executor and the method of another segmenter; the next frame is their first."""
         self._start(other._executor, other.fit)
 
     def _start(self, executor: Executor, fit: Mapping[str, Any]) -> None:
@@ -222,8 +222,8 @@ class Segmenter:
     def steps(self, frame: Frame | None) -> Iterator[tuple[Frame, Maps]]:
         """Takes the next frame, or None at the end of the stream, and yields the frames whose maps are ready.
 
-        With a lag of F it is the frame F before. At the end, and where the size changes, all waiting frames come out;
-        their means have no later frames.
+        With a lag of F that is the frame F frames before. At the end, and where the size changes, all waiting frames
+        come out; their means have no later frames.
         """
         waiting = self._waiting
         if waiting and (frame is None or waiting[-1].frame.image.shape != frame.image.shape):
@@ -287,7 +287,7 @@ class Segmenter:
         return self._score[0]
 
     def _over_time(self, familiarity: float, accuracy: float | None, time_s: float) -> dict[str, Any]:
-        """The two statements over time. Of a novel frame no accuracy is expected."""
+        """The two statements over time. A novel frame has no expected accuracy."""
         ood_s, low_s = self._alarm.update(familiarity, time_s), None
         if accuracy is not None and familiarity > NOVEL:
             low_s = self._low.update(accuracy, time_s, self.low_accuracy)

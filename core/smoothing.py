@@ -20,16 +20,16 @@ DEFAULT_SCALE = {
     "signed-tanh": 10.0,
     "none": 1.0,
 }
-"""The published parameter t of each Prob (Tables A.1 and B.1, and its code); signed-tanh is ours, with that of tanh."""
+"""The published parameter t of each Prob (Tables A.1 and B.1, and its code); signed-tanh is ours, with tanh's t."""
 
 
 class Prob(nn.Module):
     """Turns feature maps into bounded, probability-like ones; any shape in, the same shape out.
 
-    tanh: ReLU(t tanh(z / t)), in [0, t]; relu6: clamp to [0, t]; constant: z / t without ReLU;
-    sigmoid: ReLU(4 t (sigmoid(z / t) - 1/2)), in [0, 2 t]; softmax: t softmax(z / t) over channels, in [0, t]; bn-tanh:
-    tanh of BatchNorm(z), whose scale and shift are trained and which needs the number of channels; signed-tanh: t
-    tanh(z / t) without ReLU, in [-t, t], for maps that do not come from an activation; none: identity.
+    `tanh`: ReLU(t tanh(z / t)), in [0, t]. `relu6`: clamp to [0, t]. `constant`: z / t without ReLU. `sigmoid`: ReLU(4
+    t (sigmoid(z / t) - 1/2)), in [0, 2 t]. `softmax`: t softmax(z / t) over channels, in [0, t]. `bn-tanh`: tanh of
+    BatchNorm(z) with trained scale and shift; it needs the number of channels. `signed-tanh`: t tanh(z / t) without
+    ReLU, in [-t, t], for maps that do not come from an activation. `none`: identity.
     """
 
     def __init__(self, name: ProbName = "tanh", scale: float | None = None, channels: int | None = None) -> None:

@@ -67,7 +67,7 @@ class StageFeatures:
             handle.remove()
 
     def _listen(self, name: str, module: nn.Module, pick: Callable[[Any], Tensor]) -> Any:
-        """Adds a hook that does not hold the module, which would otherwise wait for the garbage collector."""
+        """Adds a hook that does not hold the module; else the module would wait for the garbage collector."""
 
         def keep(_: nn.Module, inputs: Any, output: Any) -> None:
             self._seen[name] = pick(output)

@@ -4,9 +4,9 @@ The prediction t source frames back weighs exp(-t / tau). Softmax comes first, t
 functions take it and return the next one; None, or zeros, starts anew. Shapes never change, so that a graph can carry
 the state.
 
-Beyond the paper, the mean can follow the motion: it is warped along the optical flow between the frames, and where a
-pixel looks unlike the one it came from, the past weighs less (`core/motion.py`). A gate lets the past also weigh less
-where it predicts another class than the new frame does, so that things that the flow loses do not smear.
+Beyond the paper, the mean can follow the motion: it is warped along the optical flow between the frames. The past
+weighs less where a pixel looks unlike its earlier position (`core/motion.py`). A gate lets the past also weigh less
+where it predicts another class than the new frame. So objects that the flow loses do not smear.
 
 A frame whose prediction is NaN is left out: the past is warped and ages, as for a dropped frame.
 """
@@ -37,25 +37,25 @@ class State(NamedTuple):
     member_entropy: Tensor
     """(B, ...)"""
     mass: Tensor
-    """(B, 1), or (B, h, w) where the mean follows motion: sum of the weights, at most 1 / (1 - exp(-1 / tau)); 0: no
-    frame yet."""
+    """(B, 1), or (B, h, w) where the mean follows motion: sum of the weights. At most 1 / (1 - exp(-1 / tau)); 0 before
+    the first frame."""
 
 
 @dataclass(frozen=True)
 class TemporalSmoothing:
     """The averaging rule: a recursion over all frames, which may follow motion.
 
-    The paper averages the K = 5 frames before this one; the recursion is the limit of large K, and differs from the
-    paper's mean by e^(-(K+1)/tau) of its mass (docs/methods.md).
+    The paper averages over the K = 5 frames before this frame. The recursion is the limit of large K, and differs from
+    the paper's mean by e^(-(K+1)/tau) of its mass (docs/methods.md).
     """
 
     tau: float = 1.25
     """Decay time in source frames (published: 1.25, that is e^-0.8 per frame)."""
     motion: bool = False
-    """Warp the mean along the motion between frames before this one is added."""
+    """Warp the mean along the motion between frames before the new frame is added."""
     gated: bool = False
-    """Let the past weigh less where it predicts another class (`keep_alike`); with `motion` alone, whose weights are
-    those of pixels."""
+    """Let the past weigh less where it predicts another class (`keep_alike`); needs `motion`, whose weights are by
+    pixel."""
 
     def __post_init__(self) -> None:
         if not (self.tau > 0 and math.isfinite(self.tau)):
@@ -72,8 +72,8 @@ class TemporalSmoothing:
     ) -> tuple[Prediction, State]:
         """Smooths one frame of each of B streams.
 
-        `gap` is the number of source frames since the previous call (1: none was dropped), as a tensor (B, 1) that of
-        each stream. `motion` is the motion since the previous call, at the size of maps (B, K, h, w); None: nothing
+        `gap` is the number of source frames since the previous call (1: none was dropped); a tensor (B, 1) has one gap
+        a stream. `motion` is the motion since the previous call, at the size of maps (B, K, h, w); None if nothing
         moved.
         """
         if isinstance(gap, int) and gap < 1:
@@ -88,7 +88,7 @@ class TemporalSmoothing:
 
 
 def forget(state: State, reset: Tensor) -> State:
-    """The state with the streams started anew whose `reset` (B, 1) is 1, and not 0; only their mass is set to 0."""
+    """The state in which each stream with a `reset` (B, 1) of 1, and not 0, starts anew: its mass is set to 0."""
     return state._replace(mass=state.mass * _over(1.0 - reset, state.mass))
 
 

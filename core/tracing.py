@@ -25,14 +25,14 @@ class Signature:
     free_sizes: Mapping[str, Mapping[int, str]] = field(default_factory=dict)
     """Names of the sizes that stay free, by input and axis."""
     min_sizes: Mapping[str, int] = field(default_factory=dict)
-    """Smallest values of free sizes, by name; 2 where none is given."""
+    """Smallest values of free sizes, by name; 2 where no value is given."""
     mask_rates: Mapping[str, float] = field(default_factory=dict)
     """Dropout rates of the inputs that are masks, by name."""
 
 
 @contextmanager
 def tracing() -> Iterator[None]:
-    """A context in which one thread at a time traces: torch.export keeps one stack of modes for the whole process, and
+    """A context in which one thread at a time traces. In torch.export the whole process shares one stack of modes, and
     two tracing threads fail with "Trying to pop empty mode stack". Threads that build or run networks meanwhile need
     not wait: torch's tracer replaces `nn.Module.__call__` for all threads, but skips modules that it does not trace.
     """
@@ -47,7 +47,7 @@ def tracing() -> Iterator[None]:
 def is_exporting() -> bool:
     """True if this thread is tracing a graph.
 
-    torch's own flag belongs to the whole process: with it, frames of another thread were resized in float, as a graph
+    torch's own flag belongs to the whole process. With it, frames of another thread were resized in float, as a graph
     does it, and 198 of 386 had wrong labels.
     """
     return torch.compiler.is_exporting() and (not _tracers or threading.get_ident() in _tracers)

@@ -13,7 +13,7 @@ from steadyseg.core.predictors import first_tensor
 from steadyseg.core.preprocess import Normalize
 
 MAX_CLASSES = 255
-"""Labels are bytes, of which one is void."""
+"""Labels are bytes, and one byte is void."""
 SUM_TOLERANCE = 1e-2
 """Largest deviation from 1 of the sum of probabilities: float16 rounds each to 5e-4."""
 SMALLEST = 1e-30
@@ -32,12 +32,12 @@ class OutputForm:
     channels_last: bool
     """True for (1, h, w, K), False for (1, K, h, w)."""
     channels: int
-    """K of the output; 1 is the logit or probability of the second of two classes, as an alpha mask is."""
+    """K of the output. If 1, it is the logit or probability of the second of two classes, as in an alpha mask."""
     is_probability: bool
     """True if softmax, or sigmoid of one channel, was applied already."""
     head_stride: int
-    """Size of the network's input over that of the logits that `ToLogits` makes: 1, or 2 for an output of half the size
-    or less."""
+    """Size of the network's input over the size of the logits of `ToLogits`: 1, or 2 for an output of half the size or
+    less."""
 
     @property
     def classes(self) -> int:
@@ -49,12 +49,11 @@ class OutputForm:
 
 
 class ToLogits(nn.Module):
-    """Brings an output of the form to logits (1, K, ceil(h / s), ceil(w / s)) of an input of h x w, with s =
+    """Brings an output of the form to logits (1, K, ceil(h / s), ceil(w / s)). The input is h x w, and s =
     `head_stride`.
 
-    Another size is enlarged or reduced bilinearly. Probabilities become their logarithms, whose softmax is the same
-    probabilities. One channel becomes the logits 0 and x of two classes, whose softmax is 1 - sigmoid(x) and
-    sigmoid(x).
+    Another size is enlarged or reduced bilinearly. Probabilities become their logarithms, whose softmax gives them
+    back. One channel becomes the logits 0 and x of two classes, whose softmax is 1 - sigmoid(x) and sigmoid(x).
     """
 
     def __init__(self, form: OutputForm, size: tuple[int, int]) -> None:
@@ -78,8 +77,7 @@ class AnyNetwork(nn.Module):
     """A torch module or function as a network (1, 3, h, w) -> logits (1, K, ceil(h / s), ceil(w / s)).
 
     Its output may be a tensor, torchvision's dictionary, transformers' object or a sequence (see `first_tensor`).
-    Raises InputError where it does not run on a picture of `size` (h, w), or its output is not of one of the forms of
-    `find_form`.
+    Raises InputError where it does not run on a picture of `size` (h, w), or its output has no form of `find_form`.
     """
 
     def __init__(
@@ -91,8 +89,8 @@ class AnyNetwork(nn.Module):
         name: str = "",
         device: str = "cpu",
     ) -> None:
-        """`classes`: number of classes, None: as many as the output has. `name`: for messages; by default the
-        network's. A module is moved to `device` and switched to evaluation."""
+        """`classes`: number of classes, by default the output's. `name`: for messages, by default the network's. A
+        module is moved to `device` and switched to evaluation."""
         super().__init__()
         self.call = network
         self.to(device).eval()
@@ -128,8 +126,8 @@ def probes(height: int, width: int) -> list[Tensor]:
 def find_form(outputs: Sequence[Tensor], size: tuple[int, int], classes: int | None, name: str) -> OutputForm:
     """Returns the form of a network's outputs on `probes` of `size` (h, w); `name` is for messages.
 
-    InputError for labels, for values that are neither logits nor probabilities, and where the axis of the classes, or
-    their number, is not that of `classes`.
+    InputError for labels, for values that are neither logits nor probabilities, and where the class axis is unclear or
+    has another length than `classes`.
     """
     shape = tuple(outputs[0].shape)
     shown = f"{name} gives an output of shape {shape}"
@@ -148,7 +146,7 @@ def find_form(outputs: Sequence[Tensor], size: tuple[int, int], classes: int | N
     )
     if in_unit and not is_probability:
         raise InputError(
-            f"{shown} with values in 0..1 whose sum is not 1, as a sigmoid for each class gives them; the classes of a "
+            f"{shown} with values in 0..1 whose sum is not 1, as from a sigmoid for each class. The classes of a "
             "pixel must exclude each other: export the network without its last sigmoid"
         )
     rows = shape[1] if axis == 3 else shape[2]
@@ -160,8 +158,8 @@ def are_whole(values: Tensor) -> bool:
 
 
 def class_axis(shape: tuple[int, ...], size: tuple[int, int], classes: int | None, shown: str) -> int:
-    """Returns the axis of the classes, 1 or 3: the two others have the picture's aspect. InputError where neither or
-    both do, or where the number of classes is wrong."""
+    """Returns the class axis, 1 or 3: the two other axes have the picture's aspect. InputError where neither or both
+    can be, or where the number of classes is wrong."""
     picture = f"{size[0]}x{size[1]}"
 
     def fits(rows: int, columns: int) -> bool:
@@ -176,12 +174,12 @@ def class_axis(shape: tuple[int, ...], size: tuple[int, int], classes: int | Non
     found = wanted or found
     if not found:
         raise InputError(
-            f"{shown}, of which no axis can be that of the classes: the other two do not have the picture's aspect "
+            f"{shown}, where no axis can be the class axis. The other two do not have the picture's aspect "
             f"({picture}), or there are more than {MAX_CLASSES} classes; expected (1, K, h, w) or (1, h, w, K)"
         )
     if len(found) > 1:
         raise InputError(
-            f"{shown}, of which the second or the last axis can be that of the classes; name the classes, or give a "
+            f"{shown}, where the second or the last axis can be the class axis; name the classes, or give a "
             f"picture of another size than {picture}"
         )
     return found[0]

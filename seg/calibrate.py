@@ -21,9 +21,10 @@ from steadyseg.seg.evaluate import enlarge, probs_at
 from steadyseg.seg.streaming import StreamingSegmenter
 
 HEAD_BIASES = ("head.bias", "model.segmentation_head.bias", "model.segmentation_head.0.bias")
-"""The bias that is added to the logits last: of our U-Net, of an SMP network at half its input's size, and at full."""
+"""The last bias that is added to the logits, in our U-Net, an SMP network at half its input's size, and one at full
+size."""
 STRIDE = 2
-"""Every second row and column is scanned; where smoothing works pixel by pixel, only those are computed."""
+"""Every second row and column is scanned; where smoothing works pixel by pixel, the others are not computed."""
 
 
 def fit_temperature(
@@ -133,7 +134,7 @@ class ConformalCheck:
                 self.risk.update(probs, label)
 
     def result(self) -> dict[str, Any]:
-        """Figures of each kind of set and, for the controlled class, the bound asked for and the share missed."""
+        """Metrics of each kind of set and, for the controlled class, the requested bound and the missed share."""
         record: dict[str, Any] = {"coverage_asked": self.asked}
         record |= {coverage.method: coverage.result() for coverage in self.sets}
         if self.risk and self.control:
@@ -143,7 +144,7 @@ class ConformalCheck:
 
 
 def read_class_weights(training: Mapping[str, Any]) -> Tensor | None:
-    """The class weights (K,) of a checkpoint's training record; None where it has none, or all are equal."""
+    """The class weights (K,) of a checkpoint's training record; None where it has no weights, or equal weights."""
     weights = training.get("class_weights")
     if not isinstance(weights, list) or len(set(weights)) < 2:
         return None
@@ -155,8 +156,8 @@ def adjust_head(tensors: Mapping[str, Tensor], training: Mapping[str, Any]) -> d
 
     A loss weighted by w makes a network answer p_c w_c, not p_c. Subtracting log w_c from the logits gives p_c again
     (logit adjustment: Menon et al. 2021, arXiv 2007.07314), at no cost in the bias. Rare classes are then found less
-    often, and found ones are right more often. InputError where the record holds no weights, or says that this was done
-    before.
+    often, and right more often where they are found. InputError where the record holds no weights, or has its weights
+    adjusted already.
     """
     if training.get("class_weights_undone"):
         raise InputError("the class weights of this checkpoint are adjusted for already; omit --logit-adjustment")

@@ -1,10 +1,10 @@
 """Temporal consistency loss: two frames of one scene should get equal predictions where they show the same things.
 
-The loss is that of Liu et al. 2020 (arXiv 2002.11433): the squared difference of the class probabilities, one frame's
-warped onto the other's. In the paper the second frame is an unlabelled frame of the video, and the warp is optical
-flow. CamVid's stills have no video beside them, so a virtual camera makes the second frame from the still
-(`moving_stills`), and the warp is exact; objects that move by themselves are not covered. Inference costs the same.
-Each frame has dropout masks of its own, so the loss lowers the disagreement between dropout passes as well.
+The loss of Liu et al. 2020 (arXiv 2002.11433) is the squared difference of the class probabilities, one frame's warped
+onto the other's. In the paper the second frame is an unlabelled frame of the video, and the warp is optical flow.
+CamVid's stills have no video beside them, so a virtual camera makes the second frame from the still (`moving_stills`).
+Its warp is exact, but objects that move by themselves are not covered. Inference costs the same. Each frame has dropout
+masks of its own, so the loss lowers the disagreement between dropout passes as well.
 """
 
 from dataclasses import dataclass
@@ -17,19 +17,19 @@ from torch import Tensor
 from steadyseg.seg.data.moving_stills import REFERENCE_WIDTH, VAL_CAMERA, camera_steps, similarity
 
 MAX_GAP = 3
-"""Steps of the camera between the two frames: 1 to this, 0.2 s at CamVid's val rate."""
+"""Most steps of the camera between the two frames; 3 are 0.2 s at CamVid's val rate."""
 PER_VIEW = 4
 """One picture of every 4 in a batch gets a second view; a view of each would double the time of a step."""
 
 
 @dataclass(frozen=True)
 class WithViews:
-    """Targets of a batch whose last pictures are second views of its first ones."""
+    """Targets of a batch whose last pictures are second views of its first pictures."""
 
     targets: Tensor
-    """(B, ...): targets of the first B pictures; the views have none."""
+    """(B, ...): targets of the first B pictures; the views have no targets."""
     warps: Tensor
-    """(P, 2, 3): affine maps from coordinates in a view to those in its picture, as `affine_grid` takes them."""
+    """(P, 2, 3): affine maps from coordinates in a view to coordinates in its picture, as `affine_grid` takes them."""
 
     def __len__(self) -> int:
         return len(self.targets)
@@ -58,9 +58,9 @@ def add_views(images: Tensor, targets: Tensor, seed: int) -> tuple[Tensor, WithV
 def consistency_loss(logits: Tensor, warps: Tensor, known: Tensor) -> Tensor:
     """Returns the squared difference between the probabilities of views and of their warped pictures.
 
-    It is summed over the classes and averaged over the pixels. logits: (B + P, K, h, w), the views last; known:
-    (B, h, w), False where a picture is void or padding. Pixels that a view shows and its picture does not are left out;
-    0 where nothing is left.
+    It is summed over the classes and averaged over the pixels. `logits`: (B + P, K, h, w), the views last. `known`: (B,
+    h, w), False where a picture is void or padding. Pixels that a view shows and its picture does not are left out; 0
+    where nothing is left.
     """
     count = len(warps)
     probs = torch.softmax(logits, 1)

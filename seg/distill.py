@@ -69,7 +69,7 @@ def teacher_probs(
     """Returns (K, h, w) uint8 for each (H, W, 3) uint8 image: the teachers' mean probabilities times 255.
 
     CamVid's take 0.6 GB at 360x480. With a file they are computed once, and read by every later training; with several
-    processes the first one writes it. InputError where the file is of other teachers, images or height.
+    processes the first process writes it. InputError where the file is of other teachers, images or height.
     """
 
     def compute() -> list[Tensor]:

@@ -17,11 +17,12 @@ from steadyseg.core.seeds import mix_seed
 from steadyseg.core.segmenter import Segmenter, segment
 
 EDGE_KEYS = ("nll", "accuracy", "miou", "ece")
-"""Figures of the pixels on edges and away from them."""
+"""Metrics of the pixels on edges and away from them."""
 
 
 def mark_stills(frames: Iterable[Frame]) -> Iterator[Frame]:
-    """The protocol `stills`: every frame is marked as a discontinuity, so that none has a temporal state before it."""
+    """The protocol `stills`: every frame is marked as a discontinuity, so that no frame has a temporal state before
+    it."""
     return (dataclasses.replace(frame, discontinuity=True) for frame in frames)
 
 
@@ -72,7 +73,7 @@ class FrameMetrics:
         self._last = frame.index
 
     def result(self) -> dict[str, Any]:
-        """The metrics of all labelled frames; InputError where there was none."""
+        """The metrics of all labelled frames; InputError without a labelled frame."""
         if not self.frames:
             raise InputError("no frame had a label, so there is nothing to measure against")
         return self.metrics.result()
@@ -84,10 +85,10 @@ class FrameMetrics:
 
 
 class EdgeMetrics:
-    """Metrics of the pixels on the edges of labels, and of those away from them.
+    """Metrics of the pixels on the edges of labels, and of the pixels away from edges.
 
-    A pixel is on an edge if another label, void included, lies within `width` pixels of it, diagonally too: with 1 the
-    two pixels on either side of a boundary are.
+    A pixel is on an edge if another label, void included, lies within `width` pixels of it, diagonally too. With 1
+    these are the two pixels on either side of a boundary.
     """
 
     def __init__(self, classes: ClassList, width: int) -> None:
@@ -104,7 +105,7 @@ class EdgeMetrics:
             self.parts[name].update(probs, torch.from_numpy(label)[None].long())
 
     def result(self) -> dict[str, Any]:
-        """The width, and for `on` and `away` the share of the pixels and `EDGE_KEYS`; None where there is no pixel."""
+        """The width, and for `on` and `away` the share of the pixels and `EDGE_KEYS`; None without a pixel."""
         total = sum(part.valid_samples for part in self.parts.values())
         record: dict[str, Any] = {"width": self.width}
         for name, part in self.parts.items():

@@ -32,18 +32,17 @@ class ExportedStep(nn.Module):
     """(frame, gap, reset[, motion, trust], *state, *masks) -> (label, confidence, entropy, disagreement[, probs],
     *state, *familiarity, image, *inner).
 
-    The first axis of every tensor is the stream, B in all; streams are independent of each other, and those of a batch
-    may be others in the next one, since each brings its state. frame uint8 (B, H, W, 3); gap float (B, 1), source
-    frames since the last call; reset float (B, 1), where 1 starts anew, as a state of zeros does. A number of a stream
-    has a second axis of 1, as servers that batch requests give it. motion float (B, h / s, w / s, 2) and trust float
-    (B, h / s, w / s) are those of `core.motion.Motion` where the mean follows motion; a reset ignores them. probs
-    (B, K, h / s, w / s) is the prediction of a method without memory, or the mean of one with a lag; another's is the
-    mean, which is its first state. With a lag of F the maps are those of the frame F calls before.
-    image is the network's normalised input, inner its logits, if it runs once a frame. Where the method is
-    calibrated and has a novelty head, familiarity holds `FAMILIARITY_OUTPUTS`, inner all of `NETWORK_OUTPUTS`, and the
-    state before the last is the score's mean and mass. The last state is the structure of the frame, by which a scene
-    cut is found: it starts anew as a reset does. With `mask_inputs` every dropout mask is an input instead of a
-    random draw, for proofs.
+    The first axis of every tensor is the stream, B in all. Streams are independent, and each brings its state, so that
+    the next batch may have other streams. A number of a stream has a second axis of 1, as servers that batch requests
+    give it. `frame`: uint8 (B, H, W, 3). `gap`: float (B, 1), source frames since the last call. `reset`: float (B, 1),
+    where 1 starts anew, as a state of zeros does. `motion` and `trust`: float (B, h / s, w / s, 2) and (B, h / s, w /
+    s) of `core.motion.Motion` where the mean follows motion; a reset ignores them. `probs`: (B, K, h / s, w / s), the
+    prediction of a method without memory, or the mean of a method with a lag. In other methods the mean is the first
+    state. With a lag of F the maps belong to the frame F calls before. `image` is the network's normalised input.
+    `inner` is its logits, if it runs once a frame. A calibrated method with a novelty head outputs
+    `FAMILIARITY_OUTPUTS` as `familiarity` and all of `NETWORK_OUTPUTS` as `inner`. Its state before the last is the
+    score's mean and mass. The last state is the structure of the frame, by which a scene cut is found: a cut starts
+    anew as a reset does. With `mask_inputs` every dropout mask is an input instead of a random draw, for proofs.
     """
 
     reference: Tensor
@@ -140,7 +139,8 @@ class ExportedStep(nn.Module):
     ) -> Signature:
         """Returns names, and example inputs for frames of H x W: black pictures and the state before the first frame.
 
-        `fixed_size`: the graph takes frames of that size alone. `streams`: B; None: any number, two in the example.
+        `fixed_size`: the graph takes frames of that size alone. `streams`: B, or None for any number, two in the
+        example.
         """
         count = streams or 2
         frame = torch.zeros(count, frame_height, frame_width, 3, dtype=torch.uint8)
@@ -200,9 +200,9 @@ def network_signature(height: int, width: int) -> Signature:
 class FrameToLogits(nn.Module):
     """(frame, *masks) -> logits: a uint8 (1, h, w, 3) frame of the network's size, and (1, K, h / s, w / s).
 
-    A CPU executor runs it. Where the segmenter computes familiarity, score (1,), temperature (1,) and energies
-    (1, h', w') come after the logits. masks: uint8 0 or 1, one for each dropout layer in order of use; without them the
-    graph draws them.
+    A CPU executor runs it. Where the segmenter computes familiarity, score (1,), temperature (1,) and energies (1, h',
+    w') come after the logits. `masks`: uint8 0 or 1, one for each dropout layer in order of use; without them the graph
+    draws them.
     """
 
     def __init__(self, segmenter: StreamingSegmenter) -> None:

@@ -1,8 +1,8 @@
 """Suspect labels by confident learning (Northcutt et al. 2021, arXiv 1911.00068), pixels gathered to regions.
 
-A pixel is confidently of class k if its probability of k is at least the mean probability of k over all pixels that are
-labelled k, and no other class that passes its own mean is more probable. Pixels that are confidently of another class
-than their label are the off-diagonal of the confident joint, as in cleanlab (`filter_by="confident_learning"`).
+The threshold of class k is the mean probability of k over all pixels that are labelled k. A pixel is confidently of
+class k if k is the most probable class that reaches its threshold. Pixels that are confidently of another class than
+their label are the off-diagonal of the confident joint, as in cleanlab (`filter_by="confident_learning"`).
 """
 
 from collections.abc import Iterator
@@ -27,7 +27,7 @@ class ConfidentJoint:
 
     @property
     def thresholds(self) -> np.ndarray:
-        """(K,) mean probability of each class over the pixels that are labelled so; infinite for a class that never
+        """(K,) mean probability of each class over the pixels with its label. It is infinite for a class that never
         occurs, which is then suggested nowhere."""
         return np.where(self._counts > 0, self._sums / np.maximum(self._counts, 1), np.inf)
 

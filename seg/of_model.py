@@ -20,7 +20,7 @@ def streaming_module(
     members: Sequence[Model] = (),
     size: int | None = None,
 ) -> StreamingSegmenter:
-    """Returns the computation of a frame with the novelty of the model's record; an ensemble has none.
+    """Returns the computation of a frame with the novelty of the model's record; an ensemble has no novelty.
 
     `network` replaces the model's own, and `size` its height in pixels.
     """

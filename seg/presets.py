@@ -26,7 +26,7 @@ MOBILE = replace(
 )
 LONG_SMP = replace(LONG, network="smp", augment=replace(LONG.augment, corrupt=0.15))
 STREET_EPOCHS = 10
-"""As many crops as 36 epochs of CamVid's."""
+"""They have as many crops as 36 epochs of CamVid."""
 
 PRESETS: dict[str, SegTrainConfig] = {
     "cpu": SegTrainConfig(unet=UNetOptions(dropout=0.2)),
@@ -52,9 +52,9 @@ PRESETS: dict[str, SegTrainConfig] = {
         ),
     ),
 }
-"""cpu: U-Net for two cores; unet-s: the same network with a longer training; realtime: a network that keeps up with a
-camera on two cores; mobile: for browsers and boards; replica: the published CamVid training, which does not state crop
-size and weights."""
+"""Preset cpu is a U-Net for two cores, unet-s the same network with a longer training. Preset realtime keeps up with a
+camera on two cores; mobile is for browsers and boards. Preset replica is the published CamVid training, which does not
+state crop size and weights."""
 
 
 def on_the_street(config: SegTrainConfig) -> SegTrainConfig:

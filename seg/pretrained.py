@@ -1,4 +1,4 @@
-"""The segmentation checkpoints that come with the package, and the function that reads one."""
+"""The segmentation checkpoints that come with the package, and the function that reads a checkpoint."""
 
 from functools import partial
 from pathlib import Path

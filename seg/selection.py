@@ -15,19 +15,20 @@ class Chosen(NamedTuple):
     place: int
     """Its row in the features."""
     distance: float
-    """Distance of its features to the nearest frame that is labelled or was chosen before; infinite for a first one."""
+    """Distance of its features to the nearest frame that is labelled or was chosen before; infinite if there is no such
+    frame."""
 
 
 def mean_ranks(criteria: np.ndarray) -> np.ndarray:
-    """Returns (N,) scores in (0, 1] of (N, C) criteria, higher ones better: the mean rank of each frame. A rank is the
-    share of all frames whose value is at most that of the frame."""
+    """Returns (N,) scores in (0, 1] of (N, C) criteria, higher is better: the mean rank of each frame. A rank is the
+    share of all frames whose value is at most the frame's."""
     ranks = [np.searchsorted(np.sort(values), values, side="right") for values in criteria.T]
     return np.asarray(np.mean(ranks, axis=0) / len(criteria))
 
 
 def standardise(stages: Sequence[np.ndarray]) -> np.ndarray:
-    """Features of each stage, (N, C) -> (N, D): every channel with unit deviation, every stage with the same part in
-    the distance of two frames, whose square has the mean 1."""
+    """Features of each stage, (N, C) -> (N, D). Every channel has unit deviation, and every stage the same part in the
+    distance of two frames. The mean square of this distance is 1."""
     parts = []
     for features in stages:
         deviation = features.std(0)
@@ -44,12 +45,12 @@ def choose_frames(
     count: int,
     labelled: np.ndarray,
 ) -> list[Chosen]:
-    """Chooses `count` frames one by one, each with the largest product of score and distance to the nearest frame that
-    is labelled or chosen already: greedy k-centre (Sener and Savarese 2018, arXiv 1708.00489) weighted by the score.
+    """Chooses `count` frames one by one, by the largest product of score and distance to the nearest labelled or chosen
+    frame. This is greedy k-centre (Sener and Savarese 2018, arXiv 1708.00489) weighted by the score.
 
     Args:
         features: (N, D), as `standardise` gives them.
-        scores: (N,) in (0, 1]; without labelled frames the first choice is by score alone.
+        scores: (N,) in (0, 1]. Without labelled frames the first choice is by score alone.
         recordings, times_s: (N,) number of the recording and time in it. Two chosen frames of a recording are apart by
             at least the mean time between chosen frames, divided by `GAPS`.
         labelled: (M, D) features of frames that are labelled already.

@@ -38,7 +38,7 @@ class StreamingSegmenter(nn.Module):
     """preprocess -> predict -> smooth -> maps, each a method so that stages can be timed; `forward` is their chain.
 
     It owns its network: the mode switches the dropout of this object. Raises InputError for a mode that draws dropout
-    masks where the network has none, and for a height out of range.
+    masks if the network has no dropout, and for a height out of range.
     """
 
     def __init__(
@@ -55,8 +55,7 @@ class StreamingSegmenter(nn.Module):
         network_size(height, height, height)  # refuses a height out of range before any frame comes
         self.method, self.height = method, height
         self.fixed_size: tuple[int, int] | None = getattr(network, "fixed_size", None)
-        """(h, w) of the network whatever the frame's size, as an exported graph has it; None: the frame's aspect
-        decides."""
+        """(h, w) of the network for any frame size, as in an exported graph; None if the frame's aspect decides."""
         self.normalize = Normalize(mean, std)
         self.smoothing = smoothing_of(method)
         if isinstance(network, Ensemble) and isinstance(self.smoothing, TemporalSmoothing):
@@ -76,7 +75,7 @@ class StreamingSegmenter(nn.Module):
         )
 
     def predictor_of(self, network: nn.Module, temperature: float | Tensor) -> nn.Module:
-        """The predictor of a mode: one pass, N passes, all members of an ensemble, or in a vq mode one of them."""
+        """The predictor of a mode: one pass, N passes, all members of an ensemble, or in a vq mode one member."""
         if isinstance(network, Ensemble):
             return OneMember(network, temperature) if self.smoothing else AllMembers(network, temperature)
         samples = self.method.samples
@@ -125,14 +124,14 @@ class StreamingSegmenter(nn.Module):
         gap: float | Tensor,
         motion: Motion | None = None,
     ) -> tuple[Prediction, Any]:
-        """Averages over time in a vq mode; returns the prediction unchanged otherwise. With a lag of F the mean is that
-        of the frame F calls before."""
+        """Averages over time in a vq mode; returns the prediction unchanged otherwise. With a lag of F the mean belongs
+        to the frame F calls before."""
         if self.smoothing is None:
             return replace(now, finite=now.is_finite()), None
         return self.smoothing(now, state, gap, motion)
 
     def state_size(self, height: int, width: int) -> tuple[int, int]:
-        """(h, w) of the state, at which motion is estimated: the network's, or that of its coarser head."""
+        """(h, w) of the state, at which motion is estimated: the network's, or its coarser head's."""
         height, width = self.size(height, width)
         return -(-height // self.head_stride), -(-width // self.head_stride)
 
@@ -141,7 +140,7 @@ class StreamingSegmenter(nn.Module):
         the rest bilinearly.
 
         A network with a coarser head has its mean probabilities enlarged first, and the label is their arg-max. Where
-        the frame is not finite, the uncertainty is full, and label and `prediction` are of the past, or without a mean
+        the frame is not finite, the uncertainty is full. Label and `prediction` are then of the past, or without a mean
         class 0 and uniform.
         """
         size = self.size(height, width)

@@ -90,7 +90,7 @@ class TorchExecutor:
         return prediction
 
     def _smooth(self, now: Prediction, gap: int, motion: Motion | None) -> tuple[Prediction, Any]:
-        """Averages over time; `gap` 0 starts anew. With a lag, frames that wait come out after a break too, unless the
+        """Averages over time; `gap` 0 starts anew. With a lag, waiting frames come out after a break too, unless the
         size changes."""
         state, lagged = self._state, self.method.lag > 0
         if not gap and not (lagged and state is not None and state.probs.shape == now.probs.shape):
@@ -112,9 +112,9 @@ def torch_executor(
     """Returns a torch executor of a model with a method.
 
     Args:
-        members: Further models of the same classes and size; with them the model is a deep ensemble, whose mode dnn
-            averages all members and whose mode vq-dnn draws one of them for every frame.
-        size: Height in pixels at which the network works; None: the checkpoint's.
+        members: Further models of the same classes and size, for a deep ensemble. Mode dnn averages all members, mode
+            vq-dnn draws one member for every frame.
+        size: Height in pixels at which the network works, by default the checkpoint's.
     """
     module = streaming_module(model, method, members=members, size=size)
     return TorchExecutor(

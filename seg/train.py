@@ -37,7 +37,7 @@ from steadyseg.seg.pretrained import find_checkpoint, read_segmenter
 from steadyseg.seg.training_set import LabelledImages, Pictures, open_training_images
 
 made_augment = lru_cache(maxsize=4)(Augment)
-"""An `Augment` of these arguments, one for all samples of an epoch."""
+"""An `Augment` of these arguments, shared by all samples of an epoch."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class AugmentedImages(Dataset[Batch]):
         return network_size(image.shape[0], image.shape[1], self.config.size)
 
     def crops(self, epoch: int) -> AugmentOptions:
-        """Returns the augmentation of an epoch (from 0): the last ones may have larger crops and no zoom."""
+        """Returns the augmentation of an epoch (from 0): the last epochs may have larger crops and no zoom."""
         config, options = self.config, self.config.augment
         remaining = config.loop.epochs - epoch
         if remaining <= config.full_image_epochs:
@@ -82,13 +82,13 @@ class AugmentedImages(Dataset[Batch]):
         return options
 
     def step_cost(self, epoch: int) -> float:
-        """Returns the pixels of a step relative to one of the first epoch."""
+        """Returns the pixels of a step relative to a step of the first epoch."""
         now, first = self.crops(epoch), self.config.augment
         return now.crop_height * now.crop_width / (first.crop_height * first.crop_width)
 
 
 def prepare_segmentation(config: SegTrainConfig, run: Run) -> TrainingParts:
-    """Opens the data, builds the network and checks every setting; InputError for the first that makes no sense."""
+    """Opens the data, builds the network and checks every setting; InputError for the first invalid setting."""
     check_training(config)
     limit_threads(config.loop)
     classes = classes_of(config.data, config.classes)

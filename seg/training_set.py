@@ -1,4 +1,4 @@
-"""The images of a segmentation training: their source, and those that are held out."""
+"""The images of a segmentation training: their source, and the held-out images."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -16,14 +16,15 @@ from steadyseg.seg.options import SegTrainConfig
 from steadyseg.seg.street.drive import StreetSet
 
 STREET_ASPECT = 4 / 3
-"""Width over height of the street's pictures, as CamVid's."""
+"""Aspect ratio of the street's pictures, the same as CamVid's."""
 
 KEPT_BYTES = 2**28
-"""Decoded pictures and labels of a training that stay in memory, at most: all 367 of CamVid's train are 254 MB."""
+"""Most bytes of decoded pictures and labels that stay in memory: all 367 stills of CamVid's train are 254 MB."""
 
 
 class LabelledImages(Dataset[tuple[np.ndarray, np.ndarray]]):
-    """The (image, label) pairs of a training as uint8: the first ones stay in memory, the others are read each time."""
+    """The (image, label) pairs of a training as uint8. The first pairs stay in memory, later pairs are read each
+    time."""
 
     def __init__(self, source: Any, indices: Sequence[int], kept_bytes: float = KEPT_BYTES) -> None:
         self.source, self.indices = source, tuple(indices)
@@ -58,7 +59,7 @@ class Pictures:
 def open_training_images(
     config: SegTrainConfig, classes: ClassList
 ) -> tuple[LabelledImages, LabelledImages, list[str], tuple[str, ...]]:
-    """Opens the trained and the held-out images; also returns the names of those held out of train, and remarks.
+    """Opens the trained and the held-out images; also returns the names held out of train, and remarks.
 
     By default a data folder that is not CamVid is evaluated on its `val`.
     """

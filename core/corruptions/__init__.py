@@ -1,1 +1,1 @@
-"""Corruptions of pictures: the benchmark's, those of another camera, textures, and the choice for tuning."""
+"""Corruptions of pictures: the benchmark's, another camera's, textures, and the choice for tuning."""

@@ -16,25 +16,24 @@ BENCHMARK_CORRUPTIONS = tuple(
         "brightness contrast elastic_transform pixelate jpeg_compression"
     ).split()
 )
-"""The 15 types that the mean corruption error is a mean of."""
+"""The mean corruption error is a mean over these 15 types."""
 TUNING_CORRUPTIONS = ("speckle_noise", "gaussian_blur", "spatter", "saturate")
-"""The four types meant for tuning; no mean counts them."""
+"""The four types for tuning; no mean counts them."""
 SEVERITIES = (1, 2, 3, 4, 5)
 SMALLEST_SIDE = 32
 """Pixels; the library's blur kernels and textures do not fit into less."""
 
 OWN_SEED = ("impulse_noise", "glass_blur")
-"""Types that take a seed; the others draw from NumPy's global generator."""
+"""Types that take a seed; other types draw from NumPy's global generator."""
 
 
 def corrupt(image: np.ndarray, name: str, severity: int, seed: int = 0, index: int = 0) -> np.ndarray:
     """(H, W, 3) uint8 RGB, both sides 32 or more -> its corrupted copy, of the same shape.
 
-    Depends on (seed, index, name, severity) alone: `index` numbers the pictures of a set. The types and severities are
-    those of the package imagecorruptions-imaug, which has ImageNet-C's; CIFAR-C's are milder and come as files
-    (`studies.robustness.measures.published_images`).
-    Not for several threads at once: NumPy's global generator is seeded and put back.
-    Raises InputError for another shape or dtype, an unknown type, a severity outside 1..5.
+    Depends on (seed, index, name, severity) alone: `index` numbers the pictures of a set. The package
+    imagecorruptions-imaug gives the types and severities of ImageNet-C. CIFAR-C's severities are milder and come as
+    files (`studies.robustness.measures.published_images`). Not for several threads at once: NumPy's global generator is
+    seeded and put back. Raises InputError for another shape or dtype, an unknown type, a severity outside 1..5.
     """
     from steadyseg.core.seeds import keep_generators  # torch, which the help of `analyze robustness` does without
 
@@ -56,7 +55,7 @@ def corrupt(image: np.ndarray, name: str, severity: int, seed: int = 0, index: i
 
 
 def require_known(name: str, known: Sequence[str], what: str) -> None:
-    """Raises InputError with the most similar names and all known ones if `name` is unknown."""
+    """Raises InputError with the most similar names and all known names if `name` is unknown."""
     if name not in known:
         near = difflib.get_close_matches(str(name).lower().replace("-", "_"), known, n=1)
         hint = f"did you mean {near[0]}? " if near else ""

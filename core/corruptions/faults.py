@@ -1,6 +1,6 @@
 """Faults of cameras, light and transmission that leave the labels of a picture valid, each in three strengths.
 
-None of them is among the 15 types that robustness is measured by.
+None of them is among the 15 types by which robustness is measured.
 """
 
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Changes of a picture that temperatures are fitted under: none, `TUNING_CORRUPTIONS`, textures and faults.
+"""Changes of a picture under which temperatures are fitted: none, `TUNING_CORRUPTIONS`, textures and faults.
 
 Robustness is measured by other types; the generated textures are unlike every corruption of the benchmark.
 """

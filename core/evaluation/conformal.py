@@ -3,7 +3,7 @@ class.
 
 Thresholds come from histograms, so memory does not grow with the data. The guarantees of conformal prediction hold for
 exchangeable samples, such as independent images from one source. Pixels of an image and frames of a stream are not
-exchangeable: a threshold reaches the chosen coverage over all pixels of similar data, but not in each image. Coverage
+exchangeable. A threshold reaches the chosen coverage over all pixels of similar data, but not in each image. Coverage
 is therefore also reported per image and per sequence.
 """
 
@@ -25,9 +25,9 @@ class ConformalScores:
     """Scores of the true class of every non-void pixel.
 
     LAC (Sadinle et al. 2019, arXiv 1609.00451): 1 - p(true class); the smallest sets on average. APS (Romano et al.
-    2020, arXiv 2006.02544) with its random number at 0: the probability of all classes likelier than the true one; sets
-    that adapt to the pixel. (At 1 the true class would count too: every pixel with a sure, right prediction would score
-    1, and all sets would hold all classes.)
+    2020, arXiv 2006.02544) with its random number at 0: the probability of all classes likelier than the true class;
+    sets that adapt to the pixel. (At 1 the true class would count too: every pixel with a sure, right prediction would
+    score 1, and all sets would hold all classes.)
     """
 
     def __init__(self, void: int | None) -> None:
@@ -113,8 +113,8 @@ class Coverage:
 class ClassRisk:
     """Conformal risk control (Angelopoulos et al. 2022, arXiv 2208.02814) of the missed pixels of one class.
 
-    The class is reported wherever its probability is at least a threshold; the loss of an image is the share of the
-    class's pixels not reported. Images that hold the class are the exchangeable units.
+    The class is reported wherever its probability is at least a threshold. The loss of an image is the share of the
+    class's pixels that are not reported. Images that hold the class are the exchangeable units.
     """
 
     def __init__(self, class_id: int, void: int) -> None:
@@ -158,8 +158,8 @@ class ClassRisk:
         }
 
     def at(self, threshold: float) -> dict[str, Any]:
-        """Returns the figures of a threshold that was fitted on other data: the share of the class that it misses, as a
-        mean over the images that show the class, and the share of all pixels that it reports."""
+        """Returns the metrics of a threshold that was fitted on other data: the missed share of the class and the
+        reported share of all pixels. The missed share is a mean over the images that show the class."""
         place = round(threshold * RISK_BINS)
         return {
             "risk": float(self._missed[place] / self.images) if self.images else None,

@@ -6,10 +6,10 @@ import torch
 from torch import Tensor
 
 FINE_BINS = 30
-"""Confidence bins kept; three of them make one of 10 and two make one of 15, so one histogram serves both ECEs."""
+"""Confidence bins kept. Three of them make a bin of 10 and two a bin of 15, so one histogram serves both ECEs."""
 
 REFERENCE_EPSILON = 1e-7
-"""Added to the bin counts by the code that the published ECE values come from."""
+"""The code of the published ECE values adds this to the bin counts."""
 
 
 def accuracy_of(confusion: Tensor) -> float | None:
@@ -30,7 +30,7 @@ def mean_of_known(values: list[float | None]) -> float | None:
 
 
 def at_cutoff(confusion: Tensor, percent: str) -> dict[str, float | None]:
-    """Metrics of the certain samples, confusion[1], and of the uncertain ones, confusion[0]."""
+    """Metrics of the certain samples, confusion[1], and of the uncertain samples, confusion[0]."""
     uncertain_wrong, certain_wrong = (int(part.sum() - part.trace()) for part in confusion)
     wrong = uncertain_wrong + certain_wrong
     return {
@@ -75,8 +75,9 @@ def _ece(bins: Tensor, groups: int) -> float:
 def reference_ece(bins: Tensor) -> float:
     """The ECE of the published code, for comparison with published numbers only.
 
-    Count and accuracy take (a, b], the summed confidence takes [a, b): a confidence on an edge is summed one bin higher
-    than counted, and one of exactly 1 not at all, so saturated samples look less confident than they are.
+    Count and accuracy take (a, b], the summed confidence takes [a, b). So a confidence on an edge is summed one bin
+    higher than counted, and a confidence of exactly 1 is not summed. Saturated samples thus look less confident than
+    they are.
     """
     count, correct, confidence, _ = _merge_bins(bins, 10)
     on_upper_edge = bins[3, 2::3]  # (10,) the fine edges that are tenths

@@ -21,7 +21,7 @@ SMALLEST_PROBABILITY = 1e-12
 """The NLL takes -log(max(p, 1e-12)): a class ruled out entirely costs 27.6 nats and not infinity."""
 
 CUTOFF = 0.9
-"""Confidence above which a sample counts as certain: published (VQ-BNN), whose code also has 0.7."""
+"""A sample with a higher confidence counts as certain. VQ-BNN's paper has this value, and its code also has 0.7."""
 LARGEST_PROBABILITY = 1.0 + 1e-3
 """A mean of rounded probabilities may exceed 1 a little; logits exceed it by far."""
 
@@ -32,9 +32,9 @@ class StreamingMetrics:
     Works on (B, K) and (B, K, h, w) alike. The sums live on the device of the last update, which must know float64 (MPS
     does not: pass CPU tensors).
 
-    Bins are (a, b] for count, accuracy and confidence. Edges are i / 30 rounded once to the dtype of the confidences,
-    which is how NumPy and torch compare a float32 array with the Python float 0.1: a float32 0.1 lies in (0, 0.1].
-    Compared in float64 the same sample, 0.10000000149, would lie one bin higher. Halves are widened to float32 first.
+    Bins are (a, b] for count, accuracy and confidence. Edges are i / 30 rounded once to the dtype of the confidences.
+    NumPy and torch compare a float32 array with the Python float 0.1 in this way, so that a float32 0.1 lies in (0,
+    0.1]. In float64 the same sample, 0.10000000149, would lie one bin higher. Halves are widened to float32 first.
     Confidence 0 goes to the first bin, rounding above 1 to the last.
     """
 
@@ -49,19 +49,19 @@ class StreamingMetrics:
         self._sums = torch.zeros(2, dtype=torch.float64)  # NLL, Brier
         self._ranking = RiskCoverage()
         self._pairs, self._known_pairs = 0, 0
-        self._steady = torch.zeros(2, dtype=torch.float64)  # shares that keep their class: of predictions, of labels
-        self._agreed = torch.zeros(2, dtype=torch.float64)  # shares whose change agrees: predicted, of a frozen one
-        self._crossed = torch.zeros(2, dtype=torch.float64)  # cross-entropy of neighbours: the paper's, its code's
-        self._class_steady = torch.zeros(2, num_classes, dtype=torch.int64)  # steady pixels, pixels of the later frames
+        self._steady = torch.zeros(2, dtype=torch.float64)  # share that keeps its class: predictions, labels
+        self._agreed = torch.zeros(2, dtype=torch.float64)  # share whose change agrees: predicted, frozen
+        self._crossed = torch.zeros(2, dtype=torch.float64)  # cross-entropy: the paper's, the code's
+        self._class_steady = torch.zeros(2, num_classes, dtype=torch.int64)  # steady pixels, all pixels
         self._previous: Previous | None = None  # the last sample
 
     @torch.inference_mode()
     def update(self, probs: Tensor, labels: Tensor, *, continues: bool = False) -> None:
         """Adds a batch: probs (B, K, ...) that sum to 1 over dimension 1, labels (B, ...) integer ids.
 
-        `continues` says that this one frame (B = 1) follows the last sample of the previous update: the two count as a
-        consistency pair, unless the frame is all void. Raises InputError and leaves the sums as they were if shapes do
-        not match, a label is neither a class nor void, or a sample (void ones too) has NaN or no probabilities.
+        `continues` says that this one frame (B = 1) follows the last sample of the previous update. The two count as a
+        consistency pair, unless the frame is all void. Raises InputError if shapes do not match, a label is neither a
+        class nor void, or any sample, even void, has NaN or no probabilities. The sums then stay as they were.
         """
         self._check_shapes(probs, labels, continues)
         if probs.dtype in (torch.float16, torch.bfloat16):
@@ -94,20 +94,21 @@ class StreamingMetrics:
     def result(self) -> dict[str, Any]:
         """All metrics as JSON values, fractions in 0..1, NLL in nats (p clamped at 1e-12); None where undefined.
 
-        `miou` is the mean over classes present in the labels; `iou` has None for the others. `ece` has 10 bins,
-        `ece_15` 15; `ece_signed` > 0 means over-confident; `ece_reference` is the published code's (`reference_ece`).
-        Certain means confidence > cutoff, strictly: `acc_90` and `iou_90` look at certain samples only (at a class's
-        presence too), `freq_90` is their share, `unc_90` the share of uncertain samples among the wrong ones. The
-        number in these keys is the cutoff in percent. The ranking's keys are those of RiskCoverage, by confidence.
+        `miou` is the mean over classes present in the labels; `iou` has None for absent classes. `ece` has 10 bins,
+        `ece_15` has 15. `ece_signed` > 0 means over-confident; `ece_reference` is the published code's
+        (`reference_ece`). Certain means confidence > cutoff, strictly. `acc_90` and `iou_90` look at certain samples
+        only (at a class's presence too). `freq_90` is their share, `unc_90` the share of uncertain samples among the
+        wrong samples. The number in these keys is the cutoff in percent. RiskCoverage by confidence gives the ranking's
+        keys.
 
-        Of pairs of neighbouring frames, always the mean over pairs of a share of pixels: `consistency`, of those that
-        are not void in the later frame, the ones whose arg-max stays; `label_consistency`, of the same pixels, the ones
-        whose true label stays (void before counts as a change). Objects move, so a prediction with a higher consistency
-        than that is too steady. `change_agreement`, of the pixels that are void in neither frame, the ones where
-        prediction and label both change or both stay; `change_agreement_frozen` is that of a prediction that never
-        changes. `cec`, the mean cross-entropy
-        -p(now) . log p(next) of neighbours (2105.12639, Eq. 35), measures the steadiness of the probabilities and not
-        of the labels alone; `cec_reference` is the published code's: the roles swapped and averaged over classes.
+        Pairs of neighbouring frames give shares of pixels, each a mean over the pairs. `consistency` is the share whose
+        arg-max stays, of the pixels that are not void in the later frame. `label_consistency` is the share of the same
+        pixels whose true label stays (void before counts as a change). Objects move, so a prediction with a higher
+        consistency than the labels is too steady. `change_agreement` is the share where prediction and label both
+        change or both stay, of the pixels that are void in neither frame. A prediction that never changes would have
+        `change_agreement_frozen`. `cec`, the mean cross-entropy -p(now) . log p(next) of neighbours (2105.12639, Eq.
+        35), measures the steadiness of the probabilities and not of the labels alone. `cec_reference` is the published
+        code's: it swaps the roles and averages over classes.
 
         Raises InputError if there was no non-void sample.
         """
@@ -221,7 +222,7 @@ class StreamingMetrics:
 
 
 class Previous:
-    """The previous frame, with which the next one is compared."""
+    """The previous frame, for the comparison with the next frame."""
 
     def __init__(self, probs: Tensor, labels: Tensor, truth: Tensor) -> None:
         self.probs, self.labels, self.truth = probs, labels, truth  # (1, K, ...), arg-max (...), true ids (...)
@@ -238,7 +239,7 @@ class Previous:
 
 
 def kept_positions(labels: Tensor, void: int | None) -> Tensor:
-    """Flat positions of the non-void samples, for `take`: 0.3 ms for 360x480 on one core, and a mask takes 1.4 ms."""
+    """Flat positions of the non-void samples, for `take`: 0.3 ms for 360x480 on one core, where a mask takes 1.4 ms."""
     if void is None:
         return torch.arange(labels.numel(), device=labels.device)
     return (labels.flatten() != void).nonzero().squeeze(1)

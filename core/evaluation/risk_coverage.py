@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 RANKS = 8192
-"""Bins of the ranking; samples in one bin count as tied, and a part of a bin as that part of its errors."""
+"""Bins of the ranking. Samples in one bin count as tied, and a part of a bin has the same part of its errors."""
 CURVE_POINTS = 100
 MAX_UNCERTAIN = 0.1
 

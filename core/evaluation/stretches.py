@@ -1,4 +1,4 @@
-"""Counts of labelled frames by stretch, and intervals of figures over stretches.
+"""Counts of labelled frames by stretch (a block of neighbouring frames), and intervals of metrics over stretches.
 
 The frames of a stretch show the same things, so single frames would give intervals that are too narrow.
 """
@@ -15,7 +15,7 @@ from steadyseg.core.evaluation.metrics import StreamingMetrics
 
 DRAWS = 2000
 INTERVAL = (2.5, 97.5)
-"""Percentiles of the drawn figures."""
+"""Percentiles of the bootstrap metrics."""
 
 
 def split_evenly(frames: int, length: int) -> list[int]:
@@ -58,7 +58,7 @@ class Stretches(NamedTuple):
         return {key: value.nan_to_num(0.0) for key, value in found.items()}
 
     def intervals(self) -> dict[str, tuple[float, float, float]]:
-        """Each of the figures with its 95 % interval."""
+        """Each metric with its 95 % interval."""
         return intervals(len(self.bins), self.figures)
 
 
@@ -69,7 +69,7 @@ def count_stretch(metrics: StreamingMetrics) -> dict[str, list[str]]:
 
 
 def intervals(number: int, figures: Callable[[Tensor], Mapping[str, Tensor]]) -> dict[str, tuple[float, float, float]]:
-    """Each figure with the 95 % interval of stretches drawn with replacement.
+    """Each metric with its 95 % bootstrap interval over stretches.
 
     `figures` takes how often each stretch counts in each draw (D, S), and returns values (D,).
     """

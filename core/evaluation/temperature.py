@@ -1,9 +1,9 @@
 """Post-hoc calibration: one temperature for the logits (Guo et al. 2017, arXiv 1706.04599), found in one pass over a
 stream.
 
-The whole grid is smoothed and scored side by side, so the temperature is fitted with the smoothing that will be used,
-no logits are kept, and void samples do not count. One temperature keeps the arg-max of a single softmax; that of a mean
-of tempered softmaxes (passes, frames) can flip, so flips are counted.
+The whole grid is smoothed and scored side by side. So the temperature is fitted with the smoothing that will be used,
+and no logits are kept. Void samples do not count. One temperature keeps the arg-max of a single softmax. The arg-max of
+a mean of tempered softmaxes (passes, frames) can flip, so flips are counted.
 """
 
 from dataclasses import dataclass
@@ -19,8 +19,8 @@ RATIO = 1.2
 GRID = tuple(RATIO**exponent for exponent in range(-4, 8))
 """0.48 to 3.6; a parabola through the best three refines it."""
 WIDE_GRID = tuple(RATIO**exponent for exponent in range(-8, 16))
-"""0.23 to 15.4, for classifiers, whose predictions are small, and where GRID is too narrow: a network that learned few
-images by heart needs 4 and more, one that is hardly trained less than 0.48."""
+"""0.23 to 15.4, for classifiers, whose predictions are small, and where GRID is too narrow. A network that learned few
+images by heart needs 4 and more, a hardly trained network less than 0.48."""
 UNTEMPERED = GRID.index(1.0)
 UNSURE = (
     "the network is far less sure than it is right, as one that is hardly trained, or on images that it was trained "
@@ -31,7 +31,7 @@ WORTHLESS = (
     "labels are of these images and classes"
 )
 MIN_PIXELS = 100
-"""Labelled pixels, or images of a classifier, below which nothing is fitted."""
+"""A fit needs this many labelled pixels, or images of a classifier."""
 
 
 class BeyondGrid(InputError):
@@ -50,7 +50,7 @@ class TemperatureFit:
     ece: float
     """At temperature 1, 10 bins."""
     flips: float
-    """Share of the pixels whose arg-max differs from that at temperature 1, at the grid's nearest temperature."""
+    """Share of the pixels whose arg-max at the grid's nearest temperature differs from the arg-max at temperature 1."""
     pixels: int
 
 
@@ -105,7 +105,7 @@ class TemperatureScan:
 
 
 def describe_extreme(temperature: float) -> str:
-    """Returns one line that explains a temperature outside GRID; empty for others."""
+    """Returns one line that explains a temperature outside GRID; empty for a temperature inside."""
     if temperature < GRID[0]:
         return f"temperature {temperature:.2f}: {UNSURE}"
     if temperature > GRID[-1]:

@@ -32,12 +32,12 @@ FORMAT_VERSION = 1
 NOVELTY_PREFIX = "novelty."
 """Prefix of tensors that are not weights of the network."""
 MIN_STD, MAX_MEAN = 1e-6, 1e6
-"""Far beyond pictures of 0..1; outside, what a network sees leaves float32 and its labels still look plausible."""
+"""Far beyond pictures of 0..1; outside, the network's input leaves float32 and its labels still look plausible."""
 
 
 @dataclass(frozen=True)
 class CheckpointMeta:
-    """Everything needed to use the weights, and their origin."""
+    """The origin of the weights, and everything needed to use them."""
 
     architecture: str
     """Key of the network builder: unet, segnet or smp."""
@@ -55,14 +55,14 @@ class CheckpointMeta:
     calibration: dict[str, dict[str, Any]] = field(default_factory=dict)
     """Post-hoc calibration by method: its settings, `temperature`, the data of the fit, and conformal thresholds."""
     metrics: dict[str, Any] = field(default_factory=dict)
-    """Measured figures by protocol and mode, each with its data, frame list hash and seed."""
+    """Measured metrics by protocol and mode, each with its data, frame list hash and seed."""
     training: dict[str, Any] = field(default_factory=dict)
     """The training configuration, command, hours and machine."""
     novelty: dict[str, Any] = field(default_factory=dict)
     """Statistics of the network's training domain (core/novelty/record.py); their matrices are tensors named
     `NOVELTY_PREFIX`..."""
     int8: dict[str, Any] = field(default_factory=dict)
-    """`ranges` of the convolutions (core/model/int8.py), the data of the fit, and figures of (float32, int8)."""
+    """`ranges` of the convolutions (core/model/int8.py), the data of the fit, and metrics of (float32, int8)."""
     thresholds: dict[str, Any] = field(default_factory=dict)
     """Pixels that remain above `thresholds` of confidence with one method, by set of frames (core/model/thresholds.py,
     docs/studies/guide)."""
@@ -99,7 +99,7 @@ class CheckpointMeta:
         return bool(self.novelty and (self.novelty.get("dropout") or not draws_dropout(method.mode)))
 
     def with_fit(self, method: Method, fit: dict[str, Any]) -> "CheckpointMeta":
-        """A copy with the calibration of one more method; it replaces an earlier one of that method."""
+        """A copy with the calibration of one more method; it replaces the method's earlier calibration."""
         earlier = self.fit(method)
         kept = {key: one for key, one in self.calibration.items() if one is not earlier}
         return replace(self, calibration=kept | {str(method): fit})

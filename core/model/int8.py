@@ -87,7 +87,7 @@ def measure_ranges(network: nn.Module, pictures: Iterable[Tensor]) -> dict[str, 
 
 
 def round_convolutions(network: nn.Module, ranges: Ranges) -> None:
-    """Puts `Int8Conv` in place of the network's convolutions; InputError where others were measured."""
+    """Puts `Int8Conv` in place of the network's convolutions; InputError if other convolutions were measured."""
     for name, (least, greatest) in ranges.items():
         parent, _, leaf = name.rpartition(".")
         try:

@@ -23,7 +23,7 @@ from steadyseg.core.model.tensor_file import read_whole
 
 SUFFIX = ".safetensors"
 MIN_WEIGHT_LIMIT = 2**28
-"""Number of weights that any record may ask for (1 GB): libraries build parts that they take away again, such as the
+"""Number of weights that any record may ask for (1 GB). Libraries build parts that they take away again, such as the
 120 million weights of a VGG's classifier."""
 
 Builder = Callable[[dict[str, Any], int], nn.Module]
@@ -94,7 +94,7 @@ def find_in(model: str | Path, *folders: Path) -> Path:
         hint = f"choose from {names}" if known else "there is none"
         if near:
             hint = f"did you mean {near[0]}? Pretrained are {names}"
-        raise InputError(f"unknown model {text!r}; {hint}; or give a {SUFFIX} file")
+        raise InputError(f"unknown model {text!r}; {hint}, or give a {SUFFIX} file")
     if not os.path.isfile(path):  # not pathlib's: it raises where a name is too long
         raise InputError(f"{text}: no such checkpoint file; pretrained ones are {names or 'none'}")
     return path
@@ -104,7 +104,7 @@ def find_in(model: str | Path, *folders: Path) -> Path:
 def limited_weights(tensors: Mapping[str, Tensor], path: Path) -> Iterator[None]:
     """Limits the weights of the network that this thread builds inside the block to what `tensors` could fill.
 
-    A network is built before its weights are loaded: without the limit, a record of 2 kB built a network of 11 GB in 47
+    A network is built before its weights are loaded. Without the limit, a record of 2 kB built a network of 11 GB in 47
     s. Raises InputError at the first weight that is too many.
     """
     thread, built = threading.get_ident(), 0

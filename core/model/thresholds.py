@@ -26,7 +26,8 @@ class Remaining(NamedTuple):
 
 
 def is_threshold_record(record: Mapping[str, Any]) -> bool:
-    """True if the record names its method, thresholds that rise from 0, and both shares of each set at every one."""
+    """True if the record names its method, thresholds that rise from 0, and both shares of each set at every
+    threshold."""
     try:
         method_of_fit(record)
         thresholds, sets = record["thresholds"], record["sets"]
@@ -41,6 +42,6 @@ def is_threshold_record(record: Mapping[str, Any]) -> bool:
 
 
 def remaining(record: Mapping[str, Any], threshold: float) -> list[Remaining]:
-    """What remains, by set, at the highest measured threshold that is not above this one, 0..1."""
+    """The remaining pixels, by set, at the highest measured threshold that is not above `threshold`, 0..1."""
     place = bisect_right(record["thresholds"], threshold + 1e-9) - 1
     return [Remaining(name, row["kept"][place], row["right"][place]) for name, row in record["sets"].items()]

@@ -1,8 +1,8 @@
-"""The temperature of a novel frame: the fitted one, times exp(warmth).
+"""The temperature of a novel frame: the fitted temperature times exp(warmth).
 
-A frame that is not novel has the one fitted temperature exactly, so that confidence at home costs nothing. From there
-the warmth grows with the novelty of the frame up to a linear function of its statistics, and it is never negative:
-what is strange is never trusted more. The function is fitted by the NLL of labelled pixels of changed frames.
+A frame that is not novel has exactly the fitted temperature, so that confidence at home costs nothing. From there the
+warmth grows with the novelty of the frame up to a linear function of its statistics. It is never negative: a strange
+frame is never trusted more. The function is fitted by the NLL of labelled pixels of changed frames.
 """
 
 import math
@@ -19,13 +19,14 @@ from steadyseg.core.errors import InputError
 CLEAN_SHARE = 0.5
 """Share of the total weight that unchanged frames have together."""
 RIDGE = 1e-2
-"""Times the sum of the squared slopes, in nats: keeps columns that say the same from growing against each other."""
+"""Factor on the sum of the squared slopes, in nats. It keeps slopes of redundant columns from growing against each
+other."""
 START = 0.5
 """Warmth at which the search starts: below 0 it would have no gradient."""
 MAX_WARMTH = 2.5
 """Log of 12: beyond, a softmax is as good as uniform."""
 MAX_FITTED_DEVIATION = 10.0
-"""Standardised statistics end here: a line is not to be drawn through what nothing was fitted on."""
+"""Standardised statistics end here, because a line must not extrapolate beyond the fitted frames."""
 
 
 def warmth(deviations: Tensor, novelty: Tensor, slopes: Tensor, level: float | Tensor) -> Tensor:
@@ -33,7 +34,7 @@ def warmth(deviations: Tensor, novelty: Tensor, slopes: Tensor, level: float | T
 
     Args:
         deviations: (B, S) statistics in standard deviations from their mean over the training domain.
-        novelty: (B,) 0 or less where a frame is not novel, 1 or more where it is fully so.
+        novelty: (B,) 0 or less where a frame is not novel, 1 or more where it is fully novel.
         slopes: (S,).
         level: Warmth of a novel frame with mean statistics; usually negative.
     """
@@ -72,12 +73,12 @@ def fit_warmth(
     is_clean: Sequence[bool],
     fitted: float = 0.0,
 ) -> WarmthFit:
-    """Fits slopes and level to N frames: deviations (N, S) and novelty (N,) as in `warmth`; for each frame, logits
-    (P, K) and labels (P,) of its non-void pixels; `is_clean` tells the unchanged frames.
+    """Fits slopes and level to N frames: deviations (N, S) and novelty (N,) as in `warmth`. Each frame has logits (P,
+    K) and labels (P,) of its non-void pixels; `is_clean` marks the unchanged frames.
 
-    Warmth counts from `fitted`, the temperature that was fitted for the network, or from that of the unchanged frames
-    here where that is higher: they may lie near trained ones, on which the network is righter than elsewhere.
-    InputError for fewer than two frames, none that is unchanged, or one without a labelled pixel.
+    Warmth counts from `fitted`, the network's temperature, or from the unchanged frames' own temperature if it is
+    higher. The network is righter near its trained frames than elsewhere, and unchanged frames may lie there.
+    InputError for fewer than two frames, no unchanged frame, or a frame without a labelled pixel.
     """
     if len(logits) < 2 or not any(is_clean) or not all(len(one) for one in labels):
         raise InputError("warmth is fitted to two or more frames with labelled pixels each, one of them unchanged")
@@ -98,7 +99,7 @@ def fit_warmth(
 
 
 def shares(clean: Tensor, clean_share: float = CLEAN_SHARE) -> Tensor:
-    """Weights (N,) of frames: the unchanged ones have `clean_share` together, the changed ones the rest."""
+    """Weights (N,) of frames: the unchanged frames have `clean_share` together, the changed frames the rest."""
     as_it_is = clean.double()
     changed = 1 - as_it_is
     return clean_share * as_it_is / as_it_is.sum() + (1 - clean_share) * changed / changed.sum().clamp_min(1.0)

@@ -39,9 +39,9 @@ class NoveltyParameters:
     level: float
     """Warmth of a novel frame with mean statistics; usually negative."""
     temperature: float
-    """The fitted temperature, which all frames have that are not novel."""
+    """The fitted temperature of all frames that are not novel."""
     energy_median: float
-    """Median energy over the pixels of reference frames, which are of the training domain."""
+    """Median energy over the pixels of reference frames of the training domain."""
     energy_rare: float
     """99th percentile of the energy over the same pixels."""
     reference: ReferenceScores
@@ -112,7 +112,7 @@ class NoveltyHead(nn.Module):
 
 
 class NoveltyPredictor(nn.Module):
-    """The mean of N passes, each with its `FrameNovelty`, whose temperature it uses, or else the given one.
+    """The mean of N passes. Each pass uses the temperature of its `FrameNovelty`, or else the given temperature.
 
     It is a `SplitNetwork` itself: the shared prefix also returns the features that it computes.
     """

@@ -55,7 +55,7 @@ class Scale:
         return deviations, ReferenceScores(self.scores).excess(deviations @ weights)
 
     def alarms(self) -> dict[str, Any]:
-        """Counts how many of these frames are called novel, with the interval of their share."""
+        """Counts how many of these frames are novel, with the interval of their share."""
         hits = sum(map(ReferenceScores(self.scores).is_novel, self.scores))
         interval = [round(end, 4) for end in binomial_interval(hits, len(self.scores))]
         return {"alarms": hits, "alarm_rate_interval": interval}
@@ -83,7 +83,7 @@ class NoveltyRecord:
     """The fit of `calibrate --familiarity`; fields as in `core.novelty.head.NoveltyParameters`."""
 
     stages: tuple[str, ...]
-    """Stages whose mean features are compared with those of training frames."""
+    """Stages whose mean features are compared with training frames."""
     steps: tuple[int, ...]
     """Step between the used rows and columns of each stage."""
     mean: tuple[float, ...]
@@ -98,7 +98,8 @@ class NoveltyRecord:
     about: dict[str, Any]
     """Data of the statistics, their shrinkage, and the interval of the alarm rate."""
     dropout: dict[str, Any]
-    """`SCALE` of passes with dropout masks, which change the statistics; empty: modes with dropout have no novelty."""
+    """`SCALE` of passes with dropout masks, which change the statistics; if empty, modes with dropout have no
+    novelty."""
 
     @classmethod
     def of(
@@ -139,8 +140,8 @@ class NoveltyRecord:
         return replace(self, **{name: _tuple(self.dropout[name]) for name in SCALE})
 
     def head(self, tensors: Mapping[str, Tensor], temperature: float = 1.0) -> NoveltyHead:
-        """Builds the novelty head. `tensors`: those of a checkpoint, of which the names with `PREFIX` are read;
-        `temperature`: that of frames that are not novel."""
+        """Builds the novelty head. `tensors`: a checkpoint's, read where the name has `PREFIX`; `temperature`: of
+        frames that are not novel."""
         own = {name.removeprefix(PREFIX): value.float() for name, value in tensors.items() if name.startswith(PREFIX)}
         try:
             parts = {name: _below(own, f"{name}.") for name in self.stages}
@@ -196,7 +197,7 @@ def _distance(values: Mapping[str, Tensor]) -> FrameDistance | ClassDistance:
 
 
 def _filled(kind: type[Distance], values: Mapping[str, Tensor]) -> Distance:
-    """A distance that uses the tensors of the file without a copy; its sizes are those of their biases."""
+    """A distance that uses the tensors of the file without a copy; their biases give its sizes."""
     layers = ("whiten",) if kind is FrameDistance else ("whiten", "classes")
     sizes = [values[f"{layer}.bias"].numel() for layer in layers]
     with torch.device("meta"):
@@ -216,7 +217,7 @@ def novelty_tensors(names: tuple[str, ...], stages: Sequence[FrameDistance | Cla
 
 def novelty_head(model: Model, method: Method) -> NoveltyHead | None:
     """Returns the novelty head of this method. None where the checkpoint has no statistics, or where the method draws
-    dropout masks and the statistics are those of passes without masks.
+    dropout masks and the statistics are without masks.
     """
     if not model.meta.novelty:
         return None

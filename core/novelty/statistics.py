@@ -1,5 +1,5 @@
-"""Statistics of one frame: the distance of its mean features from those of training frames, the certainty of its
-logits, and the energy of its regions.
+"""Statistics of one frame: the distance of its mean features from training frames, the certainty of its logits, and the
+energy of its regions.
 
 Everything is convolutions, sums and logarithms, so that it runs and exports with the network. Distances are squared
 Mahalanobis distances over the number of channels.
@@ -14,14 +14,14 @@ from torch import Tensor, nn
 from steadyseg.core.novelty.gaussians import Gaussians
 
 STRIDE = 4
-"""Pixels of the picture between two places that are looked at, where a stage is not coarser already."""
+"""Pixels of the picture between two sampled places, where a stage is not coarser already."""
 SMALLEST = 1e-6
 """Added to a squared distance before its logarithm."""
 LOGIT_STATISTICS = ("entropy", "lead", "lead_spread")
 
 
 class FrameDistance(nn.Module):
-    """(B, C, h, w) or (B, C) features of a stage -> (B,) log distance of their mean from those of training frames."""
+    """(B, C, h, w) or (B, C) features of a stage -> (B,) log distance of their mean from training frames."""
 
     def __init__(self, channels: int) -> None:
         super().__init__()
@@ -85,8 +85,8 @@ def subsample(features: Tensor, step: int) -> Tensor:
 
 
 def subsampling_step(height: int, features: Tensor) -> int:
-    """Step that keeps a row of a stage for every `STRIDE` rows of a picture of this height; 1 if the stage is already
-    as coarse."""
+    """Step that keeps a row of a stage for every `STRIDE` rows of a picture of this height. It is 1 if the stage is
+    already as coarse."""
     return 1 if features.ndim < 4 else max(1, STRIDE // max(1, round(height / features.shape[-2])))
 
 
@@ -114,7 +114,7 @@ def energy(logits: Tensor) -> Tensor:
 
 
 def spread(values: Tensor) -> Tensor:
-    """(B, ...) -> (B,) standard deviation over all positions; 0 for a single one."""
+    """(B, ...) -> (B,) standard deviation over all positions; 0 for a single position."""
     flat = values.flatten(1)
     return ((flat - flat.mean(1, keepdim=True)) ** 2).mean(1).sqrt()
 

@@ -49,7 +49,7 @@ def silence_timeout() -> Iterator[None]:
 def unfinished_files(root: Path) -> Iterator[Path]:
     """A context in which this process alone downloads into `root`, with a name for a folder of unfinished files.
 
-    The folder is removed at the end, and so are the files in it of a run that was killed.
+    The folder is removed at the end, with the files that a killed run left in it.
     """
     with locked_folder(root, "download"), silence_timeout():
         try:

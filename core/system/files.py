@@ -21,7 +21,7 @@ if sys.platform != "win32":
 DISK_ERRORS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 """Numbers of an OSError: the disk or the quota is full, or a file grows beyond a limit."""
 MANY_FILES = 20
-"""Files of a folder that are synced one by one; more of them by one sync of all disks, as 500 take seconds."""
+"""Up to this many files of a folder are synced one by one, more by one sync of all disks: 500 would take seconds."""
 
 
 def require_place(path: Path, what: str, suffixes: Collection[str], *, overwrite: bool) -> None:
@@ -60,7 +60,8 @@ def require_new_folder(path: Path, inputs: Iterable[Path | str], *, overwrite: b
 def partial_path(path: Path) -> Path:
     """A hidden, unused name beside `path`.
 
-    It is random and not the number of the process, which is 1 in every container: a killed one leaves its file behind.
+    It is random and not the number of the process, which is 1 in every container: a killed process leaves its file
+    behind.
     """
     return path.with_name(f".{path.name}.{secrets.token_hex(4)}.partial")
 
@@ -75,7 +76,7 @@ def write_atomic(path: Path, data: bytes, durable: bool = True) -> None:
 def whole_file(path: Path, durable: bool = True) -> Iterator[BinaryIO]:
     """A context with a hidden file that replaces `path` on success and is removed after an error.
 
-    `durable`: flushed to disk first, so that a power cut too leaves the old or the new one. Raises OSError with the
+    `durable`: flushed to disk first, so that a power cut too leaves the old or the new file. Raises OSError with the
     name `path` if it cannot be written.
     """
     partial = partial_path(path)
@@ -129,8 +130,8 @@ def cache_file(name: str) -> Path:
 def private_folder() -> Path:
     """Returns the folder that the run-time files of this user's processes share, made where it is absent.
 
-    It lies in XDG_RUNTIME_DIR, else in the temporary folder, where another user may have made it first: InputError for
-    a link, a folder of another user, and one that others may enter.
+    It lies in XDG_RUNTIME_DIR, else in the temporary folder, where another user may have made it first. InputError for
+    a link, a folder of another user, and a folder that others may enter.
     """
     base = Path(os.environ.get("XDG_RUNTIME_DIR", ""))
     folder = (
@@ -151,8 +152,8 @@ def lock(file: IO[Any] | int, *, for_children: bool = True) -> bool:
     """Locks an open file (or its descriptor) until it is closed or the process ends; False if somebody else holds it.
 
     `for_children` True uses flock: the lock belongs to the open file, so a forked child holds it too. False uses lockf:
-    the lock belongs to the process, ends when any of its handles on that file is closed, and needs a file that is open
-    for writing. On Windows nothing is locked, and it returns True.
+    the lock belongs to the process and ends when any of its handles on that file is closed. It needs a file that is
+    open for writing. On Windows nothing is locked, and it returns True.
     """
     if sys.platform == "win32":
         return True

@@ -6,15 +6,15 @@ from collections.abc import Iterable
 from urllib.parse import urlsplit
 
 LOCAL_HOSTS = ("127.0.0.1", "localhost", "::1")
-"""Names of this machine that no other machine can reach it by."""
+"""Loopback names: only this machine can reach them."""
 
 
 class AllowedHosts:
     """The host names that a server answers to, without ports.
 
     A server in a network may be known by names that only its users know. Numeric addresses are accepted, since no
-    foreign name server can point them elsewhere (DNS rebinding); a name must be this machine's own, that of a share, or
-    one given with --allow-host.
+    foreign name server can point them elsewhere (DNS rebinding). A name must be this machine's own, a share's, or given
+    with --allow-host.
     """
 
     def __init__(self, local: bool, more: Iterable[str] = ()) -> None:

@@ -19,7 +19,7 @@ _NEVER = 2**31 - 1
 
 
 def choose_device(name: str) -> "torch.device":
-    """The device of that name, CUDA before the CPU for auto. Raises InputError for a device that is absent."""
+    """The device of that name; auto prefers CUDA to the CPU. Raises InputError for a device that is absent."""
     import torch  # half a second, and workers choose their cores before it is imported
 
     require_device_name(name)
@@ -35,12 +35,12 @@ GPU = Path("/dev/nvidia0")
 
 
 def idle_gpu(reason: str) -> str:
-    """What to add to the reason for a CPU executor: why the GPU of this machine is not used. Empty without a GPU."""
+    """Says why the GPU of this machine is not used, as an end of the reason for a CPU executor. Empty without a GPU."""
     return f"; the GPU {GPU} is not used: {reason}" if GPU.exists() else ""
 
 
 def require_device_name(name: str) -> None:
-    """Raises InputError for a name that is no device, whether this machine has it or not."""
+    """Raises InputError for a name that is no device of any machine."""
     if name not in ("auto", "cpu", "cuda"):
         raise InputError(f"unknown device {name!r}; choose from auto, cpu, cuda")
 
@@ -55,8 +55,8 @@ def available_cpus() -> int:
 def training_precision(device: "torch.device") -> NumberFormat:
     """Returns the number format of autocast in which a training is fastest.
 
-    bf16 on CPUs with AVX512-BF16 or AMX, and not on others. Two 3x3 convolutions, forward and backward, fp32 against
-    bf16, ms: AVX512-BF16 46 and 28; AVX-512 without it 47 and 118; AVX2 58 and 597.
+    bf16 on CPUs with AVX512-BF16 or AMX, and fp32 on others. Two 3x3 convolutions, forward and backward, fp32 -> bf16,
+    take 46 -> 28 ms with AVX512-BF16. With AVX-512 alone they take 47 -> 118 ms, with AVX2 58 -> 597 ms.
     """
     import torch
 
@@ -69,7 +69,8 @@ def training_precision(device: "torch.device") -> NumberFormat:
 def cuda_precision(device: "torch.device") -> NumberFormat:
     """Returns the number format of the card's tensor cores, by its compute capability.
 
-    bf16 from 8.0 (Ampere); fp16 from 7.0 (Volta, Turing), which emulate bf16 slowly; fp32 for older cards without any.
+    bf16 from 8.0 (Ampere). fp16 from 7.0 (Volta, Turing), which emulate bf16 slowly. fp32 for older cards without
+    tensor cores.
     """
     import torch
 
@@ -106,8 +107,8 @@ def keep_freed_memory() -> None:
 
 
 def share_arenas() -> None:
-    """Tells glibc to use two heaps for all threads: with a heap for each visitor's thread, memory that a thread freed
-    would stay in its heap.
+    """Tells glibc to use two heaps for all threads. With a heap for each visitor's thread, freed memory would stay in
+    the thread's heap.
 
     50 visitors of the page who came and left: 1.3 -> 2.0 GB resident without this and `trim_memory`.
     """

@@ -1,7 +1,7 @@
 """Reads picture files with one decoder and a limit on their size.
 
-Two decoders can read two sizes out of one file: of a TIFF of 1.9 kB whose size tags came twice Pillow read 16x16, and
-OpenCV made 9000x9000 of it, 2.6 GB. So the decoder that reads the size for the check also decodes the picture.
+Two decoders can read two sizes out of one file. A TIFF of 1.9 kB had its size tags twice: Pillow read 16x16, and OpenCV
+made 9000x9000 of it, 2.6 GB. So the decoder that reads the size for the check also decodes the picture.
 """
 
 import warnings
@@ -24,8 +24,8 @@ EIGHT_BITS = ("RGB", "L", "1", "P", "LA", "PA", "RGBA", "CMYK", "YCbCr")
 SIXTEEN_BITS = ("I;16", "I;16L", "I;16B")
 """Modes of grey pictures with 16 bits; coloured ones are opened with their high bytes."""
 MAX_SCANS = 100
-"""Scans of a JPEG. Encoders write 10 at most; each of 23 bytes costs a pass over the whole picture, 8 ms for 9.4
-million pixels, and nothing stops the decoder before it has made them all."""
+"""Scans of a JPEG. Encoders write at most 10 scans. A scan of 23 bytes costs a pass over the whole picture, 8 ms for
+9.4 million pixels. Nothing stops the decoder before the last scan."""
 EXIF_ORIENTATION, TIFF_OFFSETS, JPEG_IN_TIFF = 0x0112, 273, ("jpeg", "tiff_jpeg")
 TURNS: dict[Any, Image.Transpose] = {
     2: Image.Transpose.FLIP_LEFT_RIGHT,

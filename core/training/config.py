@@ -22,8 +22,8 @@ class TrainConfig:
     batch_size: int = 4
     """Images per network call and process."""
     accumulate: Rare[int] = 1
-    """Network calls per optimiser step; the gradient is that of batch_size * accumulate * processes images. BatchNorm
-    normalises over all processes on CUDA, over each one on a CPU."""
+    """Network calls per optimiser step, whose gradient is of batch_size * accumulate * processes images. BatchNorm
+    normalises over all processes on CUDA, over each process on a CPU."""
     train_samples: Rare[int] = 1
     """Dropout passes per batch, whose mean probabilities enter the loss (training-phase ensemble)."""
     optimizer: Rare[OptimizerName] = "adamw"
@@ -31,10 +31,10 @@ class TrainConfig:
     learning_rate: float = 3e-3
     """Peak learning rate."""
     weight_decay: Rare[float] = 1e-4
-    """Weight decay: decoupled in adamw, L2 in the others; biases and normalisation have none."""
+    """Weight decay: decoupled in adamw, L2 in other optimisers; biases and normalisation have no decay."""
     schedule: Rare[ScheduleName] = "one-cycle"
-    """one-cycle: linear rise, cosine fall to zero; triangle: linear rise and fall; step: falls by step_factor at
-    each of step_epochs; constant."""
+    """one-cycle: linear rise, cosine fall to zero. triangle: linear rise and fall. step: falls by step_factor at each
+    of step_epochs. constant: one rate."""
     warmup: Rare[float] = 0.15
     """Share of all steps in which the rate rises linearly; constant: none."""
     step_epochs: Rare[tuple[int, ...]] = (100,)
@@ -44,8 +44,8 @@ class TrainConfig:
     clip_norm: Rare[float] = 1.0
     """Largest gradient norm; 0: no clipping."""
     average_decay: Rare[float] = 0.998
-    """Decay per step of the moving average of the weights, which is the trained model. 0: the last weights are the
-    model."""
+    """Decay per step of the moving average of the weights, which is the trained model. With 0 the model is the last
+    weights."""
     seed: int = 0
     """Seed of initial weights, order of the images, augmentation and dropout."""
     precision: Rare[Literal["auto", "fp32", "bf16", "fp16"]] = "auto"
@@ -56,7 +56,7 @@ class TrainConfig:
     evaluate_every: Rare[int] = 5
     """Epochs between evaluations on the held-out images; 0: none."""
     snapshots: Rare[int] = 0
-    """Number of snapshots of the averaged weights in RUN/checkpoints: the initial ones and then those of evenly spaced
+    """Number of snapshots of the averaged weights in RUN/checkpoints, the initial weights first, then at evenly spaced
     epochs (`analyze landscape --trajectory` draws them); 0 keeps none."""
 
 

@@ -16,9 +16,9 @@ from steadyseg.core.errors import CheckFailed, InputError
 from steadyseg.core.system.machine import choose_device
 
 PATIENCE = timedelta(minutes=5)
-"""Time-out for another process that does the same work: after it, that one is frozen or its machine is lost."""
+"""Time-out for another process that does the same work: after it, the process is frozen or its machine is lost."""
 WHILE_ONE_WORKS = timedelta(days=7)
-"""Time-out of the others while rank 0 evaluates and saves alone."""
+"""Time-out of all other processes while rank 0 evaluates and saves alone."""
 LOST = ("gloo/transport", "pair closure")
 """Words in gloo's errors, which are RuntimeErrors: "[.../gloo/transport/tcp/pair.cc:553] Connection closed by peer"."""
 
@@ -61,8 +61,8 @@ class Processes:
             dist.all_reduce(torch.zeros(1), group=self.patient)
 
     def together(self, work: Callable[[], T]) -> T:
-        """Runs work() in every process. If it raises InputError in one of them, rank 0 raises that error and the others
-        raise SystemExit(2), so that the line is printed once.
+        """Runs work() in every process. If a process raises InputError, rank 0 raises this error and all other
+        processes raise SystemExit(2), so that the line is printed once.
         """
         result, complaint = None, None
         try:
@@ -89,7 +89,7 @@ SINGLE_PROCESS = Processes()
 
 
 def synchronise(network: nn.Module) -> nn.Module:
-    """Replaces every BatchNorm by SyncBatchNorm, whose statistics are those of all processes' batches; CUDA only.
+    """Replaces every BatchNorm by SyncBatchNorm, whose statistics are over all processes' batches; CUDA only.
 
     The conversion is timm's: torch's would lose the activation that is part of some of timm's BatchNorms.
     """

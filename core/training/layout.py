@@ -6,14 +6,15 @@ import torch
 from torch import Tensor, nn
 
 BLOCK = 16
-"""Channels in a block of oneDNN's AVX-512 kernels. AVX2's have 8, but oneDNN does not tell which ones it runs."""
+"""Channels in a block of oneDNN's AVX-512 kernels. AVX2's blocks have 8, but oneDNN does not say which kernels it
+runs."""
 
 
 def use_channels_last(network: nn.Module, device: torch.device) -> None:
     """Moves the network to the device with weights in channels last, the faster layout of convolutions.
 
     oneDNN's x86 kernels (up to 3.13 at least) write past their workspace in the weight gradient of a strided 1x1
-    convolution over a map that is channels last and has fewer channels than a block
+    convolution. It happens where the map is channels last and has fewer channels than a block
     (github.com/uxlfoundation/oneDNN/issues/6035). Measured in fp32 (AVX2, AVX-512) and bf16 (AVX-512): wrong gradients,
     "free(): invalid pointer", hangs. Such a convolution copies its input to the default layout first. The forward pass
     and the input's gradient are right. A step of ResNet-18 of width 8 (CIFAR, batch 64, fp32): 69 -> 77 ms; with all of
@@ -31,8 +32,8 @@ def miscomputed(network: nn.Module, device: torch.device) -> list[nn.Conv2d]:
 
 
 def _overflows(convolution: nn.Module) -> TypeGuard[nn.Conv2d]:
-    """True for a convolution whose kernel overflows; padded and grouped ones use other kernels. Maps whose size is no
-    multiple of the stride do too, but the size is not known here.
+    """True for a convolution whose kernel overflows; padded and grouped convolutions use other kernels. Maps whose size
+    is no multiple of the stride use other kernels too, but the size is not known here.
     """
     return (
         isinstance(convolution, nn.Conv2d)

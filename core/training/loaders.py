@@ -27,8 +27,8 @@ class EpochLoader:
     They load the next epoch's first batches while the current epoch ends, so there is no pause between the two. For
     CamVid's stills the pause took 0.2 of 2.8 s, with two processes.
 
-    The processes end when the last reference to the loader goes. `examples` and `order` must not refer to its holder:
-    of a reference cycle Python closes the queues first, and torch then waits 5 s for processes that hear nothing.
+    The processes end when the last reference to the loader goes. `examples` and `order` must not refer to its holder.
+    In a reference cycle Python closes the queues first, and torch then waits 5 s for processes that hear nothing.
     """
 
     def __init__(
@@ -87,8 +87,8 @@ def _prepare(_: int) -> None:
     """Prepares a loader process: it prints no tracebacks of threads, and ends on SIGTERM as on Ctrl-C.
 
     Errors of the loader itself are raised in the training. Tracebacks of its threads, when the training ends first, are
-    of no use. `timeout` sends SIGTERM to the whole process group: torch's own handler would leave the loader's folder
-    behind, and raise an error in a training that is about to end by itself.
+    of no use. `timeout` sends SIGTERM to the whole process group. The handler of torch would leave the loader's folder
+    behind and raise an error in a training that is about to end by itself.
     """
     sys.excepthook = lambda *_: None
     signal.signal(signal.SIGTERM, signal.default_int_handler)

@@ -48,18 +48,19 @@ class EpochDone:
     """Mean over the epoch's steps."""
     seconds: float
     metrics: dict[str, float]
-    """Result of `evaluate` for the averaged weights; empty where none was due, and in every process but the first."""
+    """Result of `evaluate` for the averaged weights; empty if no evaluation was due, and in every process but the
+    first."""
 
 
 def fit(parts: TrainingParts, config: TrainConfig, run: Run) -> Iterator[StepDone | EpochDone]:
     """Trains the network in place; after each EpochDone the state on disk holds all that is needed to resume there.
 
     On return the network holds the averaged weights. Snapshots of them are saved before the first epoch and then at
-    evenly spaced ones. A non-finite loss raises CheckFailed with the step; the last state stays on disk.
+    evenly spaced epochs. A non-finite loss raises CheckFailed with the step; the last state stays on disk.
 
-    With several processes each yields its own batches (`Processes.share`), and all do the same steps: the gradient is
-    that of all their samples. The first one evaluates and saves. On CUDA, BatchNorm's statistics are those of all
-    processes (SyncBatchNorm). On a CPU they are those of each process's own batches, and the first one's are saved.
+    With several processes each yields its own batches (`Processes.share`), and all do the same steps, with the gradient
+    of all their samples. The first process evaluates and saves. On CUDA, BatchNorm's statistics are over all processes
+    (SyncBatchNorm). On a CPU they are over each process's own batches, and the first process's are saved.
     """
     network, processes = parts.network, run.processes
     use_channels_last(network, run.device)
@@ -92,7 +93,7 @@ def fit(parts: TrainingParts, config: TrainConfig, run: Run) -> Iterator[StepDon
             value = train_step(trained, group, parts.loss, optimizer, scaler, config, run)
             if not math.isfinite(value):
                 raise CheckFailed(
-                    f"the loss or its gradient became {value} at epoch {epoch + 1}, step {step + 1}; the last whole "
+                    f"the loss or its gradient became {value} at epoch {epoch + 1}, step {step + 1}. The last whole "
                     f"epoch is in {run.folder}: continue from it with --resume and a smaller learning rate"
                 )
             average.update_parameters(network)
@@ -127,8 +128,8 @@ def _save_snapshot(network: nn.Module, epochs_done: int, parts: TrainingParts, c
 def wrap_processes(called: nn.Module, inputs: Tensor, processes: Processes) -> nn.Module:
     """Returns the network to call in several processes, whose backward pass averages their gradients.
 
-    A pass over the first of `inputs` shows whether some weights are unused; if none are, DDP does not search for them
-    at every step.
+    A pass over the first of `inputs` shows whether some weights are unused. If all are used, DDP does not search for
+    unused weights at every step.
     """
     if processes.count == 1:
         return called
@@ -150,9 +151,9 @@ def train_step(
 ) -> float:
     """Does one optimiser step over the parts of a batch and returns the loss; NaN where the gradient is not finite.
 
-    The gradient is that of sum(losses) / sum(weights) over all parts and processes. In fp16, whose largest number is
-    65504, `scaler` multiplies the loss. A gradient that overflows skips the step and halves the scale; where the scale
-    is 1 already, it counts as not finite.
+    The step follows the gradient of sum(losses) / sum(weights) over all parts and processes. In fp16, whose largest
+    number is 65504, `scaler` multiplies the loss. A gradient that overflows skips the step and halves the scale; where
+    the scale is 1 already, it counts as not finite.
     """
     optimizer.zero_grad(set_to_none=True)
     total, weight, outcomes = 0.0, 0.0, 1
@@ -203,8 +204,8 @@ def in_fp32(outputs: Outputs) -> Outputs:
 def epoch_order(samples: int, config: TrainConfig, epoch: int, processes: Processes) -> list[int]:
     """Returns the sample numbers of an epoch in this process's order, without those that do not fill a whole step.
 
-    At every step several processes see exactly the samples that one process would see with a batch as large as all of
-    theirs.
+    At every step several processes see exactly the samples of one process with a batch as large as all of their
+    batches.
     """
     order = torch.randperm(samples, generator=torch.Generator().manual_seed(mix_seed(config.seed, epoch)))
     per_step = config.batch_size * config.accumulate * processes.count
@@ -217,7 +218,7 @@ def dropout_seed(seed: int, epoch: int, step: int, rank: int) -> int:
 
 
 def _resume(state: TrainingState, run: Run, epochs: int) -> int:
-    """Loads the state and returns the number of epochs done; InputError where the processes find different ones."""
+    """Loads the state and returns the number of epochs done; InputError where the processes find different numbers."""
     processes = run.processes
     done = processes.all_gather(processes.together(lambda: load_state(state, run.folder, epochs)))
 

@@ -24,7 +24,8 @@ def make_optimizer(network: nn.Module, config: TrainConfig) -> torch.optim.Optim
 
 
 def learning_rate(config: TrainConfig, step: int, steps_per_epoch: int, total_steps: int) -> float:
-    """Returns the rate of a step (from 0): a function of its number, so that a resumed run needs no schedule state."""
+    """Returns the rate of a step (from 0). It depends on the step's number alone, so a resumed run needs no schedule
+    state."""
     if config.schedule == "constant":
         return config.learning_rate
     rise = round(config.warmup * total_steps)
@@ -44,8 +45,8 @@ def learning_rate(config: TrainConfig, step: int, steps_per_epoch: int, total_st
 def warmed_up_average(decay: float) -> Callable[[Tensors, Tensors, Tensor | int], None]:
     """Returns the update of an exponential average whose decay rises as (1 + n) / (10 + n) up to `decay`.
 
-    Early weights are thus forgotten quickly. Whole numbers, such as BatchNorm's counters, are copied. So is a tensor
-    with infinite values, such as the mask of an attention: it is a constant, and the mean of two infinities is NaN.
+    Early weights are thus forgotten quickly. Whole numbers, such as BatchNorm's counters, are copied. A tensor with
+    infinite values, such as an attention mask, is copied too: it is a constant, and the mean of two infinities is NaN.
     """
     is_averaged: dict[torch.dtype, list[bool]] = {}
 

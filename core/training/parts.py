@@ -16,7 +16,7 @@ from steadyseg.core.training.distributed import SINGLE_PROCESS, Processes
 Batch = tuple[Tensor, Any]
 """Normalised inputs (B, 3, h, w) and targets (B, ...): class ids, or what else the loss takes, with `len` and `to`."""
 Outputs = Tensor | tuple[Tensor, ...]
-"""Logits, or in training those of several heads."""
+"""Logits, or in training the logits of several heads."""
 Loss = Callable[[Any, Any], tuple[Tensor, Tensor]]
 """(outputs, targets) -> (sum of the weighted losses, sum of the weights), so that parts of a batch add up exactly."""
 
@@ -53,7 +53,7 @@ class TrainingParts:
     about: tuple[str, ...] = ()
     """Lines about the data, shown before the first step."""
     evaluate: Callable[[nn.Module], dict[str, float]] | None = None
-    """(network) -> metrics of single dropout-free passes on the held-out images; None where there are none."""
+    """(network) -> metrics of single dropout-free passes on the held-out images; None without held-out images."""
     step_cost: Callable[[int], float] = lambda epoch: 1.0
     """(epoch, from 0) -> the time of one of its steps relative to a step of the first epoch."""
     deployed: Callable[[nn.Module], nn.Module] = lambda network: network
@@ -69,6 +69,6 @@ def count_steps(images: int, config: TrainConfig, processes: Processes) -> int:
 
 
 def limit_threads(config: TrainConfig) -> None:
-    """Sets the number of CPU threads of this process, where the configuration names one."""
+    """Sets the number of CPU threads of this process, where the configuration gives it."""
     if config.threads:
         torch.set_num_threads(config.threads)

@@ -26,8 +26,8 @@ def choose_precision(config: Config, run: Run) -> Config:
 def train(parts: TrainingParts, config: TrainingConfig, run: Run) -> Iterator[StepDone | EpochDone]:
     """Runs the training; at its end `model.safetensors` in the run folder holds the averaged weights with their record.
 
-    This call, and not the first step, opens the run folder or refuses it. `config` is stored there: a resumed run must
-    have the same.
+    This call, and not the first step, opens the run folder or refuses it. `config` is stored there, and a resumed run
+    must have the same `config`.
     """
     lock = open_run(run.folder, config, run.resume, run.processes.count) if run.processes.is_main else nullcontext()
     return _train(parts, config, run, lock)

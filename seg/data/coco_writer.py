@@ -22,7 +22,7 @@ class CocoLabels:
 
         Args:
             file_name: Path of the picture relative to the COCO file.
-            ids: (H, W) uint8 class ids; other ids are left out.
+            ids: (H, W) uint8 class ids; other values are left out.
             confidence: (H, W) uint8, 255 = 1; the mean of a region becomes its `score`.
         """
         height, width = ids.shape

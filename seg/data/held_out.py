@@ -1,7 +1,8 @@
-"""Images held out of training: stretches of consecutive stills, or whole recordings by the names of their frames.
+"""Images held out of training: stretches (blocks of consecutive stills), or whole recordings by the names of their
+frames.
 
-Neighbouring stills show nearly the same scene, so single stills between trained ones say little about other places, and
-a few stills on either side of a stretch are not used at all. Recipes are chosen and temperatures are fitted on the
+Neighbouring stills show nearly the same scene, so single stills between trained stills say little about other places.
+So a few stills on either side of a stretch are not used at all. Recipes are chosen and temperatures are fitted on the
 stretches; val and test are for reporting.
 """
 
@@ -15,19 +16,19 @@ from typing import Any
 from steadyseg.core.errors import InputError
 
 GUARD = 2
-"""Stills on either side of a stretch that are neither trained on nor measured on; CamVid's are a second apart."""
+"""Unused stills on either side of a stretch, neither for training nor for measuring; CamVid's are a second apart."""
 MIN_FRAMES = 20
-"""Smallest number of frames that is divided."""
+"""Fewer frames are not divided."""
 _NUMBER = re.compile(r"[-_. ]*(?:f|frame|img|image)?[-_. ]*(\d+)$", re.IGNORECASE)
 CAMVID_STRETCHES = (
     ("0001TP_007560", "0001TP_007770"),
     ("0006R0_f03330", "0006R0_f03660"),
     ("0016E5_01710", "0016E5_02280"),
 )
-"""One stretch in each recording: 8, 12 and 20 stills. With the guards 52 of the 367 stills of train are not trained on,
-which have 9 to 20 % of the pixels of each class, most of Bicyclist. Of all stretches of its length each is the one
-whose class shares are nearest to its recording's (Kullback-Leibler divergence 0.032, 0.011 and 0.014); in 0016E5 only
-those before frame 7300 were compared, which are 20 s from val or more."""
+"""One stretch in each recording: 8, 12 and 20 stills. With the guards, training leaves out 52 of the 367 stills of
+train. They have 9 to 20 % of the pixels of each class, most of Bicyclist. No other stretch of its length has class
+shares nearer to its recording's (Kullback-Leibler divergence 0.032, 0.011 and 0.014). In 0016E5 only stretches before
+frame 7300, 20 s or more from val, were compared."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +66,7 @@ def hold_out(names: Sequence[str], stretches: Sequence[tuple[str, str]], guard: 
 
 
 def hold_out_recordings(names: Sequence[str]) -> HeldOut:
-    """Holds out an eighth of the frames, in whole recordings where that is possible; none of fewer than 20."""
+    """Holds out an eighth of the frames, in whole recordings where possible, but no frame of fewer than 20."""
     splits, remarks = divide(names, {"the held-out part": 1 / 8})
     given = [splits.get(name, "") for name in names]
     trained = tuple(number for number, split in enumerate(given) if split == "train")
@@ -74,7 +75,7 @@ def hold_out_recordings(names: Sequence[str]) -> HeldOut:
 
 
 def camvid_stretches(names: Sequence[str]) -> tuple[tuple[str, str], ...]:
-    """Returns CamVid's stretches where a training set has any of their ends; none for other data."""
+    """Returns CamVid's stretches where a training set has any of their ends, and no stretches for other data."""
     ends = {name for stretch in CAMVID_STRETCHES for name in stretch}
     return CAMVID_STRETCHES if ends & set(names) else ()
 
@@ -94,7 +95,7 @@ def read_stretches(path: Path) -> tuple[tuple[str, str], ...]:
 
 
 def recorded_names(training: Mapping[str, Any]) -> list[str]:
-    """Returns the base names that a training's record lists as held out; the street's images have none."""
+    """Returns the base names that a training's record lists as held out; images of simulated streets have no names."""
     names = training.get("held_out")
     return [str(name) for name in names] if isinstance(names, list) else []
 
@@ -105,7 +106,7 @@ def recording_of(name: str) -> str:
 
 
 def number_of(name: str) -> int:
-    """Returns the number at the end of a frame's name; 0 where there is none."""
+    """Returns the number at the end of a frame's name; 0 without a number."""
     return int(match[1]) if (match := _NUMBER.search(name)) else 0
 
 
@@ -117,8 +118,8 @@ def in_order(names: Sequence[str]) -> list[str]:
 def divide(names: Sequence[str], shares: dict[str, float]) -> tuple[dict[str, str], list[str]]:
     """Gives each split about its share of the frames, and the rest to train; returns {name: split} and remarks.
 
-    A split gets whole recordings. If none is small enough, it gets the end of the longest one, and the GUARD frames
-    before this end belong to no split.
+    A split gets whole recordings. If no recording is small enough, it gets the end of the longest recording, and the
+    GUARD frames before this end belong to no split.
     """
     splits, remarks = dict.fromkeys(in_order(names), "train"), []
     wanted = {split: round(share * len(names)) for split, share in shares.items() if share > 0}

@@ -57,8 +57,8 @@ def import_labels(
     """Writes `output` as a whole: pictures and labels by split, the class list and the remarks.
 
     Pictures are searched below `images`. Unlabelled pixels are void, or of the class `background`. A source that has
-    val or test keeps its splits; any other is divided by recording. InputError for the first picture that is missing or
-    does not fit its label; with `skip_bad` it is left out with a remark.
+    val or test keeps its splits; any other source is divided by recording. InputError for the first picture that is
+    missing or does not fit its label; `skip_bad` leaves it out with a remark.
     """
     result = Imported(class_list(source, background), remarks=[printable(remark) for remark in source.remarks])
     found = find_pictures(source, images, skip_bad, result.remarks)
@@ -107,7 +107,7 @@ def known_splits(found: dict[str, tuple[Path, LabelledPicture]], remarks: list[s
 
 
 def class_list(source: LabelSource, background: str | None) -> ClassList:
-    """Returns the source's classes, and last the one of unlabelled pixels; InputError where there is only one."""
+    """Returns the source's classes, and last the class of unlabelled pixels; InputError for a single class."""
     names, colors = source.names, source.colors or distinct_colors(len(source.names))
     if background and background not in names:
         names, colors = (*names, background), (*colors, (96, 96, 96))
@@ -146,7 +146,7 @@ def find_pictures(
 
 
 def read_checked(path: Path, picture: LabelledPicture) -> tuple[np.ndarray, str]:
-    """Reads a label, (H, W) uint8, and its remark; InputError if its size is not that of the picture."""
+    """Reads a label, (H, W) uint8, and its remark; InputError if it has another size than the picture."""
     height, width = read_upright(path).shape[:2]
     with one_line(picture.labelled_in, f"a label of {picture.named}"):
         label = picture.read()

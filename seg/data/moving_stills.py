@@ -26,8 +26,8 @@ class CameraMotion:
     """Motion between neighbouring frames: a velocity (mean, sd) drawn once for a clip, and shake (sd) drawn for each
     frame.
 
-    The figures are those of the CamVid val stream, 15 frames/s at 480x360 (`studies/camera_motion` at commit
-    8701b10), rounded; sideways and turning velocities have mean 0, because a car turns both ways. They were fixed
+    The values are measured on the CamVid val stream, 15 frames/s at 480x360 (`studies/camera_motion` at commit
+    8701b10), and rounded. Sideways and turning velocities have mean 0, because a car turns both ways. They were fixed
     before any method was compared on these clips.
     """
 
@@ -43,7 +43,7 @@ class CameraMotion:
 
 VAL_CAMERA = CameraMotion()
 REFERENCE_WIDTH = 480
-"""Picture width, in pixels, that the shifts are given for."""
+"""Picture width, in pixels, to which the shifts refer."""
 
 
 def moving_stills(split: ImageFolderSplit, camera: CameraMotion = VAL_CAMERA) -> Iterator[Frame]:
@@ -68,7 +68,7 @@ def still_clip(
     camera: CameraMotion = VAL_CAMERA,
     frames: int = CLIP_FRAMES,
 ) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Returns (image (H, W, 3) uint8, label (H, W) uint8) pairs; the last one is the still itself, unchanged."""
+    """Returns (image (H, W, 3) uint8, label (H, W) uint8) pairs; the last pair is the unchanged still."""
     generator = np.random.default_rng(seed)
     steps = camera_steps(generator, frames - 1, camera, image.shape[1] / REFERENCE_WIDTH)
     clip, to_still, gain = [(image, label)], np.eye(3), 0.0

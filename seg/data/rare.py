@@ -30,7 +30,7 @@ class RarePictures:
         self.by_class = {c: np.flatnonzero(pixels[:, c]).tolist() for c in rare}
 
     def draw(self, seed: int) -> tuple[int, int] | None:
-        """Draws (picture, rare class in it), every class equally often; None where no picture contains any."""
+        """Draws (picture, rare class in it), every class equally often; None if no picture has a rare class."""
         generator = random.Random(seed)
         found = [c for c, pictures in self.by_class.items() if pictures]
         if not found:
@@ -42,8 +42,8 @@ class RarePictures:
 def place_of(mask: Tensor, wanted: Sequence[int], crop: tuple[int, int]) -> tuple[int, int] | None:
     """Returns (top, left) of a crop of the mask (h, w) around a random pixel of one of the wanted classes.
 
-    The class is drawn from those that the mask contains. None where it contains none, or where the crop is larger than
-    the mask.
+    The class is drawn from the wanted classes in the mask. None if the mask has no wanted class, or if the crop is
+    larger than the mask.
     """
     if mask.shape[0] < crop[0] or mask.shape[1] < crop[1]:
         return None
@@ -60,9 +60,9 @@ def place_of(mask: Tensor, wanted: Sequence[int], crop: tuple[int, int]) -> tupl
 
 
 def paste(onto: tuple[Tensor, Tensor], other: tuple[Tensor, Tensor], classes: Sequence[int]) -> tuple[Tensor, Tensor]:
-    """Returns (picture (3, h, w), target (..., h, w)) with the other's pixels of these classes pasted in.
+    """Returns (picture (3, h, w), target (..., h, w)) with these classes' pixels of `other` pasted in.
 
-    Where a target has several planes, the first is the label and the others are the teachers' probabilities.
+    Where a target has several planes, the first plane is the label and the rest are the teachers' probabilities.
     """
     label = other[1][0] if other[1].ndim == 3 else other[1]
     cut = torch.isin(label, torch.tensor(classes, dtype=label.dtype))

@@ -19,7 +19,7 @@ class Region(NamedTuple):
 
 
 def connected_regions(ids: np.ndarray, min_pixels: int = 1) -> Iterator[Region]:
-    """Yields the regions of (H, W) ids >= 0, by id, that have `min_pixels` or more; pixels below 0 belong to none."""
+    """Yields the regions of (H, W) ids >= 0, by id, that have `min_pixels` or more; pixels below 0 are in no region."""
     import cv2
 
     for one in np.unique(ids[ids >= 0]):

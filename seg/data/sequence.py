@@ -1,4 +1,4 @@
-"""Videos with sparse labels: all frames of a folder in order, of which those that a label is named after have one."""
+"""Videos with sparse labels: all frames of a folder in order. A label has the name of its frame."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -32,8 +32,8 @@ class SequenceFrames:
         return [name_of(path) for path in self.paths]
 
     def frames(self) -> Iterator[Frame]:
-        """Yields every frame, read when it is asked for. Numbers in the names are the time: those that are left out
-        are dropped frames, and a new recording or a gap beyond `MAX_GAP` starts anew."""
+        """Yields every frame, read when it is asked for. Numbers in the names are the time. Missing numbers are dropped
+        frames; a new recording or a gap beyond `MAX_GAP` starts anew."""
         labels = {example.name: example for example in self.split.examples}
         before, index = ("", 0), 0
         for path in self.paths:
@@ -60,7 +60,7 @@ class SequenceFrames:
 
 def open_sequence(folder: Path, split: ImageFolderSplit) -> SequenceFrames:
     """Finds the pictures below `folder`. Raises InputError where a label of the split has no frame there,
-    because it would otherwise be left out of the figures unnoticed."""
+    because the metrics would otherwise leave it out unnoticed."""
     if not folder.is_dir():
         raise InputError(f"--sequence {folder}: no such folder; expected all frames of the videos as pictures")
     found = [path for path in folder.rglob("*") if path.suffix.lower() in IMAGE_SUFFIXES]

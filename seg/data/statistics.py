@@ -12,7 +12,7 @@ from steadyseg.core.errors import InputError
 from steadyseg.seg.options import SegTrainConfig
 
 RARE_SHARE, RARE_IMAGES = 0.001, 5
-"""Share of the pixels, and number of images, below which a class is called rare."""
+"""A class below this share of the pixels, or number of images, is rare."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ def measure(pairs: Iterable[tuple[np.ndarray, np.ndarray]], classes: ClassList) 
 
 
 def class_weights(statistics: DataStatistics, config: SegTrainConfig) -> Tensor:
-    """Returns the loss weights (K,): ones, median-frequency weights, these to the power `soften`, or those over all
+    """Returns the loss weights (K,): ones, median-frequency weights, their power `soften`, or median-frequency over all
     pixels."""
     if config.class_weights == "median-frequency-all":
         pixels = statistics.pixels[:, :-1].sum(0)
@@ -60,7 +60,7 @@ def class_weights(statistics: DataStatistics, config: SegTrainConfig) -> Tensor:
 
 
 def _median_over(frequency: np.ndarray) -> tuple[float, ...]:
-    """Returns median(freq) / freq_c over the classes that occur; 0 for the others."""
+    """Returns median(freq) / freq_c over the classes that occur; 0 for other classes."""
     present = frequency > 0
     weights = np.where(present, np.median(frequency[present]) / np.where(present, frequency, 1), 0.0)
     return tuple(float(weight) for weight in weights)

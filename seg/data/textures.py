@@ -14,9 +14,9 @@ from torch import Tensor
 from torchvision.transforms.v2 import functional as V
 
 ROUNDS = 4
-"""Largest number of textures or variants mixed in; published: 4."""
+"""Largest number of textures or variants mixed in, as published."""
 STRENGTH = 3.0
-"""Parameter of the Beta distribution of the shares; published: 3."""
+"""Parameter of the Beta distribution of the shares, as published."""
 VARIANTS: tuple[Callable[[Tensor], Tensor], ...] = (
     V.autocontrast,
     V.equalize,
@@ -66,7 +66,7 @@ def _to_unit(picture: Tensor) -> Tensor:
 
 
 def _add(one: Tensor, other: Tensor) -> Tensor:
-    """Adds two pictures as deviations from mid-grey, so that the sum is no darker than they are."""
+    """Adds two pictures as deviations from mid-grey, so that the sum is no darker than the pictures."""
     much, little = _shares()
     return (much * (2.0 * one - 1.0) + little * (2.0 * other - 1.0) + 1.0) / 2.0
 

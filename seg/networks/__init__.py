@@ -1,1 +1,1 @@
-"""Segmentation networks: U-Net, SegNet, and those of segmentation-models-pytorch."""
+"""Segmentation networks: U-Net, SegNet, and all of segmentation-models-pytorch."""

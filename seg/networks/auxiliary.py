@@ -13,7 +13,7 @@ from steadyseg.seg.networks.staged import StagedNetwork
 class DeepSupervision(nn.Module):
     """The network with a 1x1 head on each decoder stage but the last.
 
-    In training (B, 3, h, w) -> a tuple: the network's logits (B, K, h', w'), then those of each head at its stage's
+    In training (B, 3, h, w) -> a tuple: the network's logits (B, K, h', w'), then each head's logits at its stage's
     size. In evaluation the network's logits alone. The checkpoint stores `network`, without the heads.
     """
 

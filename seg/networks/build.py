@@ -1,4 +1,4 @@
-"""Segmentation networks by name: U-Net, SegNet, and those of segmentation-models-pytorch."""
+"""Segmentation networks by name: U-Net, SegNet, and all of segmentation-models-pytorch."""
 
 from typing import Any
 

@@ -15,7 +15,7 @@ from steadyseg.seg.options import SegNetOptions
 ENCODER = ((1, 1), (2, 2), (4, 4, 4), (8, 8, 8), (8, 8, 8))
 """Output channels of each stage's convolutions, in units of the first stage's; all stages but the last pool."""
 DECODER = ((8, 8, 8), (8, 8, 4), (4, 4, 2), (2, 1), (1,))
-"""The same of the decoder; all stages but the first begin by undoing a pool."""
+"""Output channels of the decoder's convolutions; all stages but the first begin by undoing a pool."""
 
 
 class ConvBlock(nn.Sequential):
@@ -63,7 +63,7 @@ class SegNet(StagedNetwork):
     """(B, 3, h, w) normalised image -> (B, K, h, w) logits, for any h and w."""
 
     has_ties = True
-    """A maximum of two values that are nearly equal may lie in either place, by rounding."""
+    """The maximum of two nearly equal values may lie in either place, by rounding."""
 
     def __init__(self, num_classes: int, options: SegNetOptions = SegNetOptions()) -> None:  # noqa: B008 (frozen)
         first = options.segnet_channels
@@ -84,8 +84,8 @@ class SegNet(StagedNetwork):
 def maxima(indices: Tensor, height: int, width: int) -> Tensor:
     """(B, C, h', w') flat indices of 2x2 maxima in maps of height x width -> (B, C, height, width) bool: True there.
 
-    `F.max_unpool2d` scatters by the indices, which ONNX cannot express for free sizes. Comparing the index of a window
-    with those of its four pixels gives the same in every runtime.
+    `F.max_unpool2d` scatters by the indices, which ONNX cannot express for free sizes. A comparison of a window's index
+    with its four pixels' indices gives the same in every runtime.
     """
     batch, channels, rows, columns = indices.shape
     own = torch.arange(2 * rows, device=indices.device)[:, None] * width + torch.arange(2 * columns).to(indices.device)

@@ -57,7 +57,8 @@ class SmpNetwork(nn.Module):
         return logits[..., : -(-height // self.head_stride), : -(-width // self.head_stride)]
 
     def named_stages(self) -> dict[str, Stage]:
-        """Stages by name: enc1..encD, the encoder's maps; dec1.., the decoder's blocks, if any; decoder, all of it."""
+        """Stages by name: enc1..encD are the encoder's maps, dec1.. the decoder's blocks, if any, decoder the whole
+        decoder."""
         encoder, decoder = self.model.encoder, self.model.decoder
         points = {f"enc{n}": Stage(encoder, itemgetter(n)) for n in range(1, len(encoder.out_channels))}
         blocks = getattr(decoder, "blocks", None)
@@ -69,7 +70,7 @@ class SmpNetwork(nn.Module):
 def insert_decoder_dropout(model: Any, rate: float) -> None:
     """Adds a `Dropout` after each block of the decoder but the last, or after the whole decoder where it has no blocks.
 
-    The published U-Net has none after its last block either, whose map is the largest.
+    The published U-Net, too, has no dropout after its last block, whose map is the largest.
     """
     blocks = getattr(model.decoder, "blocks", None)
     if isinstance(blocks, nn.ModuleList) and len(blocks) > 1:

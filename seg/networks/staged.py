@@ -10,7 +10,7 @@ from steadyseg.core.errors import InputError
 from steadyseg.core.stages import Stage
 
 MAX_CHANNELS = 512
-"""Channels of the first stage, at most: eight times the published ones."""
+"""Most channels of the first stage: eight times the published number."""
 
 
 class Flow(NamedTuple):
@@ -21,7 +21,7 @@ class Flow(NamedTuple):
 
 
 class StagedNetwork(nn.Module):
-    """(B, 3, h, w) normalised image -> (B, K, h, w) logits, by stages that turn one `Flow` into the next.
+    """(B, 3, h, w) normalised image -> (B, K, h, w) logits, by stages that turn a `Flow` into the next `Flow`.
 
     forward(x) == suffix(prefix(x)); N dropout passes share `prefix`, which runs once.
     """
@@ -34,7 +34,8 @@ class StagedNetwork(nn.Module):
         rate: float,
         places: Iterable[str],
     ) -> None:
-        """`places`: names of the stages with a dropout layer of this rate after them; at rate 0 there is none."""
+        """`places`: names of the stages with a dropout layer of this rate after them; at rate 0 no stage has a
+        layer."""
         super().__init__()
         encoder, decoder = list(encoder), list(decoder)
         self.encoder_depth = len(encoder)

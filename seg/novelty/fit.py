@@ -1,9 +1,9 @@
 """Fits a network's statistics of its training domain, on frames of its training recordings (`steadyseg calibrate
 --familiarity`).
 
-Means and covariances are fitted on all frames but one block per recording, each unchanged and as another camera would
-give it, so that another camera is not novel. The scale of novelty is fitted on the blocks, in the same two ways. The
-temperature of novel frames is fitted on frames that were never trained on, under the changes of
+Means and covariances are fitted on all frames but one block per recording. Each frame is fitted unchanged and as
+another camera would give it, so that another camera is not novel. The scale of novelty is fitted on the blocks, in the
+same two ways. The temperature of novel frames is fitted on frames outside the training, under the changes of
 `core/corruptions/tuning.py`.
 """
 
@@ -29,9 +29,9 @@ from steadyseg.seg.data.camvid import ImageFolderSplit
 from steadyseg.seg.novelty.frames import Frames, Watch, tuning_pictures, with_cameras
 
 CAMERAS = 2
-"""Other cameras of each held-out frame."""
+"""Number of other cameras for each held-out frame."""
 GRID = 10
-"""Every so many-th pixel of a frame is fitted on."""
+"""Step in pixels between the fitted rows and columns of a frame."""
 
 
 def default_stages(network: nn.Module) -> tuple[str, ...]:

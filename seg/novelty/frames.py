@@ -33,9 +33,9 @@ class Frames:
     held_out: tuple[int, ...]
     """Frames of blocks, whose statistics set the scale of novelty."""
     untrained: tuple[int, ...]
-    """Never trained on; the held-out blocks where the checkpoint does not record its training images."""
+    """Frames outside the training; the held-out blocks where the checkpoint does not record its training images."""
     note: str
-    """Note about blocks that the network was trained on."""
+    """Note about blocks in the network's training."""
 
     @classmethod
     def of(cls, split: ImageFolderSplit, meta: CheckpointMeta) -> "Frames":
@@ -53,7 +53,7 @@ class Frames:
 def with_cameras(
     frames: Frames, places: tuple[int, ...], watch: Watch, title: str, cameras: int = 1
 ) -> Iterator[Labelled]:
-    """Every frame unchanged, then as other cameras would give it."""
+    """Yields every frame unchanged, then as other cameras would give it."""
     for place in watch(places, title):
         image, label = frames.split[place]
         yield image, label

@@ -26,12 +26,12 @@ SMALL_M = 110.0
 LONGEST_M = 6.0
 """A bus beside the camera is in sight until its middle is this far behind."""
 OUTWARD = 1.2
-"""Metres of distance that a metre to the side counts for in the order: enough for a pedestrian behind a parked car,
-not enough to let a car shine through the inner wall of a bend."""
+"""In the order, a metre to the side counts as this many metres of distance. It is enough for a pedestrian behind a
+parked car, not enough to let a car shine through the inner wall of a bend."""
 SHADOW_M = 75.0
 """Shadows beyond this lie within a few rows of the horizon."""
 LOOKS = 12
-"""Pictures from one street: making a street takes longer (0.2 s) than looking at it (0.04 s)."""
+"""Pictures from one street: it takes longer to make a street (0.2 s) than to draw a picture of it (0.04 s)."""
 HELD_OUT = 20
 """The last of every 20 streets is held out."""
 STEP_FRAMES = 40
@@ -50,7 +50,7 @@ class Street:
     width: int = 480
     fps: float = 25.0
     noise: float = 1.0
-    """Sensor noise; 1 is a deviation of about 2.5 grey levels, 0 none."""
+    """Sensor noise; 1 is a deviation of about 2.5 grey levels."""
     blur: float = 1.0
     """Lens and motion blur; 0 switches both off."""
 
@@ -144,7 +144,7 @@ def _in_sight(thing: Thing, camera: StreetCamera) -> bool:
 def _remoteness(thing: Thing, camera: StreetCamera) -> float:
     """Sort key from back to front: by distance, and from the outside in for things side by side.
 
-    Lines of sight lead away from the camera's lane, so a thing further out never hides one further in.
+    Lines of sight lead away from the camera's lane, so a thing further out never hides a thing further in.
     """
     return thing.far + OUTWARD * abs(thing.lateral - camera.lateral)
 

@@ -24,7 +24,7 @@ VERGE_M = KERB_M + 0.45
 class Block:
     things: tuple[Thing, ...]
     crossing: float | None
-    """Station of the zebra crossing; None: there is none."""
+    """Station of the zebra crossing; None without a crossing."""
 
 
 @dataclass(frozen=True)
@@ -191,7 +191,7 @@ def _split(low: float, high: float) -> list[tuple[float, float]]:
 
 
 def _parked(seed: int, index: int, side: int, random: np.random.Generator, crossing: float | None) -> list[Thing]:
-    """Cars along the kerb; none beside a crossing."""
+    """Cars along the kerb, but not beside a crossing."""
     things: list[Thing] = []
     density = random.uniform(0.3, 0.8) if random.random() < 0.6 else 0.06
     for slot in np.arange(3.5, BLOCK_M, 6.2):

@@ -99,7 +99,7 @@ class Building(Long):
 
     side: int
     lateral: float
-    """Lateral position of the front in metres; its sign is that of the side."""
+    """Lateral position of the front in metres, with the sign of the side."""
     start: float
     end: float
     style: str

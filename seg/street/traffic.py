@@ -39,7 +39,7 @@ class Member:
     """Displacement of the member from its place, as a share of the pitch, 0..1."""
     there: float
     jitter: float
-    """A number in -1..1 for the deviations of this member, such as that of its lateral position."""
+    """A number in -1..1 for the deviations of this member, such as of its lateral position."""
     phase: float
     person: Person
     companion: Person | None

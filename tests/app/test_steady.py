@@ -141,7 +141,7 @@ NETWORKS: dict[str, tuple[Any, dict[str, Any], str]] = {
     "wrong classes": (convolution(), {"classes": ["a", "b"]}, "which is 3 classes, and 2 were named"),
     "no tensor": (lambda image: {"masks": image}, {}, "gives a dict with masks, expected a tensor of logits"),
     "not a picture": (lambda image: image.mean((2, 3)), {}, "expected logits (1, K, h, w) or (1, h, w, K)"),
-    "another aspect": (lambda image: image[..., :50], {}, "no axis can be that of the classes"),
+    "another aspect": (lambda image: image[..., :50], {}, "no axis can be the class axis"),
     "not finite": (lambda image: image / 0, {}, "NaN or infinity"),
     "fails": (nn.Conv2d(4, 3, 1), {}, "Conv2d cannot run on a picture of 96x128"),
     "levels of 255": (convolution(), {"mean": (123.7, 116.3, 103.5)}, "divide it by 255"),

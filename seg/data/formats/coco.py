@@ -1,4 +1,4 @@
-"""COCO's instance annotations: polygons and run lengths in one JSON file, or in one for each split."""
+"""COCO's instance annotations: polygons and run lengths in one JSON file, or in a file for each split."""
 
 import re
 from collections import defaultdict
@@ -51,7 +51,7 @@ def read_coco(files: Sequence[Path], overlaps: Overlaps) -> LabelSource:
 
 
 def _read(path: Path) -> Content:
-    """Reads a file; InputError for an id that two entries share, and for one that no entry has."""
+    """Reads a file; InputError for an id that two entries share, and for an id that no entry has."""
     content, tables = read_json(path), dict[str, dict[Any, Any]]()
     for kind in ("categories", "images"):
         table = tables[kind] = dict[Any, Any]()

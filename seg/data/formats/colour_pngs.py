@@ -22,7 +22,7 @@ from steadyseg.seg.data.formats.source import (
 )
 
 PALETTE_NAMES = ("labelmap.txt", "label_colors.txt", "class_dict.csv", "classes.json", "palette.txt")
-"""Names under which palettes are looked for: CVAT's and Datumaro's, CamVid's, Kaggle's, ours."""
+"""File names of palettes: CVAT's and Datumaro's, CamVid's, Kaggle's, ours."""
 NOT_A_CLASS = ("void", "unlabelled", "unlabeled", "ignore")
 ENDINGS = re.compile(r"(_L|_mask|_labels?|_color)$")
 """Endings of label files' names that their pictures' names do not have."""

@@ -34,7 +34,7 @@ def read_cvat(path: Path, overlaps: Overlaps) -> LabelSource:
 
 
 def _label_colors(root: ElementTree.Element) -> dict[str, Color | None]:
-    """Returns the labels of the task in their order; None where one has no colour."""
+    """Returns the labels of the task in their order; None for a label without a colour."""
     found: dict[str, Color | None] = {}
     for label in root.iterfind("meta//label"):
         color = re.fullmatch(r"#(..)(..)(..)", label.findtext("color") or "")

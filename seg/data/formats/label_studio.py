@@ -20,7 +20,7 @@ PNG_NAME = re.compile(r"task-(\d+)-annotation-\d+-by-[^-]*-[^-]+-(.+)-\d+")
 
 
 def read_label_studio(path: Path, overlaps: Overlaps) -> LabelSource:
-    """Reads brushes and polygons of each task's first annotation that was not cancelled; others are left out."""
+    """Reads brushes and polygons of each task's first annotation that was not cancelled, and no other annotation."""
     with one_line(path, EXPECTED):
         tasks = [(task, *_outlines(task)) for task in read_json(path)]
         names = tuple(sorted({_class_of(region) for _, outlined, _ in tasks for region in outlined}))
@@ -37,8 +37,8 @@ def read_label_studio(path: Path, overlaps: Overlaps) -> LabelSource:
 
 
 def read_label_studio_pngs(files: Sequence[Path], listing: Path | None, overlaps: Overlaps) -> LabelSource:
-    """Reads the PNGs task-ID-annotation-...-LABEL-N.png; `listing`, a JSON export, gives the picture of each task;
-    without it the picture has the task's number as its name.
+    """Reads the PNGs task-ID-annotation-...-LABEL-N.png. `listing`, a JSON export, gives the picture of each task.
+    Without it the picture has the task's number as its name.
     """
     with one_line(listing or files[0], EXPECTED):
         pictures = {int(task["id"]): picture_of(task) for task in (read_json(listing) if listing else [])}
@@ -65,7 +65,7 @@ def picture_of(task: Mapping[str, Any]) -> str:
 
 
 def _outlines(task: Mapping[str, Any]) -> tuple[list[dict[str, Any]], str]:
-    """Returns the regions that have an outline and a class, and a remark about the others."""
+    """Returns the regions that have an outline and a class, and a remark about all other regions."""
     kept = [annotation for annotation in task["annotations"] if not annotation.get("was_cancelled")]
     regions = [region for region in (kept[0]["result"] if kept else []) if "original_width" in region]
     outlined = [region for region in regions if _class_of(region)]

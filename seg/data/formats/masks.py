@@ -58,10 +58,10 @@ def decode_coco_rle(counts: str | Sequence[int], height: int, width: int) -> np.
 
 
 def _coco_lengths(text: str) -> list[int]:
-    """Reads numbers of 5 bits per letter, lowest bits first; from the fourth on, each number is relative to the one two
-    before it. The bits are those of a letter's code minus 48: bit 5 is set if another letter follows, and bit 4 of the
-    last letter is the sign (pycocotools, common/maskApi.c: rleFrString).
-    ValueError for a number of more than MAX_LETTERS, whose bits would take quadratic time.
+    """Reads numbers of 5 bits per letter, lowest bits first; from the fourth on, each number is relative to the number
+    two before it. The bits are a letter's code minus 48. Bit 5 is set if another letter follows; bit 4 of the last
+    letter is the sign (pycocotools, common/maskApi.c: rleFrString). ValueError for a number of more than MAX_LETTERS,
+    whose bits would take quadratic time.
     """
     lengths: list[int] = []
     value = shift = 0

@@ -18,7 +18,7 @@ KNOWN = (
 
 
 def open_labels(source: Path, palette: Path | None = None, overlaps: Overlaps = "smaller") -> LabelSource:
-    """Opens labels of any known format; InputError with the list of formats where none fits."""
+    """Opens labels of any known format; InputError with the list of formats where no format fits."""
     if source.is_file():
         return _open_files([source], overlaps)
     if not source.is_dir():
@@ -43,7 +43,7 @@ def open_labels(source: Path, palette: Path | None = None, overlaps: Overlaps = 
 
 
 def _open_files(files: list[Path], overlaps: Overlaps) -> LabelSource:
-    """Opens one file, or several of COCO, each with a split."""
+    """Opens one file, or several COCO files, each with a split."""
     path = files[0]
     if path.suffix.lower() == ".xml":
         return read_cvat(path, overlaps)

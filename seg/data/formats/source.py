@@ -39,7 +39,7 @@ class LabelledPicture(NamedTuple):
     labelled_in: Path
     read: Callable[[], Label]
     split: str = ""
-    """Name of its split in the source, as written there; empty if it has none."""
+    """Name of its split in the source, as written there; empty without a split."""
 
 
 @dataclass(frozen=True)
@@ -50,14 +50,14 @@ class LabelSource:
     names: tuple[str, ...]
     """Class names by id."""
     colors: tuple[Color, ...] = ()
-    """RGB by class id; empty if the source has none."""
+    """RGB by class id; empty if the source has no colours."""
     pictures: list[LabelledPicture] = field(default_factory=list)
     remarks: list[str] = field(default_factory=list)
-    """Lines about the parts that were left out."""
+    """Lines about the omitted parts."""
 
 
 class PictureFinder:
-    """Finds pictures below one folder by name; if a name occurs twice, more of the path decides."""
+    """Finds pictures below one folder by name; where two pictures share a name, more of the path decides."""
 
     def __init__(self, root: Path, labels: set[Path]) -> None:
         """`labels` are files below `root` that are no pictures."""
@@ -69,7 +69,7 @@ class PictureFinder:
                     self._by_name.setdefault(name, []).append(path)
 
     def find(self, picture: LabelledPicture) -> Path:
-        """Returns the file; InputError where there is none, or several fit."""
+        """Returns the file; InputError where no file or several files fit."""
         parts = PurePosixPath(picture.named.replace("\\", "/")).parts
         name = parts[-1] if parts else ""  # of "" and "."
         found = self._by_name.get(name, []) or self._by_name.get(name[UPLOAD_PREFIX:], [])

@@ -16,7 +16,7 @@ _STREAMS = {"road": 1, "ego": 2, "light": 3, "sky": 4, "block": 5, "traffic": 6,
 
 
 def generator(stream: str, seed: int, *index: int) -> np.random.Generator:
-    """The random generator of one part of the street; each part has its own and can be made without the others."""
+    """The random generator of one part of the street; each part has its own generator and needs no other part."""
     return np.random.default_rng((_STREAMS[stream], seed, *(value + (1 << 30) for value in index)))
 
 

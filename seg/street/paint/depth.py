@@ -1,4 +1,4 @@
-"""A canvas that also keeps the depth of what it draws: metres along the camera's axis, for every pixel of the label."""
+"""A canvas that also keeps depths: metres along the camera's axis, for every pixel of the label."""
 
 import cv2
 import numpy as np

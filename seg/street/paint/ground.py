@@ -95,7 +95,7 @@ def _paint(image: np.ndarray, random: np.random.Generator, variant: int) -> None
 @lru_cache(maxsize=VARIANTS)
 def cross_section(variant: int) -> Texture:
     """The texture (along, across) of PERIOD_M of street. Road, Pavement and Tree (grass) are neighbours in the class
-    list too, so that an interpolated class is one of the two that meet there."""
+    list too, so an interpolated class is one of the two classes at an edge."""
     random = generator("texture", 70, variant)
     shape = (round(PERIOD_M * TEXELS_PER_METRE), round(2 * HALF_WIDTH_M * TEXELS_PER_METRE))
     image = np.zeros((*shape, 3), np.float32)

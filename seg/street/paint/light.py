@@ -21,7 +21,7 @@ def read_colors(text: str) -> tuple[Color, ...]:
 
 @dataclass(frozen=True)
 class Mood:
-    """A time of day. Colours are display values, and the colours of surfaces are multiplied by those of the light."""
+    """A time of day. Colours are display values, and the colours of surfaces are multiplied by the light's."""
 
     elevation_deg: float
     sun: Color

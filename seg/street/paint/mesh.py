@@ -14,7 +14,7 @@ Points = np.ndarray | list[tuple[float, float, float]]
 
 @dataclass(frozen=True, eq=False)
 class Face:
-    """A flat polygon seen from the side its normal points to."""
+    """A flat polygon seen from the side of its normal."""
 
     points: np.ndarray
     """(N, 3) metres: right, up, forward."""
