@@ -13,8 +13,8 @@ from steadyseg.core.errors import InputError
 from steadyseg.core.frame import Frame
 
 FIRST_DELAY_S, LONGEST_DELAY_S = 1.0, 60.0
-"""Shortest and longest wait between attempts; each failure doubles the wait. A source that ends without failure waits
-the shortest."""
+"""Shortest and longest wait between attempts; each failure doubles the wait. A source that ends without failure is
+opened at most once per shortest wait."""
 
 
 @dataclass(frozen=True, eq=False)
