@@ -27,19 +27,20 @@ from steadyseg.export.run.classifier import GraphClassifier
 
 
 class OpenClassifier(Protocol):
-    """An opened image classifier and the methods that it predicts with."""
+    """An opened image classifier and its methods of prediction."""
 
     classes: ClassList
     size: int
     """Side of its pictures in pixels."""
     sizes: dict[ModeName, list[int]]
-    """Numbers of passes or networks that its predictions average, by mode; 0: dropout off. The last mode is used."""
+    """By mode, the numbers of passes or networks in the average of a prediction; 0: dropout off. The last mode is
+    used."""
     methods: dict[ModeName, Method]
     """Methods of the largest ensemble by mode; all sizes share its temperature."""
     executor: str
     device: str
     reference: ReferenceScores | None
-    """Scores of held-out pictures that novelty is relative to; None without novelty statistics."""
+    """Scores of held-out pictures, the reference of novelty; None without novelty statistics."""
 
     def predict(self, pictures: np.ndarray) -> Prediction:
         """Predicts pictures (B, s, s, 3) uint8 RGB with its last mode: probabilities (B, K)."""
@@ -54,7 +55,7 @@ class OpenClassifier(Protocol):
         ...
 
     def fit(self, mode: ModeName) -> dict[str, Any]:
-        """Returns the record of the calibration in use; empty where there is none."""
+        """Returns the record of the calibration in use; empty without a calibration."""
         ...
 
 
@@ -103,7 +104,7 @@ class CheckpointClassifier:
     ) -> None:
         self.name, self.meta = model.name, model.meta
         networks = build_members([model, *members])
-        if members:  # an ensemble has no fit of its own
+        if members:  # an ensemble has no own fit
             model = model.with_record(replace(model.meta, calibration={}, novelty={}))
         self.classes, self.size = self.meta.classes, self.meta.height
         has_dropout = any(map(is_stochastic, networks))
@@ -146,7 +147,7 @@ class CheckpointClassifier:
 
 
 class GraphFileClassifier:
-    """A classifier in a graph file, which has the one method that it was exported with."""
+    """A classifier in a graph file, with the one method of its export."""
 
     reference: ReferenceScores | None = None
 
@@ -167,7 +168,7 @@ class GraphFileClassifier:
         _, pictures, _ = batch
         at_once = max(
             1, len(pictures) // self.graph.meta.method.samples
-        )  # the passes of a picture are a batch of their own
+        )  # the passes of a picture are a separate batch
         parts = [self.predict(part.numpy()) for part in pictures.split(at_once)]
         yield Prediction(torch.cat([part.probs for part in parts]), torch.cat([part.member_entropy for part in parts]))
 

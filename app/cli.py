@@ -21,7 +21,8 @@ from steadyseg.core.system.interrupts import interruptible
 def main(arguments: list[str] | None = None) -> int:
     """Runs one command and returns its exit code.
 
-    0: done; 1: a check failed, the disk is full, or the reader of the output is gone; 2: bad input; 130: interrupted.
+    The code is 0 if done, 2 for bad input and 130 if interrupted. It is 1 if a check failed, the disk is full, or the
+    reader of the output is gone.
     """
     arguments = sys.argv[1:] if arguments is None else arguments
     try:
@@ -29,7 +30,7 @@ def main(arguments: list[str] | None = None) -> int:
             try:
                 return parse_and_run(arguments)
             finally:
-                sys.stdout.flush()  # here, not at exit, where a reader that left could no longer be caught
+                sys.stdout.flush()  # at exit, a reader that left could no longer be caught
     except InputError as error:
         print(f"steadyseg: {error}", file=sys.stderr)
         return 2
@@ -40,7 +41,7 @@ def main(arguments: list[str] | None = None) -> int:
         print("steadyseg: interrupted", file=sys.stderr)
         return 130
     except BrokenPipeError:  # the output's reader left, as `| head` does
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is still buffered goes nowhere
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the buffered rest goes nowhere
         return 1  # as rich does
     except OSError as error:
         if error.errno not in DISK_ERRORS:
@@ -86,7 +87,7 @@ def print_overview(command: Command, program: str) -> None:
 
 
 def preset_of(command: Command, name: str | None) -> Any:
-    """Returns the flags of the preset `name`, else of the first one; None for commands without presets."""
+    """Returns the flags of the preset `name`, else of the first preset; None for commands without presets."""
     if not command.presets:
         return None
     presets = load(command.presets)
@@ -96,7 +97,7 @@ def preset_of(command: Command, name: str | None) -> Any:
 
 
 def settings_of(options: Any, early: Namespace) -> dict[str, Any]:
-    """The settings of --config; of a resumed training without --preset and --config, those that it began with."""
+    """The settings of --config; for a resumed training without --preset and --config, the settings of its beginning."""
     if early.resume and not early.preset and not early.config:
         return settings_of_run(options, Path(early.run or options.run))
     return read_settings(early.config, options) if early.config != [LIST] else {}

@@ -11,13 +11,13 @@ class Command(NamedTuple):
 
     summary: str
     flags: str = ""
-    """`module:dataclass`; imports no torch. Empty: it has no flags."""
+    """`module:dataclass`; imports no torch. Empty for a command without flags."""
     run: str = ""
     """`module:function` of the flags (and presets of trainings), which returns the exit code."""
     kinds: dict[str, "Command"] = {}  # noqa: RUF012 (never changed)
     """Kinds of the command (such as `seg` of `train`), named by the word after it; empty for most commands."""
     presets: str = ""
-    """`module:dict` of configurations that --preset names; the first one is the default."""
+    """`module:dict` of configurations that --preset names; the first configuration is the default."""
 
 
 def load(place: str) -> Any:

@@ -1,4 +1,4 @@
-"""The terminal as all commands print to it: text as it is, tables of figures, and the progress bar on stderr."""
+"""The terminal as all commands print to it: text as it is, tables of numbers, and the progress bar on stderr."""
 
 from collections.abc import Iterable, Iterator, Sequence, Sized
 from contextlib import contextmanager
@@ -10,7 +10,7 @@ from rich.table import Table
 
 T = TypeVar("T")
 SPEED_S = 600
-"""Seconds of the past from which the time left is estimated: an epoch's evaluation must not shorten it."""
+"""The estimate of the time left uses this many past seconds: an epoch's evaluation must not shorten it."""
 
 
 class Console(rich.console.Console):
@@ -21,7 +21,7 @@ class Console(rich.console.Console):
 
 
 def figure_table(*columns: str, title: str | None = None) -> Table:
-    """A table with names in the first column and figures, aligned to the right, in the others."""
+    """A table with names in the first column and numbers, aligned to the right, in the other columns."""
     table = Table(title=title, title_justify="left")
     for place, column in enumerate(columns):
         table.add_column(column, justify="right" if place else "left")
@@ -29,12 +29,12 @@ def figure_table(*columns: str, title: str | None = None) -> Table:
 
 
 def format_figure(value: float | None) -> str:
-    """Four decimals; a dash for a figure that was not measured."""
+    """Four decimals; a dash for a value that was not measured."""
     return "-" if value is None else f"{value:.4f}"
 
 
 def print_table(title: str, columns: Sequence[str], rows: Iterable[tuple[str, *tuple[float | None, ...]]]) -> None:
-    """Prints the title, and a table with a name and figures in each row."""
+    """Prints the title, and a table with a name and numbers in each row."""
     table = figure_table(*columns)
     for name, *figures in rows:
         table.add_row(name, *map(format_figure, figures))
@@ -50,8 +50,8 @@ class Show(Protocol):
 
 @contextmanager
 def progress_bar(title: str, total: int | None = None, console: Console | None = None) -> Iterator[Show]:
-    """Shows the parts done, their rate or state, and the time left while the context lasts. A number of parts that is
-    not known yet is given with a later call."""
+    """Shows the parts done, their rate or state, and the time left while the context lasts. If the number of parts is
+    unknown at first, a later call gives it."""
     columns = (
         TextColumn("{task.description}", markup=False),
         BarColumn(),
@@ -71,7 +71,7 @@ def progress_bar(title: str, total: int | None = None, console: Console | None =
 
 
 def track(items: Iterable[T], title: str, total: int | None = None) -> Iterator[T]:
-    """Yields the items with a bar; `total` is their number where they have no length."""
+    """Yields the items with a bar; `total` is their number if they have no length."""
     with progress_bar(title, len(items) if isinstance(items, Sized) else total) as show:
         for done, item in enumerate(items, start=1):
             yield item

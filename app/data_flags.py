@@ -11,10 +11,10 @@ from steadyseg.seg.data.formats.masks import Overlaps
 
 @dataclass(frozen=True)
 class FetchJob:
-    """The folder that a data set is put into."""
+    """The folder for a data set."""
 
     output: Annotated[Path | None, arg(aliases=["-o"])] = None
-    """Folder to put it into; by default CamVid, cifar10 or cifar100 in the current folder."""
+    """Folder for the data set; by default CamVid, cifar10 or cifar100 in the current folder."""
 
 
 @dataclass(frozen=True)
@@ -22,24 +22,23 @@ class ImportJob:
     """Labels of your own, and the data folder to make of them."""
 
     source: Positional[Annotated[Path, arg(metavar="SOURCE")]]
-    """COCO (.json), CVAT for images 1.1 (.xml), Label Studio (.json, or a folder of its brush PNGs), or a folder in the
-    layout of Cityscapes or VOC, or of colour PNGs with a palette."""
+    """COCO (.json), CVAT for images 1.1 (.xml), or Label Studio (.json, or a folder of its brush PNGs). Or a folder: in
+    the layout of Cityscapes or VOC, or colour PNGs with a palette."""
     output: Annotated[Path, arg(aliases=["-o"])]
     """Folder to write: train/, trainannot/ and so on, classes.json, notes.txt and contact-sheet.jpg."""
     images: Path | None = None
-    """Folder of the pictures; by default they are looked for in and below the folder of the labels."""
+    """Folder of the pictures; by default the folder of the labels and all folders below it."""
     palette: Path | None = None
     """Class names and colours of colour PNGs: lines of `name r g b` or JSON; labelmap.txt, label_colors.txt,
     class_dict.csv or classes.json in the folder by default."""
     background: str | None = None
-    """Name of the class that unlabelled pixels become; by default they are void, which is neither learned nor
-    measured."""
+    """Class name for unlabelled pixels; by default they are void, which is neither learned nor measured."""
     overlaps: Overlaps = "smaller"
-    """Class of pixels that two objects share: that of the smaller object, of the later one, or void. CVAT's z_order has
-    priority."""
+    """Class of pixels that two objects share: the smaller object's class, the later object's class, or void. CVAT's
+    z_order has priority."""
     val: float = 0.2
-    """Share of the frames for val, in whole recordings: frames whose names differ only in the last number are of one
-    recording."""
+    """Share of the frames for val, in whole recordings: frames of one recording have names that differ only in the last
+    number."""
     test: float = 0.0
     """Share of the frames for test."""
     skip_bad: bool = False

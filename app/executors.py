@@ -1,4 +1,4 @@
-"""Chooses and makes the executor of a model: torch, OpenVINO with a fused kernel, or that of a graph file."""
+"""Chooses and makes the executor of a model: torch, OpenVINO with a fused kernel, or a graph file's executor."""
 
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
@@ -32,7 +32,7 @@ from steadyseg.seg.streaming import StreamingSegmenter
 from steadyseg.seg.torch_executor import torch_executor
 
 TakeNetwork = Callable[[Hashable, Callable[[], FrameNetwork]], FrameNetwork]
-"""(kind of network, how to make one) -> a network that nobody else uses."""
+"""(kind of network, its maker) -> a network that nobody else uses."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class RunOptions:
     precision: PrecisionName = "auto"
     device: str = "auto"
     size: int | None = None
-    """Height in pixels at which the network works; None: the model's."""
+    """Height in pixels of the network's input; None for the model's height."""
     keep_probs: bool = False
     """Return the mean probabilities with the maps."""
     members: tuple[Model, ...] = ()
@@ -64,9 +64,9 @@ def executor(
     run: RunOptions = RunOptions(),
     take: TakeNetwork | None = None,
 ) -> Executor:
-    """Returns what runs the model fastest here: torch, OpenVINO or ONNX Runtime.
+    """Returns the fastest executor of the model here: torch, OpenVINO or ONNX Runtime.
 
-    `take` may hand out networks that were compiled before. InputError where the model cannot run with these options.
+    `take` may return networks that were compiled before. InputError if the model cannot run with these options.
     """
     if not isinstance(model, Model):
         if run.size not in (None, model.meta.height):
@@ -102,7 +102,7 @@ def executor(
 
 
 def choose(model: Model, method: Method, run: RunOptions) -> tuple[str, str, str]:
-    """(torch or openvino, number format, why) for a checkpoint. InputError where it cannot run with these options."""
+    """(torch or openvino, number format, why) for a checkpoint. InputError if it cannot run with these options."""
     if run.provider_options:
         raise InputError(f"{model.name}: a checkpoint; provider_options are for .onnx files on a GPU, omit them")
     if run.executor == "onnxruntime":
@@ -145,7 +145,7 @@ def choose_library(executor: str, device: str) -> tuple[str, str]:
 
 
 def torch_precision(precision: str, device: torch.device) -> str:
-    """Resolves the number format of torch; auto: that of a GPU's tensor cores, fp32 on a CPU."""
+    """Resolves the number format of torch; auto: the format of a GPU's tensor cores, fp32 on a CPU."""
     if precision == "int8":
         raise InputError("torch computes in fp32, bf16 or fp16; use --executor openvino for --precision int8")
     if precision != "auto":
@@ -162,16 +162,16 @@ def openvino_executor(
     take: TakeNetwork | None = None,
     why: str = "",
 ) -> CpuExecutor:
-    """Returns an executor that converts the network to OpenVINO for each size of frame; the fused kernel computes all
-    that follows."""
+    """Returns an executor that converts the network to OpenVINO for each size of frame; the fused kernel computes the
+    rest."""
 
     def network(height: int, width: int) -> FrameNetwork:
         def make() -> FrameNetwork:
             return openvino_network(module, height, width, precision, shared)
 
-        drawn = draws_dropout(module.method.mode)  # tau and temperature are the kernel's
+        drawn = draws_dropout(module.method.mode)  # the kernel has tau and temperature
         shared = module.method.samples > 1 and isinstance(module.predictor.get_submodule("network"), SplitNetwork)
-        # Each adaptive method has a temperature of its own.
+        # Each adaptive method has its own temperature.
         watched = str(module.method) if module.method.adaptive else bool(module.head)
         return take((model, drawn, shared, watched, height, width, precision), make) if take else make()
 

@@ -8,8 +8,8 @@ from tyro.conf import arg
 from steadyseg.core.options import Rare
 
 DEFAULT_MODEL = "camvid-realtime"
-"""The network of `demo`, `video`, `batch` and `cameras`: on two cores it keeps up with a camera, and on CamVid's stream
-it is as accurate as the larger camvid-unet-s."""
+"""The network of `demo`, `video`, `batch` and `cameras`. It keeps up with a camera on two cores. On CamVid's stream it
+is as accurate as the larger camvid-unet-s."""
 ExecutorName = Literal["auto", "torch", "openvino", "onnxruntime"]
 PrecisionName = Literal["auto", "fp32", "bf16", "fp16", "int8"]
 Settings = Annotated[tuple[str, ...], arg(name="config", metavar="FILE|NAME=VALUE ...")]
@@ -21,11 +21,11 @@ class ComputeOptions:
     """Library, number format and device of the network."""
 
     executor: ExecutorName = "auto"
-    """Library that runs the network; auto takes the fastest that is installed and reports which and why."""
+    """Library that runs the network; auto takes the fastest installed library and reports which and why."""
     precision: PrecisionName = "auto"
-    """Number format of the network; auto: bf16 where the processor computes in it, and int8 where the checkpoint shows
-    that it loses little, the faster one of both; else fp32; on a GPU that of its tensor cores, bf16 or fp16."""
+    """Number format of the network. `auto` on a GPU: the format of its tensor cores, bf16 or fp16. `auto` on a CPU: the
+    faster of bf16 (if the processor has it) and int8 (if the checkpoint shows a small loss), else fp32."""
     device: str = "auto"
-    """auto, cpu or cuda; auto: cuda where there is one."""
+    """auto, cpu or cuda; auto: cuda if there is a GPU."""
     provider_options: Rare[tuple[str, ...]] = ()
     """Options of ONNX Runtime's CUDA provider for an .onnx file on a GPU, such as prefer_nhwc=1,use_tf32=0."""

@@ -25,8 +25,8 @@ class HubModel(ModelHubMixin):
         HubModel("runs/seg/model.safetensors").push_to_hub("you/streets")
         segmenter = open_segmenter(HubModel.from_pretrained("you/streets").path)
 
-    `from_pretrained`, `save_pretrained` and `push_to_hub` are those of `huggingface_hub.ModelHubMixin`. The file of the
-    weights holds the whole record; config.json is a copy of it for readers.
+    `from_pretrained`, `save_pretrained` and `push_to_hub` are inherited from `huggingface_hub.ModelHubMixin`. The
+    weights file holds the whole record; config.json is a copy of it for readers.
     """
 
     def __init__(self, model: str | Path) -> None:
@@ -39,7 +39,7 @@ class HubModel(ModelHubMixin):
         return str(self.model.path)
 
     def generate_model_card(self, *args: Any, repo_id: str = "", **kwargs: Any) -> ModelCard:
-        """Makes the card: the text beside the checkpoint, if there is one, and the lines that open it."""
+        """Makes the card: the text beside the checkpoint, if any, and the lines of code that open the checkpoint."""
         meta, of_pictures = self.model.meta, is_classifier(self.model)
         data = ModelCardData(
             library_name="steadyseg",
@@ -60,8 +60,8 @@ class HubModel(ModelHubMixin):
         return ModelCard(f"---\n{data.to_yaml()}\n---\n\n{text}\n{use}")
 
     def save_pretrained(self, save_directory: str | Path, **options: Any) -> str | None:
-        """Writes weights, config.json and card into a folder; InputError for that of the model itself, whose files,
-        such as the settings of a training, have the same names."""
+        """Writes weights, config.json and card into a folder. InputError for the model's own folder, whose files (such
+        as a training's settings) have the same names."""
         if Path(save_directory).resolve() == self.model.path.resolve().parent:
             raise InputError(f"{save_directory}: holds the model itself; give another folder")
         return super().save_pretrained(save_directory, **options)

@@ -25,7 +25,7 @@ ARCHITECTURES: dict[str, tuple[str, Options]] = {
 }
 COLUMNS = ("name", "size", "params", "GFLOPs")
 SIDE, CLASSES = 32, 10
-"""Pictures that the classifiers are listed for: CIFAR-10's."""
+"""The list of classifiers is for pictures of CIFAR-10's size."""
 
 
 def run_models() -> int:
@@ -84,7 +84,7 @@ def classifier_families() -> Table:
 
 
 def make_table(title: str, first: str, *columns: str) -> Table:
-    """A table that fits 80 characters and cuts off no name or figure."""
+    """A table that fits 80 characters and cuts off no name or number."""
     table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
     for column in (first, *columns):
         table.add_column(column, no_wrap=column != "calibrated")
@@ -92,7 +92,7 @@ def make_table(title: str, first: str, *columns: str) -> Table:
 
 
 def figures(meta: CheckpointMeta, *keys: str) -> list[str]:
-    """Figures of the record, measured on single images without dropout or, if only those are there, with N passes."""
+    """Metrics of the record, measured on single images without dropout, else with N passes."""
     row = meta.metrics.get("stills-dnn") or meta.metrics.get("stills-bnn") or {}
     values = [row.get(key, "-") for key in keys]
     return [f"{value:.3f}" if isinstance(value, float) else str(value) for value in values]
@@ -115,7 +115,8 @@ def cost_of(network: nn.Module, height: int, width: int) -> tuple[str, str, str]
 
 
 def leave_out_norms(network: nn.Module) -> None:
-    """Removes BatchNorms, which deployment folds into the convolutions: with them the counting takes thrice as long."""
+    """Removes BatchNorms, which deployment folds into the convolutions: with BatchNorms the counting takes three times
+    as long."""
     for module in list(network.modules()):
         for name, child in module.named_children():
             if type(child) is nn.BatchNorm2d:

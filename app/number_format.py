@@ -1,4 +1,4 @@
-"""The number format of a checkpoint on OpenVINO: the fastest of those in which its loss is known."""
+"""The number format of a checkpoint on OpenVINO: the fastest format with a known loss."""
 
 import contextlib
 import json
@@ -23,23 +23,23 @@ from steadyseg.seg.exported import FrameToLogits
 from steadyseg.seg.of_model import streaming_module
 
 TIMED_S = 0.4
-"""Seconds in which the networks are called in turn; each at least three times."""
+"""The networks are called in turn for this many seconds, each at least three times."""
 MARGIN = 0.95
-"""Another format is taken only if its time is below this share of the first one's: on a shared machine the times of one
-network vary by some per cent."""
+"""Another format is taken only if its time is below this share of the first format's time. On a shared machine the
+times of one network vary by some per cent."""
 KEPT_NAME = "number-formats.json"
 Times = dict[str, float]
 """Milliseconds of a frame, by number format."""
 MEASURED: dict[str, Times] = {}
-"""The times that this process has measured."""
+"""The times measured by this process."""
 
 
 def choose_precision(precision: str, model: Model) -> tuple[str, str]:
     """Returns the number format of a checkpoint on OpenVINO, and the reason for the report, empty for fp32 and bf16 on
     request. InputError for int8 without its ranges.
 
-    auto: where the processor computes in bf16 and the checkpoint shows that int8 loses little, the faster one of both,
-    which depends on the network (docs/studies/performance).
+    auto: the faster of bf16 (if the processor computes in it) and int8 (if the checkpoint shows a small loss). Which is
+    faster depends on the network (docs/studies/performance).
     """
     meta = model.meta
     if precision == "fp16":
@@ -61,7 +61,7 @@ def choose_precision(precision: str, model: Model) -> tuple[str, str]:
 
 def fastest(model: Model, formats: Sequence[str], kept: Path | None = None) -> tuple[str, str]:
     """Returns the fastest format here, and the times in words. They are measured once for a network on a machine and
-    kept in the file `kept`, without it in the user's cache."""
+    kept in the file `kept`, by default in the user's cache."""
     kept = kept or cache_file(KEPT_NAME)
     times = known_times(model, formats, kept)
     first, *others = formats
@@ -71,14 +71,14 @@ def fastest(model: Model, formats: Sequence[str], kept: Path | None = None) -> t
 
 
 def known_times(model: Model, formats: Sequence[str], kept: Path) -> Times:
-    """Returns the times that are kept, or measures them. Processes that start together wait for the first one, so that
+    """Returns the kept times, or measures them. Processes that start together wait for the first one, so that
     all of them compute in one format."""
     key = " ".join((model.sha256[:12], *formats, *machine()))
     with contextlib.ExitStack() as stack:
         try:
             kept.parent.mkdir(parents=True, exist_ok=True)
             held = stack.enter_context(kept.with_suffix(".lock").open("a"))
-        except OSError:  # a home that cannot be written to: this process measures for itself
+        except OSError:  # an unwritable home: each process measures for itself
             held = None
         while held and not lock(held):
             time.sleep(0.1)
@@ -125,7 +125,7 @@ def machine() -> tuple[str, ...]:
 
 
 def read_kept(kept: Path) -> dict[str, Times]:
-    """Returns the kept times; none where the file is absent or damaged."""
+    """Returns the kept times; empty if the file is absent or damaged."""
     try:
         found = json.loads(kept.read_text())
     except (OSError, ValueError):

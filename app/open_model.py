@@ -1,4 +1,4 @@
-"""Opens any model by name: pretrained ones, checkpoints and graph files, of segmentation networks and classifiers."""
+"""Opens any model by name: pretrained models, checkpoints and graph files, of segmentation networks and classifiers."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -73,11 +73,11 @@ def open_segmenter(
 
     Args:
         members: Further checkpoints; with them the model is a deep ensemble.
-        size: Height in pixels at which the network works.
+        size: Height in pixels of the network's input.
         provider_options: NAME=VALUE of ONNX Runtime's CUDA provider, for an .onnx file on a GPU.
-        take: Hands out networks that were compiled before.
+        take: Returns networks that were compiled before.
 
-    Raises InputError for options that the model cannot fulfil: a graph file has only the method it was exported with.
+    Raises InputError for options that the model cannot fulfil: a graph file has only the method of its export.
     """
     others = tuple(open_checkpoint(name) for name in members)
     run = RunOptions(executor, precision, device, size, keep_probs, others, tuple(provider_options))
@@ -94,7 +94,7 @@ def make_segmenter(
 
 
 def resolve_method(model: Model | OnnxFile, options: MethodOptions, members: Sequence[Model] = ()) -> Method:
-    """Returns the method that runs: a graph file has one, an ensemble has no fitted temperature."""
+    """Returns the method that runs: a graph file has one method, an ensemble has no fitted temperature."""
     if isinstance(model, Model):
         refuse_classifier(model)
         return options.resolve(replace(model.meta, calibration={}, novelty={}) if members else model.meta)
@@ -111,7 +111,7 @@ def frame_flags(options: PassOptions) -> dict[str, bool]:
 
 
 def refuse_flags(model: str, given: Mapping[str, bool]) -> None:
-    """Raises InputError that names the first given flag, since a classifier has no use for any of them."""
+    """Raises InputError with the first given flag, since none of the flags applies to a classifier."""
     for name, was_given in given.items():
         if was_given:
             raise InputError(f"{name} is for segmentation networks and {model} is an image classifier; omit it")

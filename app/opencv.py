@@ -8,7 +8,7 @@ MISSING_LIBRARIES = "OpenCV needs the system's libGL and glib ({reason}); apt-ge
 
 
 def opencv() -> ModuleType:
-    """The `cv2` module. Raises InputError where the shared libraries that it needs are not installed."""
+    """The `cv2` module. Raises InputError if its shared libraries are not installed."""
     try:
         import cv2
     except ImportError as error:

@@ -31,10 +31,10 @@ HEADINGS = (
     | dict.fromkeys(("unet", "segnet", "smp", "classifier"), "network")
     | dict.fromkeys(("augment", "pictures", "loop"), "training")
 )
-"""By field, the heading of nested options in `--help` where it is not the field's name; empty: among the command's
-own."""
+"""By field, the heading of nested options in `--help` if it differs from the field's name; empty: among the command's
+own options."""
 _without_default = arg(help_behavior_hint="")
-"""For flags whose help says what happens without them."""
+"""For flags whose help states the default."""
 
 
 def parse(
@@ -48,13 +48,13 @@ def parse(
     """Parses the arguments into the dataclass `flags`. A wrong flag raises InputError with one line, not tyro's box.
 
     Args:
-        default: Values of the flags that are not given; those of the dataclass without it.
-        settings: By field name, values that come before those of `default`.
+        default: Values of the flags that are not given, by default the dataclass's values.
+        settings: By field name, values with priority over `default`.
     """
     complaint, registry = io.StringIO(), ConstructorRegistry()
     registry.struct_rule(partial(_options, settings))
     registry.primitive_rule(_optional)
-    # Each preset has a default of its own, so that both words of its switches are wanted.
+    # Presets have different defaults, so both words of a switch are needed.
     given: dict[str, Any] = {"config": (FlagCreatePairsOff,)} if default is None else {"default": default}
     try:
         with contextlib.redirect_stderr(complaint):
@@ -87,7 +87,7 @@ def help_texts(options: type) -> dict[str, str]:
 
 
 def nested_options(hint: Any) -> type | None:
-    """Returns the dataclass of a field that holds further options, else None."""
+    """Returns the dataclass of a field with nested options, else None."""
     kind = get_args(hint)[0] if get_origin(hint) is Annotated else hint
     return kind if isinstance(kind, type) and dataclasses.is_dataclass(kind) else None
 
@@ -118,15 +118,15 @@ def _options(settings: Mapping[str, Any], info: StructTypeInfo) -> StructConstru
 
 
 def default_of(field: dataclasses.Field[Any]) -> Any:
-    """Returns the value of a field that is not given; MISSING where it must be."""
+    """Returns the default of a field; MISSING if the field must be given."""
     if field.default_factory is not dataclasses.MISSING:
         return field.default_factory()
     return MISSING if field.default is dataclasses.MISSING else field.default
 
 
 def _optional(info: PrimitiveTypeInfo) -> PrimitiveConstructorSpec[Any] | None:
-    """Spec of a value that may be None. The help of a number, text or path shows INT and not {None}|INT; a switch or
-    choice may be None, which is written auto: auto, on, off; auto, dnn, bnn, ..."""
+    """Spec of a value that may be None. The help of a number, text or path shows INT and not {None}|INT. In a switch or
+    choice, None is written auto: auto, on, off, or auto, dnn, bnn, ..."""
     kinds = [option for option in get_args(info.type) if option is not type(None)]
     if len(kinds) != 1 or len(get_args(info.type)) != 2:
         return None

@@ -26,7 +26,7 @@ def write_json(path: Path, record: dict[str, Any]) -> None:
 
 
 def write_figure(path: Path, figure: "Figure", dpi: int) -> None:
-    """Writes a plot whole or not at all, in the format that the ending of its name says."""
+    """Writes a plot whole or not at all, in the format of its name's suffix."""
     picture = io.BytesIO()
     figure.savefig(picture, dpi=dpi, format=path.suffix.lstrip("."))
     _write(path, small_png(picture.getvalue()) if path.suffix == ".png" else picture.getvalue())

@@ -72,8 +72,8 @@ def read_settings(words: Iterable[str | Path], options: type, skip_unknown: bool
 
 
 def settings_of_run(options: type, run: Path) -> dict[str, Any]:
-    """The settings that the training of a run folder began with; empty if the folder is absent or unreadable, which the
-    training itself reports."""
+    """The first settings of a run folder's training. Empty if the folder is absent or unreadable, since the training
+    reports this itself."""
     with contextlib.suppress(InputError):
         return read_settings([run / "config.json"], options, skip_unknown=True)
     return {}
@@ -139,7 +139,7 @@ def _read_file(path: Path) -> dict[str, Any]:
         raise InputError(f"--config {path}: no {path.suffix[1:].upper()} file ({error})") from error
     if not isinstance(record, dict):
         raise InputError(f"--config {path}: expected names with values")
-    record.pop("processes", None)  # a run's config.json has it too; torchrun decides it
+    record.pop("processes", None)  # a run's config.json has it too, but torchrun decides it
     return record
 
 

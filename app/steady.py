@@ -48,9 +48,9 @@ def steady(
         network: Torch module or function (1, 3, h, w) float -> logits or probabilities (1, K, h', w') or (1, h', w',
             K): a tensor, torchvision's dictionary, or transformers' object. One channel is an alpha mask: K = 2. A
             module is moved to `device` and switched to evaluation.
-        mean, std: RGB mean and standard deviation of the network's training images, of pixels in 0..1.
-        size: Height in pixels of the network's pictures, whose width follows each frame's aspect in multiples of 32; or
-            (height, width) of all of them.
+        mean, std: RGB mean and standard deviation of the training images, of pixels in 0..1.
+        size: Height in pixels of the network's pictures; the width follows each frame's aspect in multiples of 32. Or
+            (height, width) of all pictures.
         classes: Names of the K classes; by default class 0, class 1, ...
         options: The method; by default one pass (`vq-dnn`), averaged over time along the motion. The modes `bnn` and
             `vq-bnn` need dropout, which `insert_dropout` adds.
@@ -59,7 +59,7 @@ def steady(
         keep_probs: Return the mean probabilities with the maps.
 
     The segmenter's `why` says what this network cannot offer. Raises InputError for a network that does not run on
-    `size` or gives something else, as labels.
+    `size`, or returns something else, such as labels.
     """
     place = choose_device(device)
     values = normalisation("mean", mean), normalisation("std", std)
@@ -79,7 +79,7 @@ def steady(
 def _executor(
     module: StreamingSegmenter, meta: CheckpointMeta, device: torch.device, keep_probs: bool, why: str
 ) -> Executor:
-    """Returns torch alone on a GPU; on a CPU torch runs the network and the fused kernel the rest."""
+    """Returns torch alone on a GPU; on a CPU, torch runs the network and the fused kernel computes the rest."""
     if device.type != "cpu" or not kernel_available():
         return TorchExecutor(module, meta, device, keep_probs=keep_probs, why=why)
     name = f"torch {torch.__version__.split('+')[0]} fp32"
@@ -117,7 +117,7 @@ def normalisation(name: str, values: Sequence[float] | None) -> Triple:
 
 
 def input_size(size: int | tuple[int, int]) -> tuple[int, int]:
-    """Returns (h, w) of the pictures on which a network is tried: 4:3 for a height alone."""
+    """Returns (h, w) of the pictures for a network's first test: 4:3 for a height alone."""
     if is_whole(size, SIZE_MULTIPLE, MAX_INPUT_PIXELS) and isinstance(size, int):
         return network_size(3, 4, size)
     pair = isinstance(size, tuple) and len(size) == 2 and all(is_whole(one, SIZE_MULTIPLE, MAX_SIDE) for one in size)
@@ -130,7 +130,7 @@ def input_size(size: int | tuple[int, int]) -> tuple[int, int]:
 
 
 def class_list(classes: ClassList | Sequence[str] | None, count: int) -> ClassList:
-    """Returns the class list, made of names where it is none: class 0, class 1, ... by default."""
+    """Returns the class list, or makes it of names, by default class 0, class 1, ..."""
     if isinstance(classes, ClassList):
         return classes
     names = tuple(f"class {number}" for number in range(count)) if classes is None else tuple(classes)
@@ -138,7 +138,7 @@ def class_list(classes: ClassList | Sequence[str] | None, count: int) -> ClassLi
 
 
 def limits(network: AnyNetwork, method: Method) -> str:
-    """Returns what the network gives, and what it cannot offer, in words."""
+    """Describes the kind of the network's output and the network's limits."""
     notes = [f"its output was taken for {network.form}"]
     if not has_dropout(network):
         notes.append("it has no MC dropout, so disagreement is that between frames alone")

@@ -22,7 +22,8 @@ from steadyseg.seg.calibrate import ConformalFit
 
 
 def run_calibrate(job: CalibrateJob) -> int:
-    """Fits each method in two passes over the data: the temperature, then with it all that needs probabilities."""
+    """Fits each method in two passes over the data: first the temperature, then everything that needs calibrated
+    probabilities."""
     check_flags(job)
     model = open_checkpoint(job.model)
     fits = ClassifierFits(job, model) if is_classifier(model) else SegmenterFits(job, model)
@@ -45,7 +46,7 @@ def run_calibrate(job: CalibrateJob) -> int:
 
 
 def fit_method(job: CalibrateJob, fits: SegmenterFits | ClassifierFits, method: Method) -> dict[str, Any]:
-    """Returns the record of one method: temperature, `conformal`, and `class_risk` where a class is named."""
+    """Returns the record of one method: temperature, `conformal`, and `class_risk` if a class is named."""
     temperature, predictions = fits.fit(method)
     metrics = StreamingMetrics(len(fits.model.meta.classes), fits.void)
     conformal = ConformalFit(fits.void, fits.class_id)
@@ -64,7 +65,7 @@ def fit_method(job: CalibrateJob, fits: SegmenterFits | ClassifierFits, method: 
 
 
 def check_flags(job: CalibrateJob) -> None:
-    """Raises InputError for flags that can be refused before anything is opened."""
+    """Checks the flags before anything is opened; InputError for wrong ones."""
     if not 0.0 < job.coverage < 1.0:
         raise InputError(f"--coverage must lie between 0 and 1, got {job.coverage}")
     if not 0.0 < job.risk < 1.0:

@@ -62,7 +62,7 @@ class ClassifierFits:
         }
 
     def fit(self, method: Method) -> tuple[TemperatureFit, Iterator[tuple[Tensor, Tensor]]]:
-        """Fits the temperature; returns it, and the predictions with it."""
+        """Fits the temperature; returns the fit, and the predictions at this temperature."""
         mode, passes, classes = method.mode, method.samples, len(self.model.meta.classes)
         found = fit_temperature(self.classifier, self.batches(f"{mode} temperature"), mode, passes, classes)
         pictures = self.batches(f"{mode} thresholds")
@@ -74,7 +74,7 @@ class ClassifierFits:
         return track(batches(self.data, size), title, total=-(-len(self.data) // batch_size(size)))
 
     def novelty(self) -> NoveltyFit:
-        """Fits novelty on the pictures that the network was trained on and the pictures of the split."""
+        """Fits novelty on the network's training pictures and on the pictures of the split."""
         [network], meta = self.classifier.networks, self.model.meta
         set_dropout_active(network, False)
         trained, stages = open_trained(self.job.data, meta, self.job.model), default_stages(network)

@@ -35,7 +35,7 @@ class SegmenterFits:
     """A segmentation network and labelled frames."""
 
     def __init__(self, job: CalibrateJob, model: Model) -> None:
-        """Raises InputError for flags, classes and data that do not go together."""
+        """Raises InputError if flags, classes and data do not match."""
         protocol = job.protocol
         if protocol == "auto":
             protocol = "moving-stills" if job.split == HELD_OUT else "stream"
@@ -60,8 +60,8 @@ class SegmenterFits:
         }
 
     def fit(self, method: Method) -> tuple[TemperatureFit, Iterator[tuple[Tensor, Tensor]]]:
-        """Fits the temperature, in a second pass on a wider grid where the first one was too narrow; returns it, and
-        the predictions with it."""
+        """Fits the temperature, and fits it again on a wider grid if the first grid was too narrow. Returns the fit,
+        and the predictions at this temperature."""
         module, classes = self.executor.module, self.executor.classes
         try:
             fit = fit_temperature(module, self.frames("temperature"), classes)
@@ -72,7 +72,7 @@ class SegmenterFits:
         return fit, predict(self.frames("thresholds"), Segmenter(self.executor))
 
     def frames(self, title: str) -> Iterator[Frame]:
-        """Returns the frames, with a seed for the dropout masks of each, behind a progress bar."""
+        """Returns the frames, each with a seed for its dropout masks, behind a progress bar."""
         chosen = self.labelled.open(self.executor)
         return track(seed_frames(chosen.frames), title, total=chosen.count)
 
@@ -89,7 +89,7 @@ class SegmenterFits:
 
 
 def find_class(name: str | None, classes: ClassList) -> int | None:
-    """The id of a class; InputError with all names for an unknown one."""
+    """The id of a class; InputError, with all names, for an unknown class."""
     if name is None:
         return None
     if name not in classes.names:

@@ -33,7 +33,7 @@ class EvaluationFrames:
     """Number of frames; for moving stills there are more frames than names."""
 
     def sequence(self, place: int) -> str:
-        """The recording that the place-th frame is from."""
+        """The recording of the place-th frame."""
         return recording_of(self.names[self.place_of_name(place)])
 
     def place_of_name(self, place: int) -> int:
@@ -52,10 +52,10 @@ class LabelledData:
     model: Model | OnnxFile
     """The network; its record lists the images that its training held out."""
     sequence: Path | None = None
-    """Folder with all frames of the videos that the split has labels of."""
+    """Folder with all frames of the videos; the split has labels of some frames."""
 
     def __post_init__(self) -> None:
-        """Raises InputError for flags that do not go with --split held-out."""
+        """Raises InputError for flags that do not go with --sequence or --split held-out."""
         if self.sequence and (str(self.data) == "street" or self.protocol != "stream"):
             raise InputError(
                 "--sequence is a folder of a video's frames, whose labels are in the data folder of --data; it goes "
@@ -71,7 +71,7 @@ class LabelledData:
             raise InputError("--split held-out is a part of train in a data folder; the street has none")
 
     def open(self, segmenter: Segmenter | Executor) -> EvaluationFrames:
-        """Finds the files; InputError for what is missing or does not fit the network."""
+        """Finds the files; InputError for missing files and for files that do not fit the network."""
         if str(self.data) == "street":
             from steadyseg.seg.street.drive import Street
 

@@ -1,4 +1,4 @@
-"""`steadyseg evaluate` of an image classifier: every figure by ensemble size, in one pass over the pictures."""
+"""`steadyseg evaluate` of an image classifier: all metrics by ensemble size, in one pass over the pictures."""
 
 import time
 from typing import Any
@@ -22,11 +22,11 @@ HEAD_KEYS = tuple(
     ).split()
 )
 SIZE_KEYS = ("nll", "accuracy", "ece", "ece_15", "brier", "aurc")
-"""Columns of the table by ensemble size: what fits 80 characters."""
+"""Columns of the table by ensemble size; they fit 80 characters."""
 SETS = {"images covered": "coverage", "classes a set": "set_size"}
 """Columns of the table of prediction sets."""
 MAX_CLASSES = 10
-"""Classes in the table by class, the hardest ones; the JSON has all."""
+"""Number of classes in the table by class, which shows the hardest classes; the JSON has all classes."""
 
 
 class EvaluatedClassifier:
@@ -60,8 +60,8 @@ class EvaluatedClassifier:
         self.settings = {"temperatures": {mode: method.temperature for mode, method in opened.methods.items()}}
 
     def measure(self) -> dict[str, Any]:
-        """Measures in one pass over the pictures. The last mode gives the main figures, by its largest ensemble; `rows`
-        has the figures of every mode and size."""
+        """Measures in one pass over the pictures. The largest ensemble of the last mode gives the main metrics; `rows`
+        has the metrics of every mode and size."""
         classifier, data, fitted = self.opened, self.data, self.fit.get("conformal", {})
         by_mode = {mode: SizeMetrics(len(classifier.classes), sizes) for mode, sizes in classifier.sizes.items()}
         sets = [Coverage(kind, fitted[kind], None) for kind in ("lac", "aps") if kind in fitted]
@@ -92,7 +92,7 @@ class EvaluatedClassifier:
         }
 
     def print_parts(self, record: dict[str, Any]) -> None:
-        """Prints the figures by ensemble size, prediction sets, and the hardest classes."""
+        """Prints the metrics by ensemble size, prediction sets, and the hardest classes."""
         if len(record["rows"]) > 1:
             sizes = "dropout passes (0: dropout off)" if record["mode"] == "bnn" else "networks"
             rows = [(str(row["n"]), *map(row.get, SIZE_KEYS)) for row in record["rows"]]

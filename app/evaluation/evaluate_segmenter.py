@@ -25,7 +25,7 @@ FIGURES = (
     "nll accuracy miou ece ece_15 ece_signed brier acc_{0} iou_{0} unc_{0} freq_{0} aurc error_recall_10 "
     "error_recall_10_ceiling consistency label_consistency change_agreement change_agreement_frozen cec"
 )
-"""Keys of the printed figures; {0}: the confidence of certain pixels in percent."""
+"""Keys of the printed metrics; {0}: the confidence of certain pixels in percent."""
 SETS = {
     "pixels covered": "coverage",
     "images: mean": "coverage_image_mean",
@@ -34,14 +34,14 @@ SETS = {
 }
 """Columns of the table of prediction sets."""
 MAX_EDGE_PX = 100
-"""Widest edge: beyond it hardly a pixel of a street is away from one."""
+"""Widest edge: with a wider edge, hardly any pixel of a street is off the edges."""
 
 
 class EvaluatedSegmenter:
     """A segmentation network and labelled frames."""
 
     def __init__(self, job: EvaluateJob, model: Model | OnnxFile, split: str) -> None:
-        """Raises InputError for flags, classes and data that do not go together."""
+        """Raises InputError if flags, classes and data do not match."""
         if job.sequence and job.protocol == "stills":
             job = replace(job, protocol="stream")
         labelled = LabelledData(job.data, split, job.protocol, job.only, model, job.sequence)
@@ -99,7 +99,7 @@ class EvaluatedSegmenter:
         }
 
     def print_parts(self, record: dict[str, Any]) -> None:
-        """Prints what the classes are, prediction sets, the parts of `--by`, and IoU per class."""
+        """Prints the classes, prediction sets, the parts of `--by`, and IoU per class."""
         console = Console()
         constant, absent = record["constant_answer"], record["absent_classes"]
         count = len(record["class_names"])
@@ -121,15 +121,15 @@ class EvaluatedSegmenter:
 
 
 def describe_classes(pixels: list[int], names: tuple[str, ...]) -> dict[str, Any]:
-    """Returns the classes without a labelled pixel, and the accuracy of a constant answer, the commonest class.
-    InputError if the labels hold only one class, which makes a constant answer perfect.
+    """Returns the classes without a labelled pixel, and the accuracy of always answering the commonest class.
+    InputError if the labels hold only one class, as a constant answer is then perfect.
     """
     absent = [name for name, count in zip(names, pixels, strict=True) if not count]
     commonest = max(range(len(pixels)), key=pixels.__getitem__)
     if len(absent) == len(names) - 1:
         raise InputError(
-            f"all labelled pixels are {names[commonest]}, so accuracy and IoU would say nothing; label other classes "
-            "too, or check that the void id is not that of an object"
+            f"all labelled pixels are {names[commonest]}, so accuracy and IoU say nothing; label other classes "
+            "too, or check that the void id is no object's id"
         )
     return {
         "absent_classes": absent,
@@ -169,7 +169,7 @@ class NoveltyMetrics:
 
 
 def print_risk(record: dict[str, Any], console: Console) -> None:
-    """Prints what is not guaranteed, and the bound on the misses of one class."""
+    """Prints the limits of the guarantee, and the bound on the misses of one class."""
     console.print("Pixels and frames are not exchangeable: the coverage of one image is not guaranteed.")
     if risk := record.get("class_risk"):
         missed = (

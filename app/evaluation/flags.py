@@ -18,44 +18,44 @@ class EvaluateJob:
     """A network, labelled data to measure it on, and the files to write."""
 
     model: Positional[Annotated[str, arg(metavar="MODEL")]]
-    """Pretrained name, .safetensors file, or .onnx file of `steadyseg export` (segmentation: --stateful). An image
-    classifier is measured by ensemble size, in one pass: dropout off, and after 1, 2, ... dropout passes or members;
-    flags about frames do not apply."""
+    """Pretrained name, .safetensors file, or .onnx file of `steadyseg export` (segmentation: --stateful). A classifier
+    is measured in one pass, with dropout off and after 1, 2, ... dropout passes or members. Flags about frames do not
+    apply to a classifier."""
     data: Path
     """Folder with SPLIT/ and SPLITannot/, or `street`; for a classifier CIFAR's folder or SPLIT/CLASS/*.jpg."""
     split: SplitName | None = None
-    """Split of the data; held-out: the images of train that the network's training held out, by its record; auto: test,
-    else val, else held-out."""
+    """Split of the data. `held-out`: the images of train that the training held out, by the network's record. `auto`:
+    test, else val, else held-out."""
     protocol: Literal["stills", "stream", "moving-stills"] = "stills"
-    """stills: every image alone; stream: the images in order as one 15 Hz video, with consistency; moving-stills: a
-    virtual camera drives up to every image, and the last two of 7 frames are measured."""
+    """`stills`: every image alone. `stream`: the images in order as one 15 Hz video, with consistency. `moving-stills`:
+    a virtual camera drives up to every image, and the last two of 7 frames are measured."""
     only: Path | None = None
     """Text file of base names: measure only these images."""
     sequence: Path | None = None
-    """Folder with all frames of the videos that the split has labels of: every frame is segmented in order, and those
-    that a label is named after are measured (--protocol stream)."""
+    """Folder with all frames of the videos (--protocol stream). Every frame is segmented in order; frames whose names
+    have a label in the split are measured."""
     by: tuple[Literal["recording", "edges"], ...] = ()
-    """Also measure parts. recording: the images of each recording (name without number), with 95 % intervals over
-    stretches of ten neighbours; edges: the pixels on the edges of labels, and those away from them."""
+    """Also measure parts. `recording`: the images of each recording (name without number), with 95 % intervals over
+    blocks of ten neighbours. `edges`: the pixels on the edges of labels, and all other pixels."""
     members: tuple[str, ...] = ()
-    """Further checkpoints: a deep ensemble. dnn averages all its members, vq-dnn draws one for every frame."""
+    """Further checkpoints: a deep ensemble. dnn averages all members, vq-dnn draws one member for every frame."""
     report: Path | None = None
-    """JSON file for the figures."""
+    """JSON file for the metrics."""
     plot: Path | None = None
     """Picture (.png, .svg, .pdf) for the reliability diagram, and a classifier's NLL by ensemble size."""
     overwrite: bool = False
     """Replace files that exist."""
     seed: int = 0
-    """Seed of the dropout masks; those of a picture depend on it and on the picture's place."""
+    """Seed of the dropout masks; a picture's masks depend on the seed and on the picture's place."""
     cutoff: Rare[float] = 0.9
-    """Confidence above which a pixel is certain, for the figures named after it: 0.7 gives acc_70, unc_70, freq_70."""
+    """Confidence above which a pixel is certain, for the metrics named after it: 0.7 gives acc_70, unc_70, freq_70."""
     edge_width: Rare[int] = 3
-    """Pixels around a boundary of two labels that are on the edge."""
+    """Width of an edge: a pixel this near to a boundary of two labels is on the edge."""
     settings: Settings = ()
     """cutoff=0.7, edge_width=1, or a .toml file of these; `--config list` prints all."""
     method: MethodOptions = field(default_factory=MethodOptions)
     compute: ComputeOptions = field(default_factory=ComputeOptions)
-    """Executor auto is PyTorch and precision auto is fp32 here, so that figures repeat."""
+    """Executor auto is PyTorch and precision auto is fp32 here, so that metrics repeat."""
 
 
 @dataclass(frozen=True)
@@ -65,35 +65,35 @@ class CalibrateJob:
     model: Positional[Annotated[str, arg(metavar="MODEL")]]
     """Pretrained name or .safetensors file."""
     data: Path
-    """Folder with SPLIT/ and SPLITannot/, or `street`; for a classifier CIFAR's folder or SPLIT/CLASS/*.jpg. Never the
-    data that is reported afterwards."""
+    """Folder with SPLIT/ and SPLITannot/, or `street`; for a classifier CIFAR's folder or SPLIT/CLASS/*.jpg. Never use
+    the data of a later report."""
     output: Annotated[Path, arg(aliases=["-o"])]
     """The calibrated checkpoint; calibrations of other methods stay in it."""
     split: SplitName = "val"
-    """Split of the data; held-out: the images of train that the network's training held out, by its record (train seg
-    --hold-out, train classification --hold-out 0.1), so that val and test remain for reporting."""
+    """Split of the data. `held-out`: the images of train that the training held out, so that val and test remain for
+    reporting (train seg --hold-out, train classification --hold-out 0.1)."""
     protocol: Literal["auto", "stills", "stream", "moving-stills"] = "auto"
     """Protocol as in `evaluate`; auto: the stream (moving stills of held-out images), so that the temporal mean is on
     during the fit."""
     familiarity: bool = False
-    """Also fit familiarity on the train images: how unusual a frame is, the scale of its energy, and a temperature that
-    follows the frame, for every mode of one pass and for the method given. A classifier is fitted in mode dnn, with a
-    temperature for each picture."""
+    """Also fit familiarity on the train images: how unusual a frame is, its energy scale, and its own temperature. The
+    fit covers every mode of one pass and the given method. A classifier is fitted in mode dnn, with a temperature for
+    each picture."""
     int8: bool = False
-    """Also fit the ranges that int8 needs, on the train images, and measure what int8 loses on these frames: if that is
-    at most 0.5 points of accuracy and 0.2 of ECE, `--precision auto` takes int8 where a processor has no bf16 or is
-    slower in it. For segmentation networks, mode dnn or vq-dnn."""
+    """Also fit the ranges for int8 on the train images, and measure the loss of int8 on these frames. If it is at most
+    0.5 points of accuracy and 0.2 of ECE, `--precision auto` uses int8 on processors without bf16 or with slower bf16.
+    For segmentation networks, mode dnn or vq-dnn."""
     logit_adjustment: bool = False
-    """Subtract the logarithms of the training loss's class weights from the logits before anything is fitted: NLL and
-    accuracy improve, but rare classes are found less often."""
+    """Before all fits, subtract the logarithms of the training loss's class weights from the logits. NLL and accuracy
+    improve, but rare classes are found less often."""
     coverage: float = 0.9
-    """Share of the pixels (or images) whose prediction set is to hold the true class."""
+    """Share of the pixels (or images) whose prediction set shall hold the true class."""
     risk_class: str | None = None
-    """Class whose misses are bounded, by name."""
+    """Name of the class whose misses are bounded."""
     risk: float = 0.05
-    """The bound: largest mean share of that class's pixels that may be missed."""
+    """The bound: the mean share of this class's missed pixels is at most this."""
     overwrite: bool = False
     """Replace an output that exists."""
     device: str = "auto"
-    """auto, cpu or cuda; auto: cuda where there is one."""
+    """auto, cpu or cuda; auto: cuda if there is a GPU."""
     method: PassOptions = field(default_factory=PassOptions)

@@ -20,8 +20,8 @@ FIGURES = ("accuracy", "miou", "nll", "ece")
 
 
 def fit_int8(data: Path, executor: TorchExecutor, frames: Callable[[str], Iterable[Frame]]) -> dict[str, Any]:
-    """Returns the int8 record of a checkpoint. `frames(title)` gives the labelled frames that the executor's
-    temperature was fitted on; the rounded network is fitted a temperature of its own on them.
+    """Returns the int8 record of a checkpoint. `frames(title)` gives the labelled frames of the executor's temperature
+    fit; the rounded network's own temperature is fitted on the same frames.
     """
     split = open_split(data, "train", executor.classes).spaced(MAX_FITTED)
     images = track(range(len(split)), "int8: ranges")

@@ -1,5 +1,5 @@
-"""The record of an evaluation: the part that all have (model, method, data and machine), its files, and its plot: the
-reliability diagram and, for a classifier, the NLL by ensemble size."""
+"""The record of an evaluation: its common part (model, method, data and machine), its files and its plot. The plot is
+the reliability diagram and, for a classifier, also the NLL by ensemble size."""
 
 import importlib.util
 import statistics
@@ -48,7 +48,7 @@ def describe_run(
 
 
 def familiarity_record(shares: Sequence[float]) -> dict[str, float]:
-    """Share of the frames or pictures that are novel (at most 5 %), and the median of their familiarity."""
+    """Share of novel frames or pictures (familiarity at most 5 %), and the median of their familiarity."""
     novel = sum(share <= NOVEL for share in shares) / len(shares)
     return {"novel_share": novel, "familiarity_p50": statistics.median(shares)}
 
@@ -56,13 +56,13 @@ def familiarity_record(shares: Sequence[float]) -> dict[str, float]:
 def note_fit(
     fitted: Mapping[str, Any], method: Method, data: str, split: str | None, console: Console
 ) -> dict[str, Any] | None:
-    """Returns the data that the temperature in use was fitted on (None without one), and prints a note where they are
-    the data evaluated now.
+    """Returns the data of the fit of the temperature in use (None without a fit). Prints a note if the same data is
+    evaluated now.
 
     Args:
-        fitted: The checkpoint's calibration of `method`, empty where it is not in use.
-        data: Name of the data that is evaluated.
-        split: Its split; None where it has none.
+        fitted: The checkpoint's calibration of `method`, empty if not in use.
+        data: Name of the evaluated data.
+        split: Split of the data, or None.
     """
     fit = {key: fitted[key] for key in FIT_KEYS if key in fitted}
     if fit and (fit.get("data"), fit.get("split")) == (data, split):
@@ -75,7 +75,7 @@ def note_fit(
 
 
 def describe_familiarity(about: Mapping[str, Any]) -> str:
-    """Describes the fit in one line: the share of held-out pictures that are called novel at 5 %, with its interval."""
+    """Describes the fit in one line: the share of held-out pictures with the verdict novel at 5 %, and its interval."""
     low, high = about["alarm_rate_interval"]
     share = about["alarms"] / about["held_out_pictures"]
     note = f"; {about['note']}" if about["note"] else ""
@@ -86,7 +86,7 @@ def describe_familiarity(about: Mapping[str, Any]) -> str:
 
 
 def fit_rows(record: Mapping[str, Any]) -> dict[str, str]:
-    """The figures of a calibration by name, as the terminal shows them."""
+    """The values of a calibration by name, as the terminal shows them."""
     conformal = record["conformal"]
     rows = {
         "temperature": f"{record['temperature']:.3f}",
@@ -112,7 +112,7 @@ def print_sets(record: Mapping[str, Any], unit: str, columns: Mapping[str, str])
 
 
 def check_files(job: EvaluateJob) -> None:
-    """Raises InputError, before any work is done, where the report or the plot cannot be written."""
+    """Raises InputError, before any work, if the report or the plot cannot be written."""
     check_place(job.report, overwrite=job.overwrite)
     if job.plot is None:
         return
@@ -122,7 +122,7 @@ def check_files(job: EvaluateJob) -> None:
 
 
 def write_files(job: EvaluateJob, record: dict[str, Any]) -> None:
-    """Writes the report and the plot that were asked for."""
+    """Writes the report and the plot if the flags ask for them."""
     if job.report:
         write_json(job.report, record)
     if job.plot:
@@ -130,7 +130,7 @@ def write_files(job: EvaluateJob, record: dict[str, Any]) -> None:
 
 
 def write_plot(path: Path, record: dict[str, Any]) -> None:
-    """Draws the record of an evaluation; the keys `curve` and `rows` are those of a classifier."""
+    """Draws the record of an evaluation; only a classifier has the keys `curve` and `rows`."""
     from matplotlib.figure import Figure
 
     curve = record.get("curve", [])

@@ -12,13 +12,13 @@ from steadyseg.seg.data.held_out import recording_of
 from steadyseg.seg.evaluate import FrameMetrics
 
 STRETCH = 10
-"""Images of a stretch: 10 s of CamVid's stills, 0.7 s of its stream."""
+"""Images of a block: 10 s of CamVid's stills, 0.7 s of its stream."""
 ALL = "all"
 KEYS = ("accuracy", "miou", "ece")
 
 
 class RecordingMetrics:
-    """Metrics of the stretches of each recording, about `STRETCH` neighbouring images each."""
+    """Metrics of the blocks of each recording, about `STRETCH` neighbouring images in a block."""
 
     def __init__(self, chosen: EvaluationFrames, classes: ClassList) -> None:
         self.chosen = chosen
@@ -34,9 +34,9 @@ class RecordingMetrics:
         self.stretches[self._stretch_of[self.chosen.place_of_name(place)]][1].update(frame, maps)
 
     def result(self) -> dict[str, dict[str, Any]]:
-        """Accuracy, mIoU and ECE of each recording and of all, as (value, lower, upper), and the number of stretches.
+        """Accuracy, mIoU and ECE of each recording and of all, as (value, lower, upper), and the number of blocks.
 
-        Stretches without a labelled pixel do not count. The interval of a single stretch is its value.
+        Blocks without a labelled pixel do not count. The interval of a single block is its value.
         """
         counts = [(name, count_stretch(one.metrics)) for name, one in self.stretches if one.measurable]
         recordings = list(dict.fromkeys(name for name, _ in counts))

@@ -1,7 +1,7 @@
-"""The proof that an export puts into its file: torch computes the values to expect of a few frames of the street.
+"""The proof in an exported file: a few frames of the procedural street, and the values that torch computes for them.
 
-The frames of a run cover what a stream meets: its beginning, the next frame, dropped frames, a reset, and a scene cut
-without one. A record says what was promised and measured of the method.
+The frames cover the events of a stream: its beginning, the next frame, dropped frames, a reset, and a scene cut without
+a reset. A record has the method's promises and measurements.
 """
 
 import math
@@ -48,12 +48,12 @@ KEYS = set(
 )
 """Keys of a record that are kept, at every depth."""
 TURNS = (ProofTurn(0, 1, 1), ProofTurn(1, 1, 0), ProofTurn(2, 3, 0), ProofTurn(0, 1, 1), ProofTurn(3, 1, 0))
-"""The last picture is the third one's negative, whose structure is the opposite: a scene cut. The reset comes before
-it, within a scene, so that a cut does not hide a reset that is ignored."""
+"""The last picture is the third one's negative, whose structure is the opposite: a scene cut. The reset comes earlier,
+within a scene, so that the cut does not hide an ignored reset."""
 PICTURES = (0, 1, 4)
-"""Frames of the street that are stored before the negative: the gaps between them are those of the turns."""
+"""Stored frames of the street before the negative; the turns have the same gaps between frames."""
 DRAWN_TURNS = 3
-"""Turns of a file that draws dropout masks: a cut would start the mean anew, which then has a single draw."""
+"""Turns of a file that draws dropout masks: a cut would reset the mean, which would then have a single draw."""
 DRAWS = 64
 MAX_PIXELS, MAP_VALUES, PROBABILITY_VALUES = 12_000, 8192, 4096
 """Stored pixels of a picture, and values of a map and of the probabilities: with base64 a proof has 0.6 MB."""
@@ -62,7 +62,7 @@ UNBOUNDED = 1.0
 
 
 def proof_entries(model: Model, traced: Traced, meta: GraphMeta, console: Console) -> dict[str, str]:
-    """Returns the entries of metadata; CheckFailed where the graph fails its own proof on this CPU."""
+    """Returns the entries of metadata; CheckFailed if the graph fails its own proof on this CPU."""
     torch.manual_seed(0)
     proof = make_proof(traced, meta, proof_frames(), record_of(model.meta, meta.method))
     streams = meta.streams or 1
@@ -75,7 +75,7 @@ def proof_entries(model: Model, traced: Traced, meta: GraphMeta, console: Consol
 
 
 def record_of(meta: CheckpointMeta, method: Method) -> dict[str, Any]:
-    """Returns the calibration in use (`fit`) and the figures of exactly this method (`measured`), without the lists of
+    """Returns the calibration in use (`fit`) and the metrics of exactly this method (`measured`), without the lists of
     single images and classes."""
     measured = [figures for figures in meta.metrics.values() if is_of(figures, method)]
     return {
@@ -85,7 +85,7 @@ def record_of(meta: CheckpointMeta, method: Method) -> dict[str, Any]:
 
 
 def is_of(figures: Any, method: Method) -> bool:
-    """True for figures of this method and temperature."""
+    """True for metrics of this method and temperature."""
     if not isinstance(figures, Mapping) or figures.get("temperature") != method.temperature:
         return False
     return all(figures.get(name) == getattr(method, name) for name in SETTINGS)
@@ -103,10 +103,10 @@ def short(value: Any) -> Any:
 
 
 def bounds_of(precision: PrecisionName) -> tuple[dict[str, float], dict[str, float]]:
-    """Returns the bounds of a file in this number format, and those of devices that compute in fewer bits.
+    """Returns the bounds of a file in this number format, and the bounds of devices that compute in fewer bits.
 
-    Those of random draws leave room: 24 runs of `street-tiny` (vq-bnn) gave a mean z2 of 0.97 to 1.09, and a total
-    variance at most 4.5 % apart; bf16 shifts the means, to a z2 of 1.4.
+    The bounds of random draws leave room. In 24 runs of `street-tiny` (vq-bnn) the mean z2 was 0.97 to 1.09, and total
+    variances differed by at most 4.5 %. With bf16 the means shift: z2 is then 1.4.
     """
     values = (LABELS, TOLERANCE, TOLERANCE, 0.1, 0.01, 2.0, 0.25)
     reduced = (0.99, 5e-3, UNBOUNDED, 1.0, 0.1, 6.0, 0.25)
@@ -118,7 +118,7 @@ def bounds_of(precision: PrecisionName) -> tuple[dict[str, float], dict[str, flo
 
 
 def step_of(values: int, stored: int) -> int:
-    """Returns the smallest odd n of which every n-th value is at most `stored` values."""
+    """Returns the smallest odd n for which every n-th value makes at most `stored` values."""
     return -(-values // stored) // 2 * 2 + 1
 
 
@@ -156,7 +156,7 @@ def torch_step(traced: Traced) -> Step:
 
 
 def moved(plan: ProofPlan, stored: Sequence[np.ndarray], meta: GraphMeta) -> Arrays:
-    """Returns stored motion and trust: those of every block's first pixel, in the frames as the proof gives them."""
+    """Returns stored motion and trust: the values of every block's first pixel, in the proof's own frames."""
     estimate, block = MotionEstimator(), plan.motion_block
     found: dict[str, list[np.ndarray]] = {"motion": [], "trust": []}
     for turn in plan.turns:

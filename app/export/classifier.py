@@ -25,16 +25,16 @@ from steadyseg.export.write.traced import Traced, trace
 
 PROVEN_BATCHES = (1, 2, 5)
 DRAWS = 64
-"""Smallest number of passes of torch and of the graph whose moments are compared."""
+"""Smallest number of passes of torch, and of the graph, for a comparison of their moments."""
 DRAWN_PICTURES = {64: 16, 4096: 8}
-"""Pictures of that comparison by the largest side: the total variance of their logits then varies by 4 % from proof to
-proof, and 15 % are allowed."""
+"""Pictures of this comparison by the largest side. The total variance of their logits then varies by 4 % from proof to
+proof; 15 % are allowed."""
 PASS_PIXELS = 2**22
-"""Pixels of all passes in one call of that comparison: 4,096 passes of CIFAR's size, 83 of 224 x 224."""
+"""Pixels of all passes in one call of this comparison: 4,096 passes of CIFAR's size, 83 of 224 x 224."""
 
 
 def export_classifier(job: ExportJob, model: Model, console: Console) -> tuple[Traced, GraphMeta]:
-    """Traces and proves the graph; CheckFailed where a proof fails."""
+    """Traces and proves the graph; CheckFailed if a proof fails."""
     refuse_stream_flags(job)
     [network], meta, asked = build_members([model]), model.meta, job.method
     mode = asked.mode or ("bnn" if (asked.samples or 1) > 1 else "dnn")
@@ -58,7 +58,7 @@ def export_classifier(job: ExportJob, model: Model, console: Console) -> tuple[T
 
 
 def refuse_stream_flags(job: ExportJob) -> None:
-    """Raises InputError for flags that an image classifier has no use for."""
+    """Raises InputError for flags that do not apply to an image classifier."""
     refuse_flags(
         job.model,
         {
@@ -74,14 +74,14 @@ def refuse_stream_flags(job: ExportJob) -> None:
 
 
 def trace_classifier(step: ExportedClassifier, size: int) -> Traced:
-    """Traces the classifier, and a second time with its dropout masks as inputs where it draws some."""
+    """Traces the classifier, and a second time, if it draws dropout masks, with the masks as inputs."""
     traced = trace(step, step.signature(size))
     shapes = step.trace_masks(size)  # from now on the module takes masks
     return replace(traced, masked=trace(step, step.signature(size, shapes))) if shapes else traced
 
 
 def prove(traced: Traced, size: int, console: Console) -> None:
-    """Compares every runtime that is installed with torch's own passes, on batches of several sizes and equal masks."""
+    """Compares every installed runtime with torch's own passes, on batches of several sizes and equal masks."""
     runners = {"ONNX Runtime": traced.runner}
     if openvino_available():
         runners["OpenVINO"] = openvino_runner(traced.graph.SerializeToString())

@@ -34,7 +34,7 @@ def run_export(job: ExportJob) -> int:
 
 
 def prepared(job: ExportJob) -> ExportJob:
-    """Returns the job with its precision and target decided; InputError, before any work, where it cannot be done."""
+    """Returns the job with its precision and target decided; InputError, before any work, if it cannot be done."""
     if job.precision == "auto":
         job = replace(job, precision="fp32")
     if job.target != "onnx":
@@ -61,7 +61,7 @@ def export_model(job: ExportJob, model: Model) -> int:
 
 
 def refuse_job(job: ExportJob) -> None:
-    """Raises InputError for flags that do not go together, whatever the model."""
+    """Raises InputError for flags that no model can combine."""
     if job.shape[1] is not None and job.shape[1] < SIZE_MULTIPLE:
         raise InputError(f"--size {job.size}: the width must be {SIZE_MULTIPLE} pixels or more")
     if job.streams is not None and not job.stateful:
@@ -81,7 +81,7 @@ def refuse_job(job: ExportJob) -> None:
 
 
 def check_file(job: ExportJob) -> None:
-    """Raises InputError, before any work, where the file cannot be written."""
+    """Raises InputError, before any work, if the file cannot be written."""
     require_place(job.output, "a graph file (--target onnx)", (".onnx",), overwrite=job.overwrite)
 
 
@@ -89,7 +89,7 @@ def export_web(job: ExportJob, model: Model, console: Console) -> int:
     """Traces and proves each mode, then writes the folder of the page; a proof that fails leaves none."""
     folder = job.output
     if is_classifier(model):
-        raise InputError(f"{job.model}: an image classifier; --target web is for segmentation networks; omit it")
+        raise InputError(f"{job.model}: an image classifier; omit --target web, which is for segmentation networks")
     runtime = runtime_files(cached_package(cache_path()))
     graphs = []
     for mode in web_modes(job, model):
@@ -110,8 +110,7 @@ def export_web(job: ExportJob, model: Model, console: Console) -> int:
 
 
 def check_web(job: ExportJob) -> None:
-    """Raises InputError, before any work, for flags that a page has no use for, or where its folder cannot be
-    written."""
+    """Raises InputError, before any work, for flags that do not apply to a page, or if its folder cannot be written."""
     if job.method.samples not in (None, 1):
         raise InputError(f"--samples {job.method.samples}: a page draws one pass a frame; omit it")
     if job.method.motion:
@@ -124,7 +123,7 @@ def check_web(job: ExportJob) -> None:
 
 
 def web_modes(job: ExportJob, model: Model) -> tuple[ModeName, ...]:
-    """Returns the mode that was asked for, or all modes that the network and the number format support."""
+    """Returns the mode of --mode, or all modes that the network and the number format support."""
     if job.method.mode is not None:
         return (job.method.mode,)
     network = model.network()

@@ -22,36 +22,37 @@ class ExportJob:
     output: Annotated[Path, arg(aliases=["-o"])]
     """File (.onnx) to write, or the folder of another target."""
     target: Literal["onnx", "web"] = "onnx"
-    """onnx: one graph file; web: a folder with a page that runs the network in the visitor's browser, in every mode or
-    in that of --mode."""
+    """`onnx`: one graph file. `web`: a folder with a page that runs the network in the visitor's browser, in every mode
+    or only in --mode."""
     stateful: bool = False
     """Export the whole computation: frame and state in, label and uncertainty maps and state out. Without it, the
     network alone: normalised images in, logits out. Target web is always stateful; a classifier takes
     pictures and returns probabilities and uncertainty."""
     streams: str | None = None
-    """Streams that a stateful graph computes in one call, the first size of all inputs and outputs: a number, by
-    default 1, or `dynamic` for any number."""
+    """Streams that a stateful graph computes in one call: a number (default 1), or `dynamic` for any number. It is the
+    first size of all inputs and outputs."""
     size: str | None = None
-    """Height in pixels at which the network works, or HEIGHTxWIDTH for a video of another aspect than the checkpoint's
-    (360x640 for 16:9); by default the checkpoint's size."""
+    """Height of the network's input in pixels, by default the checkpoint's. HEIGHTxWIDTH for a video of another aspect
+    than the checkpoint's (360x640 for 16:9)."""
     precision: Literal["auto", "fp32", "fp16", "int8", "bf16"] = "auto"
-    """Number format of the network; auto: fp32. int8 needs --calibration-data; bf16 is chosen where a graph runs."""
+    """Number format of the network; auto: fp32. int8 needs --calibration-data. No file is in bf16: choose bf16 where a
+    graph runs."""
     calibration_data: Path | None = None
     """Images that int8 is fitted on: a folder with train/, an image folder or a video. With labelled test/ images the
-    loss of accuracy is measured, and a large one refused."""
+    loss of accuracy is measured, and a large loss is refused."""
     with_proof: bool = False
-    """Put a few frames, the values to expect of them and bounds into a stateful file (0.6 MB), so that `steadyseg
-    verify` and clients in other languages can check that a device computes it rightly."""
+    """Put a proof (0.6 MB) into a stateful file: a few frames, their expected values, and bounds. With it `steadyseg
+    verify` and clients in other languages check if a device computes the file correctly."""
     overwrite: bool = False
     """Replace an output that exists."""
     method: MethodOptions = field(default_factory=MethodOptions)
-    """The computation of a stateful graph, by default that of `video`: the temporal mean follows the motion, which is
-    two more inputs. With --motion off, the default of target web, they are absent and tau is 1.25. For
-    a classifier: --mode dnn or bnn, --samples and --calibrated."""
+    """The computation of a stateful graph, by default the same as in `video`: the temporal mean follows the motion,
+    which takes two more inputs. With --motion off, the default of target web, these are absent and tau is 1.25. For a
+    classifier: --mode dnn or bnn, --samples and --calibrated."""
 
     @property
     def shape(self) -> tuple[int | None, int | None]:
-        """(height, width) of `size`, None where it leaves one open; InputError for anything else."""
+        """(height, width) of `size`, None for a side that `size` leaves open; InputError for anything else."""
         if self.size is None:
             return None, None
         if (match := re.fullmatch(r"(\d{1,5})(?:x(\d{1,5}))?", self.size, re.ASCII)) is None:
@@ -66,7 +67,7 @@ class VerifyJob:
     file: Positional[Annotated[Path, arg(metavar="FILE.onnx")]]
     """File of `steadyseg export --stateful --with-proof`."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
-    """Device of ONNX Runtime; auto: cuda where there is one. Without --reduced, CUDA computes in fp32, no TF32."""
+    """Device of ONNX Runtime; auto: cuda if there is a GPU. Without --reduced, CUDA computes in fp32, no TF32."""
     runtime: Literal["onnxruntime", "openvino"] = "onnxruntime"
     """Library that runs the whole file; openvino: on the CPU."""
     settings: Settings = ()
@@ -74,5 +75,4 @@ class VerifyJob:
     provider_options: Rare[tuple[str, ...]] = ()
     """Options of ONNX Runtime's CUDA provider, such as prefer_nhwc=1,cudnn_conv_algo_search=HEURISTIC."""
     reduced: bool = False
-    """Let the device compute in TF32, bf16 or fp16 where it would, and hold it to the wider bounds of such
-    arithmetic."""
+    """Let the device compute in TF32, bf16 or fp16, and hold it to the wider bounds of this arithmetic."""

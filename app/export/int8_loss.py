@@ -1,4 +1,4 @@
-"""The images that int8 is fitted on, and its loss against float32, measured on labelled stills."""
+"""The images that int8 is fitted on, and the loss of int8 against float32, measured on labelled stills."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ MAX_FITTED = 64
 MAX_STILLS = 60
 """Labelled stills that the loss is measured on, evenly spaced; each runs through two networks."""
 MIOU_LOSS, ECE_CHANGE = 0.01, 0.005
-"""Accepted: one point of mean IoU, and half a point of the calibration error either way."""
+"""Accepted: one point of mean IoU, and half a point of change of the calibration error in either direction."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Loss:
 
     stills: int
     of: int
-    """Stills in the whole split."""
+    """Number of stills in the whole split."""
     miou: tuple[float, float]
     """float32, int8; shares of 1."""
     ece: tuple[float, float]
@@ -52,7 +52,7 @@ class Loss:
 
 
 def check_data(data: Path | None) -> str:
-    """Returns the source of the images that int8 is fitted on, for `open_source`; InputError where there is none."""
+    """Returns the source of the images that int8 is fitted on, for `open_source`; InputError if there is none."""
     if data is None:
         raise InputError(
             "--precision int8 needs --calibration-data: a folder with train/ (labelled test/ and testannot/ measure "
@@ -80,7 +80,7 @@ def subsample_frames(
 ) -> list[np.ndarray]:
     """Returns every n-th frame, n the smallest power of 2 that leaves `limit` (even) or fewer.
 
-    It does not need to know the number of frames, which a video may not state.
+    The number of frames may be unknown, as some videos do not state it.
     """
     kept: list[np.ndarray] = []
     every = 1
@@ -104,9 +104,9 @@ def input_maker(module: StreamingSegmenter) -> Callable[[np.ndarray], np.ndarray
 
 
 def measure_loss(full: Any, small: Any, module: StreamingSegmenter, classes: ClassList, data: Path) -> Loss | None:
-    """Measures both graphs' networks on labelled stills of DATA/test, at most `MAX_STILLS`; None where there are none.
+    """Measures both graphs' networks on labelled stills of DATA/test, at most `MAX_STILLS`; None without labels.
 
-    Raises CheckFailed where the loss is larger than accepted.
+    Raises CheckFailed if the loss is larger than accepted.
     """
     if not ((data / "test").is_dir() and (data / "testannot").is_dir()):
         return None
@@ -118,7 +118,7 @@ def measure_loss(full: Any, small: Any, module: StreamingSegmenter, classes: Cla
     if not loss.accepted:
         raise CheckFailed(
             f"int8 costs more than {100 * MIOU_LOSS:g} point of mean IoU or {100 * ECE_CHANGE:g} of ECE, so no file "
-            f"was written: {loss}; fit it on other --calibration-data or use --precision fp16"
+            f"was written: {loss}. Give other --calibration-data or use --precision fp16"
         )
     return loss
 

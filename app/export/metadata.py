@@ -1,4 +1,4 @@
-"""The metadata of a graph file, taken from the model that it was exported from."""
+"""The metadata of a graph file, from the exported model."""
 
 import platform
 from typing import Any

@@ -1,4 +1,4 @@
-"""A foreign ONNX graph as a torch module, run by ONNX Runtime: what the graph that is written is proven against."""
+"""A foreign ONNX graph as a torch module, run by ONNX Runtime: the reference for the proof of the written graph."""
 
 from dataclasses import dataclass
 
@@ -20,12 +20,12 @@ from steadyseg.seg.any_network import AnyNetwork
 class OnnxNetwork(AnyNetwork):
     """(1, 3, h, w) normalised -> (1, K, ceil(h / s), ceil(w / s)) logits, of the original file on the CPU.
 
-    Torch cannot trace it. During an export one convolution stands in for it, whose place `graph` takes afterwards.
+    Torch cannot trace it. During an export one convolution stands in for the network; `graph` replaces it afterwards.
     Raises InputError as `AnyNetwork` does.
     """
 
     def __init__(self, foreign: ForeignGraph, normalize: Normalize, classes: int | None) -> None:
-        """`classes`: number of classes, None: as many as the output has."""
+        """`classes`: number of classes; if None, the channels of the output."""
         session = cpu_session(foreign.data)
 
         def run(image: Tensor) -> Tensor:

@@ -29,18 +29,18 @@ from steadyseg.seg.streaming import StreamingSegmenter
 
 PROOF_FRAMES = 30
 RESIZED_LABELS = 0.99
-"""Smallest share of equal labels where the graph resizes: its levels differ from torch's by at most one of 255."""
+"""Smallest share of equal labels if the graph resizes: its levels differ from torch's by at most one of 255."""
 RESIZED_PROBS = 1e-3
-"""Mean difference of a probability up to which fewer labels may be equal: those of a network that is hardly trained are
+"""Up to this mean difference of a probability, fewer labels may be equal: a hardly trained network's labels are
 near-ties."""
 
 
 def export_segmenter(
     job: ExportJob, model: Model, console: Console, fixed_size: bool = False
 ) -> tuple[Traced, GraphMeta]:
-    """Traces and proves the graph; CheckFailed where a proof fails.
+    """Traces and proves the graph; CheckFailed if a proof fails.
 
-    With `fixed_size` the graph of a stream takes frames of the network's own size alone and resizes nothing.
+    With `fixed_size` a stream's graph resizes nothing and takes only frames of the network's own size.
     """
     if job.precision == "int8":
         check_data(job.calibration_data)
@@ -69,7 +69,7 @@ def export_segmenter(
 
 
 def open_module(job: ExportJob, model: Model) -> StreamingSegmenter:
-    """Builds the streaming computation of the checkpoint with the method that was asked for."""
+    """Builds the streaming computation of the checkpoint with the method of the job."""
     meta = model.meta
     method = exported_options(job).resolve(meta)
     head = novelty_head(model, method) if job.precision == "fp32" else None  # statistics of the frame need fp32
@@ -78,8 +78,8 @@ def open_module(job: ExportJob, model: Model) -> StreamingSegmenter:
 
 
 def exported_options(job: ExportJob) -> MethodOptions:
-    """Completes the options: those of `video` in a stream, without motion where other targets do not estimate it, and
-    single passes in the network alone."""
+    """Completes the options. A stream has the options of `video`, without motion if the target does not estimate it;
+    the network alone has single passes."""
     if job.stateful:
         return job.method if job.target == "onnx" else job.method.or_default(motion=False)
     if job.method.motion or job.method.lag:
@@ -93,7 +93,7 @@ def exported_options(job: ExportJob) -> MethodOptions:
 
 
 def say_difference(job: ExportJob, model: Model, method: Method, console: Console) -> None:
-    """Prints one line where the graph computes another method than `video` does with the same flags."""
+    """Prints one line if `video` computes another method with the same flags."""
     shown = job.method.resolve(model.meta)
     if str(method) != str(shown):
         console.print(f"computes {method}, where video computes {shown}: a page cannot estimate motion", soft_wrap=True)
@@ -125,8 +125,8 @@ def streams_of(job: ExportJob) -> int | None:
 
 
 def network_shape(job: ExportJob, module: StreamingSegmenter, model: Model) -> tuple[int, int]:
-    """Returns (h, w) of the graph's network: its only one, the checkpoint's aspect, or that of --size, in steps of 32
-    pixels."""
+    """Returns (h, w) of the graph's network in steps of 32 pixels: its only size, or the aspect of the checkpoint or of
+    --size."""
     if module.fixed_size:
         return module.fixed_size
     height, width, meta = module.height, job.shape[1], model.meta
@@ -160,9 +160,9 @@ def export_stream(
 
 
 def trace_stream(module: StreamingSegmenter, size: tuple[int, int], fixed_size: bool, streams: int | None) -> Traced:
-    """Traces the stream, and a second time with its dropout masks as inputs where it draws some.
+    """Traces the stream, and a second time, if it draws dropout masks, with the masks as inputs.
 
-    A network that is a graph itself takes the place of the one that was traced for it.
+    A network that is a graph itself replaces the network that was traced in its place.
     """
     reference = reference_scores(module)
     step = ExportedStep(module, *size, reference=reference)
@@ -177,13 +177,13 @@ def trace_stream(module: StreamingSegmenter, size: tuple[int, int], fixed_size: 
 
 
 def reference_scores(module: StreamingSegmenter) -> ReferenceScores | None:
-    """Returns the scores of held-out frames, where the checkpoint has some for this method."""
+    """Returns the scores of held-out frames if the checkpoint has scores for this method."""
     return module.head.reference if module.head else None
 
 
 def resize_agreement(traced: Traced, frame: np.ndarray) -> float:
     """Returns the share of equal labels between the graph, which resizes in float, and torch, which resizes in 8 bits.
-    CheckFailed where too few are equal, and the probabilities differ.
+    CheckFailed if too few labels are equal and the probabilities differ.
     """
     inputs = dict(zip(traced.signature.inputs, traced.signature.example, strict=True))
     inputs |= start_of(traced.signature, frame)
@@ -218,7 +218,7 @@ def export_network(
 
 
 def in_fewer_bits(job: ExportJob, traced: Traced, model: Model, module: StreamingSegmenter, console: Console) -> Traced:
-    """Converts the network to --precision; prints the loss of int8, measured where there are labels."""
+    """Converts the network to --precision; prints the loss of int8 if labels allow a measurement."""
     if job.precision == "fp16":
         return traced.in_precision("fp16")
     data = job.calibration_data

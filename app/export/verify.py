@@ -1,4 +1,4 @@
-"""`steadyseg verify`: runs the proof that a graph file carries on this device, and says what the file promises."""
+"""`steadyseg verify`: runs the proof in a graph file on this device, and prints the file's promises."""
 
 import json
 
@@ -12,7 +12,7 @@ from steadyseg.export.run.provider_options import read_provider_options, refuse_
 from steadyseg.export.run.sessions import cpu_session, openvino_runner
 
 ANY_NUMBER = 2
-"""Streams of a call where the file takes any number."""
+"""Streams of a call if the file takes any number."""
 
 
 def run_verify(job: VerifyJob) -> int:
@@ -39,7 +39,7 @@ def run_verify(job: VerifyJob) -> int:
 
 
 def open_step(job: VerifyJob, file: OnnxFile, proof: CarriedProof, streams: int) -> tuple[Step, str]:
-    """Returns the file as a step in the job's library, and the words for library and device."""
+    """Returns the file as a step in the job's library, and a text that names library and device."""
     meta, asked = file.meta, read_provider_options(job.provider_options)
     if job.runtime == "onnxruntime":
         graph = GraphStreams(file.data, meta, job.device, streams, ({} if job.reduced else {"use_tf32": "0"}) | asked)

@@ -77,12 +77,13 @@ def export_job(job: WrapJob) -> ExportJob:
 
 
 def calibrated(job: WrapJob, export: ExportJob, model: WrappedModel, console: Console) -> WrappedModel:
-    """Returns the model with a temperature for each method of the export: the job's, or one fitted on its data."""
+    """Returns the model with a temperature for each method: the job's temperature, or a temperature fitted on the job's
+    data."""
     meta = model.meta
     for method in exported_methods(export, model):
         temperature = fitted(job.data, method, model, console) if job.data else job.temperature
         assert temperature is not None
-        method = replace(method, temperature=temperature)  # raises InputError for one that is out of range
+        method = replace(method, temperature=temperature)  # raises InputError if out of range
         meta = meta.with_fit(method, settings(method) | {"temperature": temperature})
     return replace(model, meta=meta)
 

@@ -17,24 +17,24 @@ class WrapJob:
     output: Annotated[Path, arg(aliases=["-o"])]
     """File (.onnx) to write, or the folder of another target."""
     mean: tuple[float, ...] = ()
-    """RGB mean that the network's pictures are normalised by, of pixels in 0..1 (ImageNet: 0.485 0.456 0.406; none: 0 0
+    """RGB mean for normalising the network's pictures, of pixels in 0..1 (ImageNet: 0.485 0.456 0.406; none: 0 0
     0)."""
     std: tuple[float, ...] = ()
-    """RGB standard deviation that they are divided by (ImageNet: 0.229 0.224 0.225; none: 1 1 1)."""
+    """RGB standard deviation for normalising the network's pictures (ImageNet: 0.229 0.224 0.225; none: 1 1 1)."""
     classes: Path | None = None
     """JSON file with the names of the classes: a list, or {"names": [...], "colors": [[r, g, b], ...], "void": id}; or
     camvid. By default class 0, class 1, ..."""
     size: str | None = None
     """HEIGHTxWIDTH of the network's input in pixels, for a network whose size is free."""
     temperature: float | None = None
-    """Divide the logits by this, fitted elsewhere for the method that is written; by default 1."""
+    """Divide the logits by this temperature, fitted elsewhere for the written method; by default 1."""
     data: Path | None = None
     """Fit the temperature on this data: a folder with val/ and valannot/ of the same classes, or `street`."""
     tau: float | None = None
     """Decay time of the temporal mean in source frames (default 8, and 1.25 without motion)."""
     motion: bool | None = None
-    """Let the temporal mean follow the motion between frames, which the file then takes as inputs; auto: on, and off
-    for target web."""
+    """Let the temporal mean follow the motion between frames; the file then takes the motion as inputs. auto: on, and
+    off for target web."""
     target: Literal["onnx", "web"] = "onnx"
     """onnx: one file; web: a folder with a page that runs it in the visitor's browser."""
     with_proof: bool = False

@@ -24,8 +24,8 @@ PROVIDERS: Mapping[str, tuple[str, ...]] = {
     "wasm": ("ort.wasm.min.mjs", f"{WASM}.mjs", f"{WASM}.wasm"),
     "webgpu": ("ort.jspi.min.mjs", f"{JSPI}.mjs", f"{JSPI}.wasm"),
 }
-"""Provider -> entry, glue and machine code. WebGPU's is the build for browsers whose WebAssembly can wait for a promise
-(JSPI): 16.8 MB against the 26.8 of the build that unwinds its stack instead."""
+"""Provider -> entry, glue and machine code. WebGPU's build is for browsers whose WebAssembly can wait for a promise
+(JSPI). It has 16.8 MB; the build that unwinds its stack instead has 26.8 MB."""
 LICENCE = Path(__file__).with_name("onnxruntime-licence.txt")
 
 
@@ -41,7 +41,7 @@ def runtime_files(package: bytes) -> dict[str, bytes]:
 
 
 def cached_package(path: Path, url: str = URL) -> bytes:
-    """Returns the package at `path`, which is first fetched from `url` where it is not there whole."""
+    """Returns the package at `path`, and first fetches it from `url` if it is missing or incomplete."""
     # The size first, which keeps a file of any size out of memory.
     if path.is_file() and path.stat().st_size == BYTES:
         data = path.read_bytes()

@@ -29,15 +29,16 @@ VERSION_MARK = "VERSION_OF_THIS_FOLDER"
 FILES_MARK = '{ "FILES_OF_THIS_FOLDER": "" }'
 """Placeholders in the service worker: the name of its cache, and the hashes of the page's files."""
 PACKED, GZIP_LEVEL = ".packed", 6
-"""Suffix of large files: gzip, which the page unpacks itself. Plain servers compress nothing, and servers that know the
-suffix .gz may unpack such a file on its way. Level 9 makes the runtime 0.4 % smaller in twice the time."""
+"""Suffix of large files: they are gzip, and the page unpacks them itself. Plain servers compress nothing, and servers
+that know the suffix .gz may unpack such a file on its way. Level 9 makes the runtime 0.4 % smaller in twice the
+time."""
 HASH_DIGITS = 12
 """Digits of a file's hash in its name: a changed file gets another name, so that no cache mixes old and new."""
 SAMPLE_SEED, SAMPLE_SECONDS, SAMPLE_FPS = 7, 10, 15
 
 
 def check_site_place(folder: Path, overwrite: bool) -> None:
-    """Raises InputError where the folder cannot be written. Only a folder of `write_site` is ever replaced."""
+    """Raises InputError if the folder cannot be written. Only a folder of `write_site` is ever replaced."""
     if not folder.parent.is_dir():
         raise InputError(f"-o {folder}: the folder above it does not exist; make it first")
     if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
@@ -51,7 +52,7 @@ def check_site_place(folder: Path, overwrite: bool) -> None:
 
 
 def is_site(folder: Path) -> bool:
-    """Tells if the folder was written by `write_site`."""
+    """True if `write_site` wrote the folder."""
     try:
         return bool(json.loads((folder / MANIFEST).read_bytes())["format"] == FORMAT)
     except (OSError, ValueError, KeyError, TypeError):
@@ -118,7 +119,8 @@ def write_sample(path: Path, height: int, width: int) -> None:
 
 
 def finish_service_worker(folder: Path) -> None:
-    """Writes into the service worker the hashes of the page's files and a cache name that changes with any of them."""
+    """Writes the hashes of the page's files into the service worker, and a cache name that changes with any of the
+    files."""
     path = folder / "service-worker.js"
     pages = sorted(file for file in folder.iterdir() if file.is_file() and file != path)
     hashes = {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in pages}

@@ -21,26 +21,27 @@ from steadyseg.seg.selection import Chosen, choose_frames, mean_ranks, standardi
 from steadyseg.seg.torch_executor import torch_executor
 
 PASSES = 5
-"""Dropout passes for the disagreement; the included networks are calibrated for as many."""
+"""Dropout passes for the disagreement; the included networks are calibrated for this number."""
 
 
 class Candidate(NamedTuple):
-    """A frame that may be chosen."""
+    """A candidate frame."""
 
     recording: int
-    """Number of the video, or of the images whose names begin alike."""
+    """Number of the video, or of the group of images whose names begin alike."""
     number: int
     """Frame number in its video."""
     time_s: float
     features: tuple[np.ndarray, ...]
     """(C,) mean features of each stage of the network."""
     criteria: dict[str, float]
-    """Expected error, disagreement and unusualness (1 - `Maps.familiarity`), as far as the network has them: 0..1; a
-    higher one is more worth a label."""
+    """Expected error, disagreement and unusualness (1 - `Maps.familiarity`), 0..1, as far as the network has them. A
+    higher value is more worth a label."""
 
 
 class FrameMeter:
-    """Measures single frames with a checkpoint: one pass without dropout, and `PASSES` with it for the disagreement."""
+    """Measures single frames with a checkpoint: one pass without dropout, and `PASSES` passes with dropout for the
+    disagreement."""
 
     def __init__(self, model: Model) -> None:
         still = torch_executor(model, resolve_method(model, MethodOptions(mode="dnn")))
@@ -67,8 +68,8 @@ class FrameMeter:
 
 
 def choose(candidates: Sequence[Candidate], count: int, labelled: Sequence[tuple[np.ndarray, ...]]) -> list[Chosen]:
-    """Chooses frames that are worth a label, far from each other and from the `labelled` ones, given by their features.
-    InputError where there is no candidate."""
+    """Chooses frames that are worth a label, far from each other and from the `labelled` frames, given by their
+    features. InputError without candidates."""
     if not candidates:
         raise InputError("no frame could be read, so there is none to choose")
     stages = zip(*(one.features for one in candidates), *labelled, strict=True)

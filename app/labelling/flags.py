@@ -9,7 +9,7 @@ from tyro.conf import Positional, arg
 
 @dataclass(frozen=True)
 class PickJob:
-    """Videos without labels, and the frames of them to label next."""
+    """Videos without labels, and the frames to label next."""
 
     sources: Positional[Annotated[tuple[str, ...], arg(metavar="VIDEO")]]
     """Video files, image folders or video addresses."""
@@ -19,9 +19,9 @@ class PickJob:
     count: Annotated[int, arg(aliases=["-n"])] = 40
     """Number of frames."""
     model: str = "camvid-realtime"
-    """Pretrained name or .safetensors file; the one that was trained on the labels so far is best."""
+    """Pretrained name or .safetensors file; best a network trained on the labels so far."""
     data: Path | None = None
-    """Data folder with the frames that are labelled already: those chosen are unlike its train images."""
+    """Data folder with the frames that are labelled already: the chosen frames are unlike its train images."""
     overwrite: bool = False
     """Replace a folder that exists."""
 
@@ -33,12 +33,12 @@ class SuspectsJob:
     data: Positional[Annotated[Path, arg(metavar="DATA")]]
     """Folder with SPLIT/ and SPLITannot/."""
     model: str
-    """Pretrained name or .safetensors file of a network with these classes, best one that was not trained on these
-    pictures: a network learns wrong labels too."""
+    """Pretrained name or .safetensors file of a network with these classes. Best is a network not trained on these
+    pictures, as networks learn wrong labels too."""
     output: Annotated[Path, arg(aliases=["-o"])]
     """Folder to write: suspects.csv and contact-sheet.jpg."""
     split: Literal["train", "val", "test", "held-out"] = "train"
-    """Split of the data; held-out: the images of train that the network's training held out, by its record."""
+    """Split of the data; held-out: the images of train that the training held out, by the network's record."""
     count: Annotated[int, arg(aliases=["-n"])] = 100
     """Number of suspect regions to list, the most suspect first."""
     overwrite: bool = False

@@ -28,7 +28,8 @@ from steadyseg.seg.selection import Chosen
 
 LABELS_FILE, TABLE_FILE, IMAGES, UNCERTAINTY = "coco.json", "frames.csv", "images", "uncertainty"
 PER_CHOICE = 10
-"""Candidates for each frame to choose, where a video has as many; else one a second."""
+"""Candidates for each frame to choose, if a video has so many frames; a video's step between candidates is at most a
+second."""
 Row = dict[str, Any]
 """A row of the table: rank, criteria, distance and reason of a frame."""
 
@@ -36,7 +37,7 @@ Row = dict[str, Any]
 def run_pick(job: PickJob) -> int:
     """Measures the candidates, chooses, and reads the chosen frames again to write them: no frame stays in memory."""
     model = open_network(job)
-    for spec in job.sources:  # all of them are refused before the first is measured
+    for spec in job.sources:  # all sources are checked before the first is measured
         with open_source(spec) as source:
             candidate_step(source, job.count)
     paths, meter = list_images(job.data / "train") if job.data else (), FrameMeter(model)
@@ -67,8 +68,8 @@ def run_pick(job: PickJob) -> int:
 
 
 def candidate_step(source: Source, count: int) -> int:
-    """Returns the step between candidates: 1 in a folder of images; in a video that of `PER_CHOICE` times `count`
-    frames, or a second where that is less. InputError for a camera, which has no end."""
+    """Returns the step between candidates: 1 in a folder of images. In a video it makes `PER_CHOICE` times `count`
+    candidates, but is at most a second. InputError for a camera, which has no end."""
     info = source.info
     if info.live:
         raise InputError(f"{info.name}: a live source has no end; record it first: steadyseg video ... -o FILE")
@@ -79,8 +80,7 @@ def candidate_step(source: Source, count: int) -> int:
 
 
 def name_of(source: Source, index: int) -> str:
-    """Returns the name of an image of a folder, or the video's name and the number of the frame, in letters that all
-    label tools take."""
+    """Returns the name of an image, or the video's name and the frame number. All label tools accept its letters."""
     name = source.frame_name(index)
     if not isinstance(source, FolderSource):
         name = f"{Path(source.info.name).stem}_{name}"
@@ -88,8 +88,8 @@ def name_of(source: Source, index: int) -> str:
 
 
 def row_of(rank: int, chosen: Chosen, candidates: Sequence[Candidate]) -> Row:
-    """Returns the row of a chosen frame. Its reason is the criterion in which it stands highest among all candidates,
-    or its distance where it is in the lower half by all of them."""
+    """Returns the row of a chosen frame. Its reason is the criterion in which it ranks highest among all candidates, or
+    its distance if all criteria put it in the lower half."""
     one = candidates[chosen.place]
     shares = {
         name: sum(other.criteria[name] >= value for other in candidates) / len(candidates)

@@ -12,7 +12,7 @@ from steadyseg.core.system.files import require_new_folder
 
 
 def open_network(job: PickJob | SuspectsJob) -> Model:
-    """Opens the job's network; InputError for a model, a number or an output that cannot be used."""
+    """Opens the job's network; InputError for an unfit model, number or output."""
     sources = job.sources if isinstance(job, PickJob) else ()
     require_new_folder(job.output, [*sources, job.model, *filter(None, [job.data])], overwrite=job.overwrite)
     if job.count < 1:

@@ -25,16 +25,16 @@ from steadyseg.seg.label_errors import ConfidentJoint, Suspect, find_suspects
 
 TABLE_FILE = "suspects.csv"
 PAIRS = 5
-"""Pairs of classes in the terminal."""
+"""Number of pairs of classes shown in the terminal."""
 CONTEXT, SMALLEST = 2.0, 96
-"""Height of a picture on the sheet: that of the region times `CONTEXT`, and at least `SMALLEST` pixels."""
+"""Height of a picture on the sheet: the region's height times `CONTEXT`, and at least `SMALLEST` pixels."""
 
 
 class LabelCheck:
     """The pictures of a split, the network's probabilities for them, and the confident joint."""
 
     def __init__(self, split: ImageFolderSplit, segmenter: Segmenter) -> None:
-        """`segmenter` keeps its probabilities."""
+        """`segmenter` must keep its probabilities."""
         self.split, self._segmenter, self.joint = split, segmenter, ConfidentJoint(len(segmenter.classes))
 
     def probs(self, image: np.ndarray) -> np.ndarray:

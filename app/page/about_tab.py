@@ -1,4 +1,4 @@
-"""The tab "About this model": its card, its figures, its limits and its licence, in plain words."""
+"""The tab "About this model": its card, metrics, limits and licence, in plain words."""
 
 import re
 from pathlib import Path
@@ -20,11 +20,11 @@ PLAIN = (
 IMAGE = re.compile(r"!\[[^\]]*\]\([^)]*\)|<[^>]*>")
 """A card could name a picture of another host, and the page asks no other host for anything."""
 LINK = re.compile(r"\[([^\]]*)\]\((?!https?://)[^)]*\)")
-"""A link to a file of the repository, which the page does not serve; its words stay."""
+"""A link to a file of the repository: the page does not serve the file, so only the link's words stay."""
 
 
 def add_about_tab(model: str) -> list[Any]:
-    """Adds the tab and returns the components that change with the model: the short card and the whole one."""
+    """Adds the tab and returns the components that change with the model: the short card and the whole card."""
     import gradio as gr
 
     short, whole = about(model)
@@ -34,8 +34,8 @@ def add_about_tab(model: str) -> list[Any]:
 
 
 def about(model: str) -> tuple[str, str]:
-    """Markdown about the model: the facts of its record in short; its figures and the model card beside it, if there is
-    one."""
+    """Markdown about the model: first the facts of its record; then its metrics and the model card beside it, if there
+    is a card."""
     path = Path(model) if is_graph(model) else find_checkpoint(model)
     meta = model_meta(model)
     short = [f"## {path.stem} in short", PLAIN, "", *facts(meta), f"- licence: {meta.licence or 'not stated'}"]
@@ -58,7 +58,7 @@ def facts(meta: CheckpointMeta) -> list[str]:
 
 
 def describe_statistics(meta: CheckpointMeta) -> str:
-    """Description of the data that the novelty statistics were fitted on."""
+    """Description of the data of the novelty fit."""
     about = meta.novelty.get("about")
     if not isinstance(about, dict):
         return "no, so the page cannot tell you whether your pictures are like those it was trained on"
@@ -66,7 +66,7 @@ def describe_statistics(meta: CheckpointMeta) -> str:
 
 
 def figures(meta: CheckpointMeta) -> list[str]:
-    """Markdown lines of a table of the measured figures, or one line that there are none."""
+    """Markdown lines of a table of the metrics, or one line that nothing was measured."""
     rows = [record for record in meta.metrics.values() if isinstance(record, dict) and "accuracy" in record]
     if not rows:
         return ["Nothing was measured."]

@@ -14,10 +14,10 @@ from steadyseg.core.system.hosts import LOCAL_HOSTS
 
 @dataclass(frozen=True)
 class PageOptions:
-    """The page: the network that is chosen at first, the address, and what visitors may do."""
+    """The page: its first network, its address, and its limits for visitors."""
 
     model: Positional[Annotated[str, arg(metavar="MODEL")]] = DEFAULT_MODEL
-    """Pretrained name, .safetensors file, or .onnx file of `export --stateful` or `wrap`, that is chosen at first; or
+    """The page's first model: pretrained name, .safetensors file, or .onnx file of `export --stateful` or `wrap`. Or
     the source, as in `demo drive.mp4`."""
     source: str = "street"
     """File, camera index, address or street of this machine that the tab Live can play besides the browser's camera."""
@@ -30,20 +30,21 @@ class PageOptions:
     max_upload_mb: int = 500
     """Largest file that the tab File takes."""
     max_sessions: int = 4
-    """Live streams at once; further visitors are told to wait."""
+    """Live streams at once; further visitors wait for a place."""
     share: bool = False
-    """Publish the page for 72 hours at an address of gradio.live: everyone who knows it can use this machine."""
+    """Publish the page for 72 hours at an address of gradio.live: everyone who knows the address can use this
+    machine."""
     allow_host: tuple[str, ...] = ()
-    """Further host names of the page besides this machine's own, such as that of a proxy."""
+    """Further host names of the page besides this machine's own, such as a proxy's name."""
     root_path: str = ""
     """Path under which a proxy publishes the page, such as /steadyseg; the proxy removes it from the requests it passes
     on."""
     in_browser: Path | None = None
-    """Folder of `steadyseg export MODEL --target web -o DIR`: it is served at /in-browser/, with the headers that its
+    """Folder of `steadyseg export MODEL --target web -o DIR`, to serve at /in-browser/ with the headers that its
     threads need."""
 
     def check(self) -> None:
-        """Raises InputError for values that cannot be served."""
+        """Raises InputError for values out of range."""
         if not self.source.strip():
             raise InputError(f"--source {self.source!r} is empty; expected a file, camera number, address or street")
         if not 1 <= self.max_upload_mb <= 100_000:

@@ -1,5 +1,5 @@
-"""Access control of the page: one rule for every address, Gradio's and the project's own, and one for the inputs and
-errors of every event (docs/security.md)."""
+"""Access control of the page (docs/security.md). One rule is for every address, Gradio's and the project's own; another
+rule is for the inputs and errors of every event."""
 
 import json
 import re
@@ -32,12 +32,13 @@ ADDRESSES: tuple[tuple[tuple[str, ...], str], ...] = (
 )
 """(methods, path) of the addresses that the page uses.
 
-All others answer 404: Gradio's fetch addresses, run FFmpeg on files that a visitor names, or change the page.
+All other addresses answer 404: through Gradio's, a visitor could fetch addresses, run FFmpeg on any file, or change the
+page.
 """
 UPLOAD = "/gradio_api/upload"
 EVENT = re.compile("/gradio_api/(queue/join|run/predict|cancel)/?")
 KEY = re.compile(r"[\w-]{1,40}", re.ASCII)
-"""A session's hash: Gradio's script draws 11 letters and figures, its Python client a UUID. Half a character in it
+"""A session's hash: Gradio's script draws 11 letters and digits, its Python client a UUID. Half a character in the hash
 would stay in Gradio's statistics, and every later event of any visitor would fail."""
 MAX_EVENT, MAX_PICTURE, MAX_QUERY = 32_000, 1_000_000, 1000
 """Bytes of an event, of a live frame with its settings, and of an address behind its `?`. The page's largest event has
@@ -75,8 +76,8 @@ ISOLATION = (
 )
 """Headers that threads of WebAssembly need: they share memory with no other page."""
 FRAMEWORKS = {"gradio", "fastapi", "starlette", "pydantic", "json"}
-"""Packages that read a visitor's values before the page's own code does, and repeat them in their errors: NaN, half
-a character."""
+"""Packages that read a visitor's values before the page's own code does. Their errors repeat the values: NaN, half a
+character."""
 JSON = (b"content-type", b"application/json")
 
 
@@ -178,7 +179,7 @@ async def refuse(send: "Send", status: int, reason: str) -> None:
 
 
 def log_failure(error: Exception) -> bool:
-    """Logs the kind of an unforeseen error alone: a traceback would show a visitor's values or the name of a file.
+    """Logs only the kind of an unforeseen error: a traceback would show a visitor's values or the name of a file.
 
     Returns False for errors inside the frameworks, which any malformed request can cause, and True otherwise.
     """
@@ -190,9 +191,9 @@ def log_failure(error: Exception) -> bool:
 def guard_events(blocks: "gr.Blocks", uploads: Path) -> None:
     """Checks the inputs of every event of these blocks and shows its errors as messages.
 
-    Gradio fetches the file of any input that names an address, in every event and whatever the component, before the
-    event's own function sees the value. So inputs are checked here first. Gradio also prints a traceback for each
-    error, with the values that a visitor sent; the log gets the kind of an unforeseen error instead.
+    Before an event's own function sees a value, Gradio fetches the file of any input, of any component, that names an
+    address. So inputs are checked here first. Gradio also prints a traceback for each error, with the values that a
+    visitor sent; the log gets the kind of an unforeseen error instead.
     """
     import gradio as gr
 
@@ -218,8 +219,8 @@ def guard_events(blocks: "gr.Blocks", uploads: Path) -> None:
 def require_uploads(inputs: Any, folder: Path) -> None:
     """Raises InputError for a file among the values of an event, at any depth, that is not an upload in `folder`.
 
-    Every dictionary with a text `path` or `url` counts as a file: Gradio knows several forms, and no control of the
-    page has such a value of its own.
+    Every dictionary with a text `path` or `url` counts as a file. Gradio knows several forms, and no control of the
+    page has such values.
     """
     waiting = [inputs]
     while waiting:

@@ -74,7 +74,7 @@ class Page:
         options = self.options
         middleware = [Middleware(Guard, names=self.names, max_upload=options.max_upload)]
         routes: list[Any] = [*live_routes(self.workers, offered_models(options.model))]
-        if options.in_browser:  # files below the folder, and no link that leads out of it
+        if options.in_browser:  # files below the folder, but no links that lead out of it
             routes.append(Mount(IN_BROWSER, StaticFiles(directory=options.in_browser, html=True)))
         scripts = "\n".join(
             (WEB / name).read_text() for name in ("live.js", "instruments.js", "timeline.js", "hints.js")
@@ -133,7 +133,7 @@ def serving(options: PageOptions) -> Iterator[tuple[Page, str, Path]]:
     with tempfile.TemporaryDirectory(prefix="steadyseg-", ignore_cleanup_errors=True) as folder:
         # Gradio's default is one folder for every user of the machine, /tmp/gradio, and it is never emptied.
         os.environ["GRADIO_TEMP_DIR"] = folder
-        os.environ["GRADIO_ANALYTICS_MAX_EVENTS"] = "100"  # of 10,000, summed up anew at each event
+        os.environ["GRADIO_ANALYTICS_MAX_EVENTS"] = "100"  # of 10,000, whose sum is computed again at each event
         share_arenas()  # before there are threads
         page = build_page(options)
         address = page.launch()
@@ -145,9 +145,9 @@ def serving(options: PageOptions) -> Iterator[tuple[Page, str, Path]]:
 
 
 def with_source(options: PageOptions) -> PageOptions:
-    """The options with a source that stands in the model's place, as in `demo drive.mp4`, moved to its own place.
+    """The options, with a source in the model's place (as in `demo drive.mp4`) moved to its own place.
 
-    Raises InputError where `--source` names another one.
+    Raises InputError if `--source` names another source.
     """
     if not is_source(options.model):
         return options
@@ -178,7 +178,7 @@ def announce(page: Page, address: str) -> None:
 
 
 def build_page(options: PageOptions) -> Page:
-    """Builds the page with its first model. Raises InputError if there is no such checkpoint."""
+    """Builds the page with its first model. Raises InputError if the checkpoint is missing."""
     import gradio as gr
 
     meta = model_meta(options.model)
@@ -213,7 +213,7 @@ def build_page(options: PageOptions) -> Page:
         blocks.unload(leave)  # Gradio's script keeps a connection while the page is open
     guard_events(blocks, sessions.folder)
     names = AllowedHosts(options.local, [options.host, *options.allow_host])
-    # No event but Stop may pass by the queue: its limit is the promise of two file jobs at a time.
+    # Only Stop may pass by the queue, whose limit ensures at most two file jobs at a time.
     blocks.queue(default_concurrency_limit=2, max_size=32, api_open=False)
     return Page(blocks, workers, sessions, names, options)
 
@@ -268,7 +268,8 @@ def connect(
 
 
 def theme() -> Any:
-    """A theme with system fonts: a font named by a string would be asked of the server, a Google font of Google."""
+    """A theme with system fonts: browsers would request a font named by a string from the server, and a Google font
+    from Google."""
     import gradio as gr
 
     plain, mono = [gr.themes.Font("sans-serif")], [gr.themes.Font("monospace")]
@@ -276,7 +277,7 @@ def theme() -> Any:
 
 
 def check_address(host: str, port: int) -> None:
-    """Raises InputError if nothing can be served at that address."""
+    """Raises InputError if the page cannot be served at this address."""
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         with socket.socket(family, socket.SOCK_STREAM) as probe:

@@ -18,8 +18,8 @@ class BatchJob:
 
     sources: Positional[Annotated[tuple[str, ...], arg(metavar="SOURCE ...")]]
     """Video files, folders of videos, image folders, patterns ("drives/**/*.mp4"), `street[:SEED[:FRAMES]]`, lists
-    (.txt, a source a line) and tables (.csv: a column `source`, others named like flags of `steadyseg video`, and
-    `name`)."""
+    (.txt, a source a line) and tables (.csv). A table has a column `source`; its other columns are `name` and flags of
+    `steadyseg video`."""
     output: Annotated[Path, arg(aliases=["-o"])]
     """Folder of the results: a folder for each video, with report.json and frames.parquet. Videos with complete results
     are skipped."""
@@ -31,14 +31,14 @@ class BatchJob:
     """Processes, each with one video at a time; by default as many as the cores and the memory allow (measured on the
     first video)."""
     ray: str | None = None
-    """Run the workers on Ray: `local` starts it on this machine; HOST:PORT is a running cluster, whose machines see
+    """Run the workers on Ray: `local` starts Ray on this machine; HOST:PORT is a running cluster. Its machines must see
     sources and output folder under the same names. By default the workers are processes of this machine."""
     options: VideoOptions = field(default_factory=VideoOptions)
 
 
 @dataclass(frozen=True)
 class CamerasJob:
-    """Cameras to watch, and the address of their figures."""
+    """Cameras to watch, and the address of their metrics."""
 
     cameras: Positional[Annotated[Path, arg(metavar="FILE")]]
     """TOML file: [options] as flags of `steadyseg video`, [defaults] of all cameras, and a [[camera]] with name and
@@ -46,19 +46,19 @@ class CamerasJob:
     workers: int | None = None
     """Processes that share the cameras; by default as many as there are cores."""
     host: str = "127.0.0.1"
-    """Address that the figures are served at (/metrics, for Prometheus); whoever reaches it can read them."""
+    """Address for serving the metrics (/metrics, for Prometheus); whoever reaches it can read them."""
     port: int = 9464
-    """Port that the figures are served at; 0 takes a free one and prints it."""
+    """Port for serving the metrics; 0 takes a free port and prints it."""
     allow_host: tuple[str, ...] = ()
-    """Further host names of the figures besides this machine's own, such as that of a Kubernetes service."""
+    """Further host names of the metrics server besides this machine's own, such as a Kubernetes service's name."""
     alarms: Path | None = None
-    """File that alarms are added to, a JSON object a line; by default stdout."""
+    """File to append alarms to, a JSON object a line; by default stdout."""
     report: Path | None = None
-    """JSON file for the figures of every camera at the end."""
+    """JSON file for the metrics of every camera at the end."""
     overwrite: bool = False
     """Replace a report that exists."""
     ray: str | None = None
-    """Run the workers on Ray: `local` starts it on this machine; HOST:PORT is a running cluster that reaches the
+    """Run the workers on Ray: `local` starts Ray on this machine; HOST:PORT is a running cluster that reaches the
     cameras. By default the workers are processes of this machine."""
 
 

@@ -24,17 +24,15 @@ SELF_CONTAINED_FORMATS = (
     "mov,mp4,matroska,webm,avi,mpegts,mpeg,mpegvideo,m4v,h264,hevc,obu,ivf,flv,asf,ogg,gif,apng,mjpeg,mpjpeg,mxf,nut,dv,"
     "yuv4mpegpipe,rm,wtv"
 )
-"""Formats whose every byte is in the one file.
-
-Playlists (HLS, DASH, concat, image patterns) are left out on purpose: they name further files or addresses to read, and
-a renamed hostile one would be obeyed.
+"""Formats with every byte in the one file. Playlists (HLS, DASH, concat, image patterns) are left out on purpose: they
+name further files or addresses. FFmpeg would obey a hostile playlist under any file name.
 """
 
 HDR = {16: "smpte2084", 18: "arib-std-b67"}
 """Transfer curves of HDR by FFmpeg's number (ITU-T H.273): PQ and HLG."""
 FILE_OPTIONS = {"protocol_whitelist": "file", "format_whitelist": SELF_CONTAINED_FORMATS}
 PROBE_US = {"analyzeduration": "2000000"}
-"""Time that opening may analyse an endless stream; FFmpeg's 5 s would use up the whole time-out."""
+"""Time for analysing an endless stream on opening; FFmpeg's 5 s would use up the whole time-out."""
 URL_OPTIONS = {
     "http": PROBE_US
     | {"protocol_whitelist": "http,https,tcp,tls,crypto", "format_whitelist": f"{SELF_CONTAINED_FORMATS},hls"},
@@ -50,10 +48,9 @@ UDP packets, and each loss smears until the next key frame.
 def open_container(
     address: str, options: dict[str, str], timeout_s: float | None = None, max_pixels: int = MAX_PIXELS
 ) -> "InputContainer":
-    """Opens an absolute path or URL; `timeout_s` bounds opening and every single read. Raises av.error.FFmpegError.
+    """Opens an absolute path or URL; `timeout_s` limits opening and every single read. Raises av.error.FFmpegError.
 
-    Frames of more than `max_pixels`, which may come at any time, are refused by the decoder before it takes memory for
-    them.
+    The decoder refuses frames of more than `max_pixels`, which may come at any time, before it takes memory for them.
     """
     import av
 
@@ -77,7 +74,7 @@ def video_stream(
         raise InputError(f"{name}: no decoder for its video; convert it: ffmpeg -i IN -c:v libx264 OUT.mp4")
     # Frame threads are the fastest, but each holds one frame back; a live picture must not be late.
     stream.thread_type = "SLICE" if low_delay else "AUTO"
-    stream.codec_context.options = {"max_pixels": str(max_pixels)}  # what `av.open` is given reaches the probing only
+    stream.codec_context.options = {"max_pixels": str(max_pixels)}  # options of `av.open` reach the probing only
     if stream.width and stream.height:
         check_size(name, stream.width, stream.height, max_pixels)
     return stream
@@ -97,7 +94,7 @@ def decode(
             return
         except (av.error.FFmpegError, OSError):
             losses["read_error"] += 1
-            yield from _decode(stream, None, losses)  # what the decoder still holds back
+            yield from _decode(stream, None, losses)  # the frames that the decoder still holds
             return
         yield from _decode(stream, packet, losses)
 
@@ -115,7 +112,7 @@ def _decode(stream: "VideoStream", packet: "Packet[Any] | None", losses: Counter
         losses["decode_error"] += 1
         return []
     for frame in frames:
-        frame.time_base = stream.time_base  # flushed frames come without one
+        frame.time_base = stream.time_base  # flushed frames have no time base
     losses["corrupt_frame"] += sum(frame.is_corrupt for frame in frames)
     return frames
 
@@ -133,7 +130,8 @@ def to_rgb(frame: "VideoFrame", name: str) -> np.ndarray:
 
 
 def display_matrix(frame: "VideoFrame") -> tuple[tuple[int, int], tuple[int, int]]:
-    """The matrix ((a, b), (c, d)) that shows a pixel (x, y) at (a x + c y, b x + d y), up to a shift; 65536 is 1."""
+    """The display matrix ((a, b), (c, d)), in units of 1/65536: it moves pixel `(x, y)` to `(a x + c y, b x + d y)`, up
+    to a shift."""
     from av.sidedata.sidedata import SideDataContainer
 
     # `frame.side_data` would keep the container in the frame: a circle, which holds the picture until a collection.
@@ -146,7 +144,7 @@ def display_matrix(frame: "VideoFrame") -> tuple[tuple[int, int], tuple[int, int
 
 
 def picture_notes(container: "InputContainer", stream: "VideoStream", frame: "VideoFrame") -> tuple[str, ...]:
-    """Differences between the file and the frames that it gives, in words."""
+    """Differences between the file and its frames, in words."""
     (a, b), (c, d) = display_matrix(frame)
     upright, quarter_turn = b == c == 0, a == d == 0
     ratio = stream.sample_aspect_ratio
@@ -188,11 +186,11 @@ def stamp_s(frame: "VideoFrame") -> float | None:
 
 
 FARTHEST_S = 366 * 86_400.0
-"""Longest time between two frames that is believed, in seconds: Matroska can hold stamps of nine million years."""
+"""Longest plausible time between two frames in seconds: Matroska can hold stamps of nine million years."""
 
 
 class FrameClock:
-    """Time stamps of a stream, which may be missing or run backwards, as rising seconds from its start.
+    """A stream's time stamps, which may be missing or run backwards, as rising seconds from the start.
 
     Call it once per frame; corrected stamps are counted under "mended_time".
     """
@@ -215,12 +213,12 @@ class FrameClock:
         if self._time_s < stamp_s + self._offset_s <= self._time_s + FARTHEST_S:
             self._time_s = stamp_s + self._offset_s
             return self._time_s
-        if rising:  # the stamps started anew, in the past (the second frame there) or far away: go along with them
+        if rising:  # the stamps restarted, in the past (this is the second frame there) or far away: follow them
             self._offset_s = self._time_s + self._step_s - stamp_s
         return self._mend()
 
     def restart(self, time_s: float) -> None:
-        """Starts the stamps anew; the next frame is at `time_s`, and later than the previous one in any case."""
+        """Restarts the stamps; the next frame is at `time_s`, and later than the previous one in any case."""
         self._time_s = max(self._time_s, time_s - self._step_s)
         self._offset_s = self._stamp_s = None
 

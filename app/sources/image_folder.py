@@ -20,7 +20,7 @@ CONVERTED = {"RGB": "", "L": "grey", "1": "grey", "LA": "grey", "P": "palette", 
 
 
 def list_images(folder: Path) -> tuple[Path, ...]:
-    """Image files of a folder, frame2 before frame10. Raises InputError if there is none."""
+    """Image files of a folder, frame2 before frame10. Raises InputError if there are no images."""
     try:
         paths = [path for path in folder.iterdir() if path.suffix.lower() in IMAGE_SUFFIXES and path.is_file()]
     except OSError as error:
@@ -37,11 +37,12 @@ def natural_order(name: str) -> list[tuple[bool, int, str]]:
 
 
 Header = tuple[tuple[int, int], str]
-"""((width, height), mode) of an image file, read without decoding it; the size is that after the rotation by EXIF."""
+"""((width, height), mode) of an image file, read without decoding it; the size is after the rotation by EXIF."""
 
 
 class FolderSource(Source):
-    """All readable images as frames, of any sizes. Unreadable ones are counted and leave a gap in the frame numbers."""
+    """All readable images as frames, of any sizes. Unreadable images are counted and leave a gap in the frame
+    numbers."""
 
     def __init__(
         self, paths: Sequence[Path], name: str, labels: LabelFolder | None = None, max_pixels: int = MAX_PIXELS

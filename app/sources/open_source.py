@@ -24,8 +24,8 @@ def open_source(
 ) -> Source:
     """Opens a source by name; a file whose name is a number or begins like the street is written ./NAME.
 
-    `labels` is a folder of 8-bit label PNGs named like the images of a folder, or 000000.png, 000001.png, ... for a
-    video; their ids are checked against `classes`. Frames of a file have at most `max_pixels`. Raises InputError, one
+    `labels` is a folder of 8-bit label PNGs. Their names are the images' names, or 000000.png, 000001.png, ... for a
+    video. Their ids are checked against `classes`. Frames of a file have at most `max_pixels`. Raises InputError, one
     line, for a source that cannot be opened.
     """
     is_camera, is_url = re.fullmatch("[0-9]{1,4}", spec) is not None, "://" in spec
@@ -76,7 +76,7 @@ def _open_path(path: Path, labels: Path | None, classes: ClassList, max_pixels: 
 
 
 class StreetSource(Source):
-    """A finite drive down the street of one seed; labelled if the reader's classes are those of the street."""
+    """A finite drive down the street of one seed; labelled if the reader's classes are the street's."""
 
     def __init__(self, seed: int = 0, frames: int = STREET_FRAMES, classes: ClassList = CAMVID) -> None:
         from steadyseg.seg.street.drive import Street

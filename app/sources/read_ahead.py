@@ -14,7 +14,7 @@ from steadyseg.core.frame import Frame
 
 T = TypeVar("T")
 WAKE_UP_S = 0.5
-"""Time limit of a wait: one without a limit cannot be interrupted by Ctrl-C on Windows."""
+"""Time limit of a wait: without a limit, Ctrl-C cannot interrupt the wait on Windows."""
 
 
 class FrameQueue(Generic[T]):
@@ -46,7 +46,7 @@ class FrameQueue(Generic[T]):
         return True
 
     def take(self, timeout_s: float = math.inf) -> T | None:
-        """The oldest item; None if none came in time or will come. Raises the error that the writer ended with."""
+        """The oldest item; None if no item came in time or will come. Raises the error that ended the writer."""
         with self._changed:
             self._wait(lambda: self._ended or bool(self._items), timeout_s)
             if self._items:
@@ -54,7 +54,7 @@ class FrameQueue(Generic[T]):
                 self._changed.notify_all()
                 return item
             if self._error is not None:
-                raise self._error.with_traceback(self._traceback)  # else it would grow with each further take
+                raise self._error.with_traceback(self._traceback)  # otherwise the traceback would grow with each take
         return None
 
     def __iter__(self) -> Iterator[T]:
@@ -91,14 +91,14 @@ def read_ahead(
     """Yields the source's frames, which a thread reads ahead.
 
     A file's reader waits while `capacity` frames are unread, so none is lost. A live source's frame replaces the unread
-    one, which is counted in `source.losses["dropped_newer_frame"]`: a late picture is worth less than a missing one.
-    The reader's exception is raised here, as the same object, after the frames before it. Closing the generator, in
-    whatever way, stops the reader and waits for it. `decode_ms` receives the time that each frame took to arrive, in
-    milliseconds.
+    frame, which is counted in `source.losses["dropped_newer_frame"]`: a late picture is worth less than a missing
+    picture. The reader's exception is raised here, as the same object, after the frames before it. Closing the
+    generator, in whatever way, stops the reader and waits for it. `decode_ms` receives the time that each frame took to
+    arrive, in milliseconds.
     """
 
     def drop(dropped: Frame, newer: Frame) -> Frame:
-        """The newer frame, which becomes a discontinuity if the dropped one was."""
+        """The newer frame; it becomes a discontinuity if the dropped frame was one."""
         source.losses["dropped_newer_frame"] += 1
         return replace(newer, discontinuity=newer.discontinuity or dropped.discontinuity)
 

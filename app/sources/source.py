@@ -1,4 +1,4 @@
-"""The protocol of a source of frames, its description, the losses that it counts and its true labels."""
+"""The protocol of a source of frames, with its description, losses and true labels."""
 
 import re
 from collections import Counter
@@ -28,7 +28,7 @@ LOSSES = {
     "mended_time": "missing or backward time stamps mended",
     "missing_label": "frames without a label",
 }
-"""All causes that `Source.losses` counts, in the words that follow the number in messages."""
+"""All causes in `Source.losses`, and the words after their number in messages."""
 
 
 @dataclass(frozen=True)
@@ -43,9 +43,9 @@ class SourceInfo:
     fps: float
     """Nominal frames per second; the exact time of a frame is its `time_s`."""
     length: int | None
-    """Number of frames as announced by the container or folder; None: unknown or endless."""
+    """Number of frames that the container or folder announces; None if unknown or endless."""
     live: bool
-    """True for sources that cannot wait: a slow reader gets the newest frame, and the others count as dropped."""
+    """True for sources that cannot wait: a slow reader gets the newest frame, and older frames count as dropped."""
     notes: tuple[str, ...] = ()
     """Messages that the user sees once, such as "rotated by 90 degrees as the file asks"."""
 
@@ -59,12 +59,12 @@ class Source(Protocol):
 
     info: SourceInfo
     losses: Counter[str]
-    """Losses by cause, counted while iterating; the keys are those of `LOSSES`."""
+    """Losses by cause, counted while iterating; the keys are the same as in `LOSSES`."""
 
     def __iter__(self) -> Iterator[Frame]: ...
 
     def frame_name(self, index: int) -> str:
-        """Base name of the files written for a frame: that of the image, or the 6-digit frame number."""
+        """Base name of the files written for a frame: the image's base name, or the 6-digit frame number."""
         return frame_name(index)
 
     def stop(self) -> None:
@@ -89,7 +89,7 @@ def check_size(name: str, width: int, height: int, max_pixels: int = MAX_PIXELS)
     if not (0 < width <= MAX_SIDE and 0 < height <= MAX_SIDE and width * height <= max_pixels):
         raise InputError(
             f"{name}: frames are {width}x{height}; expected 1 to {MAX_SIDE} per side and at most "
-            f"{max_pixels / 1e6:.1f} million pixels; scale it down"
+            f"{max_pixels / 1e6:.1f} million pixels, so scale it down"
         )
 
 
@@ -99,7 +99,7 @@ def describe_losses(losses: Counter[str]) -> str:
 
 
 class LabelFolder:
-    """True labels of a video: 8-bit grey or palette PNGs of class ids, named like the frames that they are of."""
+    """True labels of a video: 8-bit grey or palette PNGs of class ids, named like their frames."""
 
     def __init__(self, folder: Path, classes: ClassList) -> None:
         if not folder.is_dir():

@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 
 SCHEMES = {"rtsp": "rtsp", "rtsps": "rtsp", "http": "http", "https": "http"}
 NO_TIME_STAMPS = 0x80
-"""AVFMT_NOTIMESTAMPS of FFmpeg's avformat.h; such a demuxer stamps frames at a guessed rate of 25 per second."""
+"""AVFMT_NOTIMESTAMPS of FFmpeg's avformat.h; a demuxer with this flag stamps frames at a guessed rate of 25 per
+second."""
 TIMEOUT_S = 5.0
 """Time limit of opening and of every read: longer than the key-frame distance of usual cameras (1-4 s)."""
 
@@ -39,7 +40,7 @@ def open_url(
 ) -> RecordedSource | LiveSource:
     """Opens a recording if the server states a length, else a live source. InputError without credentials."""
     container = connect(url, timeout_s)
-    # Without a duration and a size in bytes its end means an interruption.
+    # Without a duration and a size in bytes, the stream's end means an interruption.
     if container.duration or (container.format.name != "rtsp" and container.size > 0):
         return RecordedSource(container, redact(url))
     opened = [container]
@@ -77,9 +78,9 @@ SECRET = re.compile(r"((?:user|login|pass|pwd|token|key|secret|auth)[^/=?#]*=)[^
 def redact(url: str) -> str:
     """The address without credentials: user and password, query, fragment, and path segments that name a secret.
 
-    Passwords in configuration files are often not percent-encoded, so everything before the last `@` is hidden, even
-    where a strict parser would end the host earlier. Where that `@` may belong to a query, all of it is hidden. Any
-    text is accepted.
+    Passwords in configuration files are often not percent-encoded. So everything before the last `@` is hidden, even if
+    a strict parser would end the host earlier. If the `@` may belong to a query, the whole query is hidden. Any text is
+    accepted.
     """
     scheme, separator, rest = url.partition("://")
     if not separator:

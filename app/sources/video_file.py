@@ -1,4 +1,4 @@
-"""A recorded video, from a file or from a URL of known length: all frames, as fast as they are asked for."""
+"""A recorded video, from a file or from a URL of known length: all frames, as fast as the caller takes them."""
 
 import threading
 from collections import Counter
@@ -81,7 +81,7 @@ class RecordedSource(Source):
         self._stopped.set()
 
     def __exit__(self, *_: object) -> None:
-        # Closing the generator first raises ValueError where another thread is still decoding, instead of a crash in C.
+        # Closing the generator first raises ValueError, not a crash in C, if another thread is still decoding.
         self._frames.close()
         self._container.close()
 

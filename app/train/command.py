@@ -48,7 +48,7 @@ def run_training(
 ) -> int:
     """Trains to the end; Ctrl-C and kills lose at most the epoch under way (--resume goes on).
 
-    With several processes (torchrun) the first one alone shows the progress and writes the logs.
+    With several processes (torchrun) only the first process shows the progress and writes the logs.
     """
     keep_freed_memory()
     with join_processes(job.device) as processes:
@@ -104,7 +104,7 @@ def follow(parts: TrainingParts, config: TrainConfig, run: Run, events: Events) 
 
 
 class TimeEstimate:
-    """Estimate of the time to the end of a training, made after its first steps: an epoch may take long. The first
+    """Estimate of the time to the end of a training, after its first steps, since an epoch may take long. The first
     `FROM` steps are slow and do not count."""
 
     FROM, TO = 3, 13
@@ -160,7 +160,7 @@ class Board:
 
 
 class RunLog:
-    """Writer of events to both files; OSError where the disk is full."""
+    """Writer of events to both files; OSError if the disk is full."""
 
     def __init__(self, file: TextIO, board: Board) -> None:
         self._file, self._board = file, board

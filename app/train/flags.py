@@ -24,7 +24,7 @@ class TrainOptions:
     resume: FlagCreatePairsOff[bool] = False
     """Go on after the last whole epoch in --run, with its settings."""
     device: str = "auto"
-    """auto, cpu or cuda; auto: cuda where there is one."""
+    """auto, cpu or cuda; auto: cuda if there is a GPU."""
 
 
 @dataclass(frozen=True)
@@ -34,9 +34,9 @@ class SegTrainJob(TrainOptions):
     preset: Literal[
         "cpu", "unet-s", "realtime", "mobile", "replica", "unet-s-street", "realtime-street", "mobile-street"
     ] = "cpu"
-    """Settings to begin with. cpu: a U-Net for two cores; unet-s: the same, trained longer; realtime: for a camera on
-    two cores; mobile: for browsers and boards; NAME-street: the training on the procedural street whose model NAME
-    takes as --init; replica: the published training on CamVid."""
+    """Settings to begin with. `cpu`: a U-Net for two cores. `unet-s`: the same U-Net, trained longer. `realtime`: for a
+    camera on two cores. `mobile`: for browsers and boards. `NAME-street`: on the procedural street; NAME takes its
+    model as --init. `replica`: the published training on CamVid."""
     run: Path = Path("runs/seg")
     """Folder of the run: state, logs and the final checkpoint."""
     config: SegTrainConfig = PRESETS["cpu"]
@@ -47,8 +47,9 @@ class ClassTrainJob(TrainOptions):
     """A classifier's training."""
 
     preset: Literal["small", "fast", "sgd", "sgd-imagenet", "adamw", "adamw-imagenet"] = "small"
-    """Settings to begin with. small: some thousand images on two cores; fast: all of CIFAR-10 in few epochs; sgd,
-    sgd-imagenet: the published trainings of CNNs; adamw, adamw-imagenet: those of vision transformers."""
+    """Settings to begin with. `small`: some thousand images on two cores. `fast`: all of CIFAR-10 in few epochs. `sgd`
+    and `sgd-imagenet`: published trainings of CNNs. `adamw` and `adamw-imagenet`: published trainings of vision
+    transformers."""
     run: Path = Path("runs/classification")
     """Folder of the run: state, logs and the final checkpoint."""
     config: ClassTrainConfig = CLASS_PRESETS["small"]

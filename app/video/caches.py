@@ -1,4 +1,4 @@
-"""Caches of compiled networks, of which one takes seconds to make and 40 MB to keep: the latest few stay."""
+"""Caches of the latest few compiled networks: a network takes seconds to compile and 40 MB to keep."""
 
 import threading
 from collections import OrderedDict
@@ -10,19 +10,19 @@ from steadyseg.core.system.machine import trim_memory
 from steadyseg.export.run.networks import FrameNetwork
 
 MAX_KEPT = 4
-"""Values kept: folders of photographs and cameras switch between two or three sizes."""
+"""Number of values kept: folders of photographs and cameras switch between two or three sizes."""
 T = TypeVar("T")
 
 
 class Recent(Generic[T]):
-    """A cache for one thread, in which the least recently used value makes room for a new one."""
+    """A cache for one thread; the least recently used value makes room for a new value."""
 
     def __init__(self, size: int = MAX_KEPT) -> None:
         self._size = size
         self._values: OrderedDict[Hashable, T] = OrderedDict()
 
     def get(self, key: Hashable, make: Callable[[], T]) -> T:
-        """The cached value of a key, or a new one."""
+        """The cached value of a key, or a new value."""
         if key not in self._values:
             self._values[key] = make()
         self._values.move_to_end(key)
@@ -47,8 +47,8 @@ class StillCompiling(Exception):
 
 
 class BackgroundNetworks:
-    """Networks compiled in the background, so that a camera whose pictures change their size does not stop the others.
-    The latest few are kept beside those that cameras use."""
+    """Networks compiled in the background, so that a change of a camera's picture size does not stop the other cameras.
+    Beside the networks in use, the latest few are kept."""
 
     def __init__(self, size: int = MAX_KEPT) -> None:
         self._kept = Recent[FrameNetwork](size)
@@ -62,7 +62,7 @@ class BackgroundNetworks:
             return self._kept.get(key, make)
 
     def take(self, key: Hashable, make: Callable[[], FrameNetwork]) -> FrameNetwork:
-        """The network of a key. Raises StillCompiling while it is compiled, and the error with which compiling ended.
+        """The network of a key. Raises StillCompiling while it is compiled, or the error that ended the compiling.
         Networks are compiled one at a time; callers ask again with their next frame.
         """
         with self._lock:
@@ -78,4 +78,4 @@ class BackgroundNetworks:
         network = make()
         with self._lock:
             self._kept.get(key, lambda: network)
-        trim_memory()  # of the one that made room
+        trim_memory()  # frees the memory of the network that made room

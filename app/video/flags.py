@@ -17,24 +17,23 @@ VIEW_NAMES: tuple[ViewName, ...] = get_args(ViewName)
 
 @dataclass(frozen=True)
 class VideoOptions:
-    """Settings of a segmentation, of one video or of each of `steadyseg batch`."""
+    """Settings of a segmentation, for one video or for every video of `steadyseg batch`."""
 
     model: str = DEFAULT_MODEL
     """Pretrained name, .safetensors file, or .onnx file of `steadyseg export --stateful` or `wrap`."""
     view: ViewName = "overlay"
-    """The view of the output, with a legend below; energy: where no class has a high logit, of a checkpoint with
-    familiarity (`calibrate --familiarity`); set-size: number of classes in each pixel's prediction set, of a calibrated
-    checkpoint."""
+    """The view of the output, with a legend below. `energy`: bright where no class has a high logit (needs `calibrate
+    --familiarity`). `set-size`: number of classes in each pixel's prediction set (needs a calibrated checkpoint)."""
     size: int | None = None
-    """Height in pixels that frames are resized to for the network; by default the checkpoint's."""
+    """Height in pixels of the frames that the network gets; by default the checkpoint's."""
     max_frames: int | None = None
     """Stop after this many frames."""
     legend: Rare[bool] = True
     """Add a legend below the pictures: classes that occur with their colours, or the scale of a map."""
     palette: Rare[Literal["distinct", "own"]] = "distinct"
-    """Colours of videos and masks: the model's own, or distinct: others where two of them are hard to tell apart."""
+    """Colours of videos and masks. `own`: the model's. `distinct`: new colours if two are hard to tell apart."""
     low_accuracy: Rare[float] = LOW_ACCURACY
-    """Expected accuracy, 0..1, below which a stream is said to be after some seconds."""
+    """Limit of the expected accuracy, 0..1; a stream that stays below it for some seconds is reported."""
     settings: Settings = ()
     """Settings without a flag, NAME=VALUE or files of them, such as palette=own; `--config list` prints all."""
     method: MethodOptions = field(default_factory=MethodOptions)
@@ -43,7 +42,7 @@ class VideoOptions:
 
 @dataclass(frozen=True)
 class VideoJob:
-    """One source, how it is segmented, and the files to write."""
+    """One source, its segmentation, and the files to write."""
 
     source: Positional[Annotated[str, arg(metavar="SOURCE")]]
     """File, camera index, rtsp:// or http(s):// URL, image folder, or `street[:SEED[:FRAMES]]`."""

@@ -30,7 +30,7 @@ from steadyseg.core.segmenter import Segmenter, StageClock
 from steadyseg.core.system.interrupts import uninterrupted
 
 MIN_CELL = 320
-"""Width in pixels below which a picture is not halved for its cell."""
+"""A picture is halved for its cell unless its half has fewer pixels of width than this."""
 CAPTION = 22
 """Height in pixels of a cell's line of text."""
 
@@ -43,7 +43,7 @@ class Column:
         self.report, self.clock = StreamReport(segmenter.classes), StageClock()
 
     def step(self, frame: Frame) -> Maps:
-        """Computes a frame and takes its time."""
+        """Computes a frame and measures the time."""
         with self.clock.measure("frame"):
             maps = self.segmenter.step(frame)
         self.report.update(frame, maps)
@@ -94,7 +94,7 @@ def run_grid(job: VideoJob) -> int:
 
 
 def read_modes(job: VideoJob) -> tuple[ModeName, ...]:
-    """The methods that --grid names; InputError for another word, and for flags that do not go with it."""
+    """The methods that --grid names; InputError for another word, and for flags that do not go with --grid."""
     found = tuple(mode for word in (job.grid or "").split(",") for mode in MODE_NAMES if mode == word)
     if len(found) != len((job.grid or "").split(",")) or len(set(found)) != len(found):
         raise InputError(f"--grid takes methods between commas, each once, of {','.join(MODE_NAMES)}; got {job.grid!r}")

@@ -37,7 +37,7 @@ def check_job(job: VideoJob) -> None:
 
 
 def refuse_own_input(job: VideoJob) -> None:
-    """Raises InputError where --overwrite would replace an input: masks are named like frames, labels and images."""
+    """Raises InputError if --overwrite would replace an input: masks are named like frames, labels and images."""
     is_image = Path(job.source).suffix.lower() in IMAGE_SUFFIXES
     for written, read in (
         (job.output, job.source),
@@ -54,8 +54,8 @@ def needs_probs(job: VideoJob) -> bool:
 
 
 def open_for(job: VideoJob, take: TakeNetwork | None = None) -> Segmenter:
-    """The segmenter that the job's options ask for. `take` may hand out networks that were compiled before; by default
-    the networks of a few frame sizes are kept, for folders and streams that switch between sizes."""
+    """The segmenter by the job's options. `take` may return networks that were compiled before. By default the networks
+    of a few frame sizes are kept, since folders and streams may switch between sizes."""
     options, compute = job.options, job.options.compute
     require_ranges(options, {"low_accuracy": (0.0, 1.0)})
     torch.manual_seed(0)  # the dropout masks that torch draws, and the seeds of others, so that results repeat
@@ -69,8 +69,8 @@ def open_for(job: VideoJob, take: TakeNetwork | None = None) -> Segmenter:
 def open_recording(job: VideoJob, segmenter: Segmenter) -> Iterator[Recording]:
     """Opens and checks everything for one source into files, before its first frame.
 
-    An interruption, a camera that is gone for good and a full disk leave playable files and a report of the frames
-    until then; `broken_off` has the reason. Raises InputError where not one frame could be read.
+    After an interruption, a camera's failure or a full disk, playable files and a report of the earlier frames remain.
+    `broken_off` has the reason. Raises InputError if no frame could be read.
     """
     options = job.options
     classes = shown_classes(options, segmenter)
@@ -100,12 +100,12 @@ def job_record(job: VideoJob, recording: Recording) -> dict[str, Any]:
 
 
 def shown_classes(options: VideoOptions, segmenter: Segmenter) -> ClassList:
-    """The segmenter's classes in the colours that the options ask for."""
+    """The segmenter's classes in the colours of the options."""
     return display_classes(segmenter.classes) if options.palette == "distinct" else segmenter.classes
 
 
 def open_painter(options: VideoOptions, segmenter: Segmenter, classes: ClassList) -> Painter:
-    """The painter of the view that the options ask for. Raises InputError if the model cannot provide it."""
+    """The painter of the options' view. Raises InputError if the model cannot provide it."""
     if options.view == "energy" and segmenter.reference is None:
         raise InputError(
             f"--view energy: {options.model} has no familiarity for {segmenter.method}; fit it with "

@@ -1,4 +1,5 @@
-"""The legend below a picture: names of the classes that occur, or the scale of a map. It is drawn once and kept."""
+"""The legend below a picture: names of the classes that occur, or the scale of a map. The legend is drawn once and
+kept."""
 
 from collections.abc import Sequence
 from functools import lru_cache
@@ -15,11 +16,11 @@ TEXT_SHARE, MIN_TEXT = 1 / 34, 10
 """Height of the text as a share of the picture's height, and its least pixels."""
 MAX_ROWS = 3
 MIN_SHARE = 0.001
-"""Share of a picture's pixels from which a class is listed."""
+"""A class is listed if it covers this share of a picture's pixels."""
 STEP = 4
 """Every fourth row and column is counted: 0.04 ms instead of 1.5 ms for 960x540."""
 HOLD = 50
-"""Frames for which a class stays listed after it was last seen, so that entries do not blink."""
+"""A class stays listed for this many frames after it was last seen, so that entries do not blink."""
 Color = tuple[int, int, int]
 
 
@@ -32,7 +33,7 @@ class Scale(NamedTuple):
     high: str
     """Meaning of the brightest colour."""
     steps: tuple[str, ...] = ()
-    """Names of the colours where they are few; then there is no bar."""
+    """Names of the colours if few; then there is no bar."""
 
 
 class Legend:
@@ -44,7 +45,7 @@ class Legend:
         self._frames = 0
 
     def size(self, width: int, height: int) -> tuple[int, int]:
-        """(width, height) of a picture of that size with its legend; the height is even, as H.264 needs it."""
+        """(width, height) of a picture of this size with its legend; the height is even, as H.264 requires."""
         layout = layout_of(width // len(self._panels), height, self._classes.names, self._panels)
         return width, height + layout.height
 
@@ -55,7 +56,7 @@ class Legend:
         return np.concatenate((picture, draw_legend(width, height, self._classes, self._panels, shown)))
 
     def _occurring(self, label: np.ndarray) -> tuple[int, ...]:
-        """Ids, ascending, of the classes that cover `MIN_SHARE` of this frame or of one of the last `HOLD`."""
+        """Ids, ascending, of the classes that cover `MIN_SHARE` of this frame or of one of the last `HOLD` frames."""
         self._frames += 1
         counts = np.bincount(label[::STEP, ::STEP].ravel(), minlength=len(self._classes))[: len(self._classes)]
         self._last_seen.update((int(one), self._frames) for one in np.flatnonzero(counts >= MIN_SHARE * counts.sum()))
@@ -110,7 +111,7 @@ def draw_legend(
 
 
 def draw_entries(draw: Any, entries: list[tuple[str, Any]], width: int, layout: Layout, first: int) -> None:
-    """Draws a square and a name for each entry from row `first` on; at the end, the number of those without room."""
+    """Draws a square and a name for each entry from row `first` on; at the end, the number of entries without room."""
     size, face = layout.text, font(layout.text)
     fit = [place for place in flow(tuple(name for name, _ in entries), width, size) if place[1] + first < layout.rows]
     while fit and len(fit) < len(entries) and fit[-1][2] + 3 * size > width:  # room for the number
@@ -134,7 +135,7 @@ def draw_bar(panel: Any, scale: Scale, layout: Layout) -> None:
     draw.text((size / 2, middle), scale.low, INK, face, anchor="lm")
     draw.text((right, middle), scale.high, INK, face, anchor="lm")
     length = right - left - size
-    if length > size:  # else the words alone fill a narrow picture
+    if length > size:  # otherwise the words fill a narrow picture
         shades = np.repeat(np.linspace(0, 255, length).astype(np.uint8)[None], size, 0)
         panel.paste(Image.fromarray(draw_uncertainty(shades)), (left + size // 2, round(middle - size / 2)))
 

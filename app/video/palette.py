@@ -1,4 +1,5 @@
-"""Display colours of classes: their own, but for those that could be mistaken for another class's half transparent."""
+"""Display colours of classes: a class's own colour, unless a half-transparent overlay could show it as another
+class."""
 
 from dataclasses import replace
 from functools import lru_cache
@@ -9,8 +10,8 @@ from steadyseg.app.opencv import opencv
 from steadyseg.core.classes import ClassList
 
 APART = 40.0
-"""Smallest distance of two colours in CIELAB; an overlay of 50 % halves it. Of CamVid's own colours Road and Fence are
-24 apart, Car and Road 38, which is hard to tell over dark asphalt."""
+"""Smallest distance of two colours in CIELAB; an overlay of 50 % halves it. In CamVid's own colours the distance of
+Road and Fence is 24. Car and Road have 38, which is hard to tell apart over dark asphalt."""
 GRID = np.arange(0, 256, 51)
 """Levels of red, green and blue that a moved colour may have."""
 LIGHTNESS = (40.0, 92.0)
@@ -19,8 +20,9 @@ LIGHTNESS = (40.0, 92.0)
 
 @lru_cache(maxsize=16)
 def display_classes(classes: ClassList) -> ClassList:
-    """Returns the classes in colours that differ. A class keeps its own colour unless an earlier one is too close;
-    then it gets the nearest colour that is `APART` from all others, or the one that is farthest from them."""
+    """Returns the classes in colours that differ. A class keeps its own colour unless an earlier class's colour is too
+    close. Then it gets the nearest colour that is `APART` from all others, or else the colour farthest from the
+    others."""
     own, (levels, candidates) = lab(np.array(classes.colors)), _candidates()
     shown: dict[int, np.ndarray] = {}
     for number, colour in enumerate(own):
@@ -45,7 +47,7 @@ def lab(colours: np.ndarray) -> np.ndarray:
 
 
 def nearest(colours: np.ndarray, others: dict[int, np.ndarray]) -> np.ndarray:
-    """(N,) distance of each colour from the nearest of the others; infinite where there is none."""
+    """(N,) distance of each colour from the nearest other colour; infinite if there are no others."""
     if not others:
         return np.full(len(colours), np.inf)
     return np.linalg.norm(colours[:, None] - np.stack(list(others.values()))[None], axis=2).min(1)

@@ -14,9 +14,9 @@ from steadyseg.core.system.files import require_place
 
 SUFFIXES = (".png", ".svg", ".pdf")
 GRID = (12, 16)
-"""Rows and columns of the pixels that are kept, spread over the picture: 8 kB a frame and method of 11 classes."""
+"""Rows and columns of the kept pixels, spread over the picture: 8 kB a frame and method with 11 classes."""
 SHOWN = 4
-"""Classes in the figure: those that are likeliest at the pixel."""
+"""Number of classes in the figure, which shows the pixel's likeliest classes."""
 
 
 class Traces:
@@ -48,7 +48,7 @@ class Traces:
 
 
 def check_plot(path: Path | None, *, overwrite: bool) -> None:
-    """Raises InputError, before any work, where the figure cannot be written."""
+    """Raises InputError, before any work, if the figure cannot be written."""
     if path is None:
         return
     require_place(path, "a plot", SUFFIXES, overwrite=overwrite)

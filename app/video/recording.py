@@ -68,7 +68,7 @@ class Recording:
             contextlib.closing(read_ahead(self.source, decode_ms=decode_ms)) as frames,
         ):
             for frame, maps in segment(islice(frames, max_frames), self.segmenter):
-                with uninterrupted():  # a frame is in the video, the masks and the report, or in none of them
+                with uninterrupted():  # each frame is in the video, the masks and the report, or in none of the three
                     figures = self._write(frame, maps)
                 yield Recorded(frame, maps, figures)
 

@@ -16,11 +16,11 @@ from steadyseg.core.method import Method
 
 
 def draw_overlay(image: np.ndarray, label: np.ndarray, palette: np.ndarray, opacity: float = 0.5) -> np.ndarray:
-    """Class colours over the picture: opacity 0 shows the picture alone, 1 the colours alone.
+    """Class colours over the picture: opacity 0 shows only the picture, opacity 1 only the colours.
 
-    image: (H, W, 3) uint8 RGB; label: (H, W) uint8; palette: (N, 3) uint8 RGB, at most 256 colours; labels from N on
-    are black. InputError for another palette. 0.7 ms a frame; `palette[label]` instead of OpenCV's table look-up would
-    take 5 ms.
+    The image is (H, W, 3) uint8 RGB, the label (H, W) uint8. The palette is (N, 3) uint8 RGB, at most 256 colours.
+    Labels from N on are black. InputError for another palette. 0.7 ms a frame; `palette[label]` instead of OpenCV's
+    table look-up would take 5 ms.
     """
     return opencv().addWeighted(image, 1 - opacity, colour_labels(label, palette), opacity, 0)
 
@@ -34,8 +34,8 @@ def draw_contours(picture: np.ndarray, label: np.ndarray, palette: np.ndarray) -
 
 
 def draw_banner(picture: np.ndarray, maps: Maps) -> np.ndarray:
-    """Draws a line of text at the top of the picture of an unusual frame, or of one whose expected accuracy has been
-    low, unless it has under 64 pixels a side."""
+    """Draws a line of text at the top of a picture if its frame is unusual or its expected accuracy has been low. A
+    picture of under 64 pixels a side has no room for it."""
     words = describe_frame(maps)
     if words is None or min(picture.shape[:2]) < 64:
         return picture
@@ -50,10 +50,10 @@ def draw_banner(picture: np.ndarray, maps: Maps) -> np.ndarray:
 
 
 def draw_energy(maps: Maps) -> np.ndarray:
-    """(H, W, 3) uint8 RGB: black is at most the median energy of the training domain, pale yellow one that a pixel in a
-    hundred there reaches.
+    """(H, W, 3) uint8 RGB. Black is at most the median energy of the training domain; pale yellow is the energy that
+    one pixel in a hundred there reaches.
 
-    Raises InputError where the checkpoint has no statistics of its training domain.
+    Raises InputError if the checkpoint has no statistics of its training domain.
     """
     if maps.energy is None:
         raise InputError("energy needs a checkpoint with familiarity: steadyseg calibrate --familiarity")
@@ -72,9 +72,9 @@ def draw_uncertainty(entropy: np.ndarray) -> np.ndarray:
     """Colours (H, W) uint8 uncertainty: (H, W, 3) uint8 RGB from black (sure) to pale yellow (as unsure as possible).
     0.4 ms a frame.
 
-    The colours are matplotlib's inferno: perceptually even and safe for colour-blind readers, as viridis and cividis
-    are, but with the widest range of lightness (0 to 98 of 100, against 14 to 91), so that a grey print says the same
-    and sure regions stay quiet.
+    The colours are matplotlib's inferno. Like viridis and cividis, they are perceptually even and safe for colour-blind
+    readers. Their range of lightness is the widest (0 to 98 of 100, against 14 to 91), so a grey print reads the same
+    and sure regions stay dark.
     """
     return colour_labels(entropy, _inferno())
 
@@ -95,11 +95,11 @@ def _inferno() -> np.ndarray:
 
 
 LARGEST_SET = 6
-"""Size of a prediction set that is drawn in the brightest colour, as are all larger ones."""
+"""Prediction sets of this size or larger are drawn in the brightest colour."""
 
 
 def conformal_threshold(fit: Mapping[str, Any], method: Method) -> float:
-    """Returns the LAC threshold in the record of the method's fit; InputError says how to get one."""
+    """Returns the LAC threshold in the record of the method's fit; InputError names the command that fits it."""
     conformal = fit.get("conformal")
     threshold = conformal.get("lac") if isinstance(conformal, dict) else None
     if not isinstance(threshold, float):
@@ -108,7 +108,7 @@ def conformal_threshold(fit: Mapping[str, Any], method: Method) -> float:
 
 
 def draw_set_sizes(maps: Maps, threshold: float) -> np.ndarray:
-    """(H, W) uint8: 0 where one class is possible, 255 where `LARGEST_SET` or more are."""
+    """(H, W) uint8: 0 if one class is possible, 255 if `LARGEST_SET` or more classes are possible."""
     if maps.probs is None:
         raise ValueError("set sizes need probabilities: open the segmenter with keep_probs=True")
     sizes = prediction_sets(torch.from_numpy(maps.probs), "lac", threshold).sum(0).numpy()  # (h, w)

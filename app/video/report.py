@@ -22,12 +22,12 @@ METRIC_KEYS = tuple("nll accuracy miou iou ece ece_15 brier consistency label_co
 FAMILIARITY_STEPS = 1000
 """Novelty is counted in thousandths."""
 MAX_SPANS = 100
-"""Times of an alarm, or of a low expected accuracy, that a report lists; all are counted."""
+"""Number of alarms, or of times of low expected accuracy, that a report lists; all are counted."""
 
 
 @dataclass(frozen=True, eq=False)
 class FrameFigures:
-    """The figures of one frame."""
+    """The values of one frame."""
 
     index: int
     """Source frame number from 0."""
@@ -46,9 +46,9 @@ class FrameFigures:
     expected_accuracy: float | None
     """Expected accuracy of the frame; None if the method is not calibrated."""
     ood_s: float | None
-    """Seconds for which the place has been another than that of the training; None without an alarm."""
+    """Seconds for which the place has differed from the training's; None without an alarm."""
     wall_ms: float
-    """Milliseconds since the previous frame was done, for the first frame since the beginning of the work."""
+    """Milliseconds since the previous frame was done, or for the first frame since the work began."""
 
 
 class StreamReport:
@@ -64,7 +64,7 @@ class StreamReport:
         self.started = self.ended = time.perf_counter()
 
     def update(self, frame: Frame, maps: Maps) -> FrameFigures:
-        """Adds one frame, and returns its figures; a labelled frame also counts in the metrics."""
+        """Adds one frame, and returns its values; a labelled frame also counts in the metrics."""
         self.frames += 1
         confidence, entropy, disagreement = means = tuple(
             float(shade.mean()) / 255 for shade in (maps.confidence, maps.entropy, maps.disagreement)
@@ -124,7 +124,7 @@ class StreamReport:
 
 
 class Spans:
-    """The times at which a statement held: since when, when it was told, and its last frame."""
+    """The times at which a statement held: its beginning, its detection, and its last frame."""
 
     def __init__(self) -> None:
         self.listed: list[dict[str, float]] = []
@@ -151,7 +151,7 @@ class NoveltySummary:
         self.ood, self.low = Spans(), Spans()
 
     def update(self, maps: Maps, time_s: float) -> None:
-        """Adds one frame; frames without familiarity do not count. Of a novel frame no accuracy is expected."""
+        """Adds one frame; frames without familiarity do not count. A novel frame has no expected accuracy."""
         if maps.familiarity is not None:
             self.frames += 1
             self.novel += maps.familiarity <= NOVEL

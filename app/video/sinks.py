@@ -20,7 +20,7 @@ class Sink(Protocol):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Changes of the pictures on the way, in words."""
+        """Changes that the sink makes to the pictures, in words."""
         ...
 
     def write(self, image: np.ndarray, time_s: float) -> None:
@@ -40,9 +40,9 @@ TABLE = "classes.csv"
 
 class MaskSink:
     """A folder of PNGs per frame: NAME.png with class ids (palette colours) and NAME_uncertainty.png (grey entropy).
-    In it, classes.csv has the name and colour of each id.
+    The folder's classes.csv has the name and colour of each id.
 
-    The ids are those of `Maps.label`; the grey value is `Maps.entropy`, 255 = ln K. With `overwrite`, the first frame
+    The ids are from `Maps.label`; the grey value is `Maps.entropy`, 255 = ln K. With `overwrite`, the first frame
     replaces all pairs of an earlier run, and nothing else in the folder. Raises InputError for a folder that is not
     empty (unless `overwrite`) or cannot be made, OSError for a full disk.
     """

@@ -9,7 +9,7 @@ from steadyseg.core.frame import Maps
 from steadyseg.core.reference import NOVEL
 
 UNUSUAL = 0.2
-"""Novelty at or below which a frame is called unusual."""
+"""A frame is unusual if its familiarity is at most this."""
 CAVEAT = "not novel is no proof: the network can be wrong on such frames too"
 
 
@@ -19,7 +19,7 @@ def familiarity_level(familiarity: float) -> str:
 
 
 def frame_level(maps: Maps) -> str:
-    """The word for a frame that has a familiarity; `novel` also while an alarm is on."""
+    """The word for a frame with a familiarity; `novel` also during an alarm."""
     assert maps.familiarity is not None, "whoever asks has looked"
     return "novel" if maps.ood_s is not None else familiarity_level(maps.familiarity)
 
@@ -27,8 +27,8 @@ def frame_level(maps: Maps) -> str:
 def describe_frame(maps: Maps) -> str | None:
     """Describes in words how familiar such frames are to the network; None without novelty statistics.
 
-    Of a novel frame no share of right pixels is said: under corruption the mean confidence at one temperature is 9 to
-    10 points off (docs/studies/novelty).
+    A novel frame gets no share of right pixels. Under corruption, the mean confidence at one temperature is 9 to 10
+    points off (docs/studies/novelty).
     """
     if maps.familiarity is None:
         return None
@@ -45,7 +45,7 @@ def describe_frame(maps: Maps) -> str | None:
 
 
 def low_accuracy(limit: float) -> str:
-    """The words of a low expected accuracy; when it was, the caller adds."""
+    """The words for a low expected accuracy; the caller adds the time."""
     return f"expected accuracy below {percent(limit)}"
 
 

@@ -26,15 +26,16 @@ CONTAINERS = {".mp4": "mp4", ".mov": "mov", ".mkv": "matroska"}
 TIME_BASE = Fraction(1, 90_000)
 """Time base of the file: exact for 24, 25, 30 and 30000/1001 frames a second, and within 6 us of any other time."""
 ENCODER = {"preset": "superfast", "crf": "20"}
-"""Measured on 120 frames of 960x540 motorway, one CPU core, colour conversion included: veryfast 13.1 ms a frame,
-superfast 7.6 ms, ultrafast 4.0 ms, at 8.1, 13.5 and 17.0 kB a frame and 39.5, 40.0 and 39.8 dB. For 960x360: 8.0, 4.8
-and 2.4 ms. veryfast would cost 40 % of the 33 ms of a 30 Hz frame; ultrafast saves 3.5 ms and makes the file a
-quarter larger. A second thread changes the sum by less than 1 ms, but works while the caller does something else."""
+"""Measured on 120 frames of 960x540 motorway with colour conversion, on one CPU core. A frame takes 13.1 ms, 8.1 kB and
+39.5 dB with veryfast. With superfast it takes 7.6 ms, 13.5 kB and 40.0 dB, with ultrafast 4.0 ms, 17.0 kB and 39.8 dB.
+A frame of 960x360 takes 8.0, 4.8 and 2.4 ms in the same order. So veryfast would cost 40 % of a 30 Hz frame's 33 ms.
+Ultrafast saves 3.5 ms and makes the file a quarter larger. A second thread changes the sum by less than 1 ms, but works
+in parallel to the caller."""
 DELAYED = 5
-"""Frames that the encoder holds and the file has not: 4 with these settings (measured), and the next one. No encoded
-frame is larger than raw: noise, the worst case, takes 0.55 of that."""
+"""Number of frames that the encoder holds and the file lacks: 4 with these settings (measured), and the next frame. No
+encoded frame is larger than raw: noise, the worst case, takes 0.55 of the raw size."""
 INDEX_ENTRY, BOOKKEEPING = 32, 64 * 2**10
-"""Bytes per frame in the index (20 were measured, with random times), and of everything that is no frame."""
+"""Bytes per frame in the index (20 were measured, with random times), and bytes of everything else."""
 LONGEST_GAP = 3600 * TIME_BASE.denominator
 """Longest time between two frames in ticks, one hour: MP4 has 31 bits, 6.6 hours, for the time of all frames that the
 encoder holds."""
@@ -45,9 +46,9 @@ BT709 = RANGE_TV = 1
 class VideoSink:
     """An H.264 file (yuv420p, index at the front) that browsers play.
 
-    Frame times are kept, variable rates included. It is written beside its place under a hidden name and moved there
-    when the `with` ends, by Ctrl-C or an exception too; the frames until then play. Raises InputError on construction
-    for a path that cannot be written, and OSError for a full disk, early enough that the end of the file still has
+    Frame times are kept, variable rates included. The file is written beside its place under a hidden name. It moves to
+    its place when the `with` ends, also by Ctrl-C or an exception, and then plays the frames so far. Construction
+    raises InputError for a path that cannot be written. A full disk raises OSError while the end of the file still has
     room.
     """
 
@@ -94,7 +95,7 @@ class VideoSink:
             _remove_leftovers(self._path)
             self._lock = self._partial.open("xb")
             lock(self._lock)
-            if os.name == "nt":  # which renames no open file, and has no such lock
+            if os.name == "nt":  # Windows renames no open file, and has no such lock
                 self._lock.close()
         except OSError as error:
             if error.errno in DISK_ERRORS:
@@ -182,7 +183,7 @@ def letterbox(image: np.ndarray, width: int, height: int) -> np.ndarray:
 
 
 def _remove_leftovers(path: Path) -> None:
-    """Removes partial files of this path that killed processes left, which are those that nobody locks."""
+    """Removes partial files of this path that nobody locks: killed processes left them behind."""
     for leftover in path.parent.glob(f".{glob.escape(path.name)}.*.partial"):
         with contextlib.suppress(PermissionError), leftover.open("rb") as file:  # somebody else's
             if lock(file):

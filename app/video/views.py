@@ -1,5 +1,5 @@
-"""The views of a frame: the overlay of class colours, five maps of uncertainty with their scales, and two side by
-side.
+"""The views of a frame: the overlay of class colours, five maps of uncertainty with their scales, and two pictures side
+by side.
 """
 
 from typing import Literal, get_args
@@ -24,7 +24,7 @@ from steadyseg.core.frame import Frame, Maps
 MapName = Literal["uncertainty", "confidence", "disagreement", "set-size", "energy"]
 MAP_NAMES: tuple[MapName, ...] = get_args(MapName)
 DISAGREEMENT_GAIN = 4
-"""Samples differ by a fraction of what they are unsure about; unenlarged, the picture is black."""
+"""Disagreement is a fraction of uncertainty; without this factor, its picture is black."""
 SIZES = (*map(str, range(1, LARGEST_SET)), f"{LARGEST_SET} or more")
 SCALES: dict[MapName, Scale] = {
     "uncertainty": Scale("uncertainty (entropy)", "0: sure", "1: all classes equal"),
@@ -38,7 +38,7 @@ SCALES: dict[MapName, Scale] = {
 def draw_map(maps: Maps, name: MapName, threshold: float | None = None) -> np.ndarray:
     """(H, W, 3) uint8 RGB from black, which is sure or usual, to pale yellow.
 
-    `threshold`: that of prediction sets (`conformal_threshold`). InputError for energies that the network lacks.
+    `threshold`: threshold of prediction sets (`conformal_threshold`). InputError for energies that the network lacks.
     """
     if name == "uncertainty":
         return draw_uncertainty(maps.entropy)
@@ -63,8 +63,8 @@ class Painter:
         threshold: float | None = None,
         legend: bool = True,
     ) -> None:
-        """`view`: overlay, side-by-side or the name of a map. `scale`: that of the map, by default its usual one.
-        `threshold`: that of prediction sets."""
+        """`view`: overlay, side-by-side or the name of a map. `scale`: scale of the map, by default its usual scale.
+        `threshold`: threshold of prediction sets."""
         self._view, self._palette, self._threshold = view, classes.palette(), threshold
         self._map: MapName = next((name for name in MAP_NAMES if name == view), "uncertainty")
         scale = scale or SCALES[self._map]
@@ -72,7 +72,7 @@ class Painter:
         self._legend = Legend(classes, panels) if legend else None
 
     def size(self, width: int, height: int) -> tuple[int, int]:
-        """(width, height) of the picture of a frame of that size."""
+        """(width, height) of the picture of a frame of this size."""
         width = 2 * width if self._view == "side-by-side" else width
         return self._legend.size(width, height) if self._legend else (width, height)
 

@@ -22,7 +22,7 @@ NAME = "SteadySeg"
 KEYS = "m: method, v: view, space: pause, q: quit"
 T = TypeVar("T")
 SAMPLES = 5
-"""Passes of `bnn` where the job names none: the published 30 take a second a frame on two cores."""
+"""Passes of `bnn` if the job names no number: the published 30 passes take a second a frame on two cores."""
 MAX_WIDTH, MAX_HEIGHT = 1600, 900
 """Largest size in pixels at which the window opens; the user may enlarge it."""
 PROBE = f"import cv2; cv2.namedWindow({NAME!r}); cv2.waitKey(1)"
@@ -32,8 +32,8 @@ HEADLESS = "not implemented"
 
 
 def check_display() -> None:
-    """Raises InputError where no window can be opened. A process of its own tries it, since Qt ends the process that
-    has no display."""
+    """Raises InputError if no window can be opened. A separate process tries it, since Qt ends a process without a
+    display."""
     try:
         subprocess.run([sys.executable, "-c", PROBE], capture_output=True, text=True, timeout=PROBE_S, check=True)
     except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as error:
@@ -47,7 +47,7 @@ class Player:
     """The settings of the window, which keys change."""
 
     def __init__(self, job: VideoJob, segmenter: Segmenter, reopen: Callable[[MethodOptions], Segmenter]) -> None:
-        """`reopen` opens the model with another method; InputError where it has none."""
+        """`reopen` opens the model with another method; InputError if the model lacks the method."""
         self._options, self.segmenter, self._reopen = job.options, segmenter, reopen
         self._classes = shown_classes(job.options, segmenter)
         self._keep_probs = segmenter.keep_probs
@@ -79,7 +79,7 @@ class Player:
             self._take_next(MODE_NAMES, self.segmenter.method.mode, lambda mode: self._change_method(mode, index))
 
     def _take_next(self, names: tuple[T, ...], now: T, change: Callable[[T], None]) -> None:
-        """Changes to the next name that the model can do."""
+        """Changes to the next name that the model supports."""
         place = names.index(now)
         for name in names[place + 1 :] + names[:place]:
             try:
@@ -100,7 +100,7 @@ class Player:
         if self.segmenter.method.lag:
             raise InputError("with --lag the method stays, since frames wait for later ones")
         chosen = self._options.method
-        if mode != chosen.mode:  # the flags are those of another mode
+        if mode != chosen.mode:  # the flags belong to another mode
             samples = (chosen.samples or SAMPLES) if mode == "bnn" else None
             chosen = MethodOptions(mode, samples, calibrated=chosen.calibrated, adaptive=chosen.adaptive)
         self.segmenter.continue_as(self._reopen(chosen))
@@ -139,7 +139,8 @@ class Window:
         return not self._player.ended
 
     def _wait(self, seconds: float, frame: Frame) -> bool:
-        """Lets the window work for so long or until a key is pressed, which it does; True if there was one."""
+        """Lets the window work for this long or until a key is pressed, and handles the key; True if a key was
+        pressed."""
         key = self._cv2.waitKey(max(1, round(1e3 * seconds)))
         if key >= 0:
             self._player.press(chr(key & 0xFF), frame.index)

@@ -16,7 +16,7 @@ let running = null; // {found, abort} that computes
 let source = null;
 let turn = 0; // increased by every start and stop; work of an earlier turn ends
 let watch = null;
-let lost = ""; // the reason why WebGPU was given up while it ran
+let lost = ""; // the reason why WebGPU failed while it ran
 
 function say(text, trouble = false) {
   const line = one("#message");
@@ -84,7 +84,7 @@ async function start(kind) {
   }
 }
 
-// Computes and draws frame after frame; the settings are read anew for each.
+// Computes and draws frame after frame; the settings are read again for each.
 async function show(mine) {
   if (!(await latest(mine))) return;
   one("#stage").classList.add("playing");

@@ -1,4 +1,4 @@
-// Frames of a camera, a file, or the sample. `next` returns the newest frame; skipped ones are counted.
+// Frames of a camera, a file, or the sample. `next` returns the newest frame; skipped frames are counted.
 import { Trouble } from "./trouble.js";
 
 const CAMERA = { video: { width: { ideal: 640 }, height: { ideal: 480 }, frameRate: { ideal: 30 } }, audio: false };
@@ -79,7 +79,7 @@ export class Source {
   }
 
   // Returns the newest frame that was not returned yet as {bitmap, at, gap, reset}, or null after the end (`why`: its reason).
-  // at: performance.now() of the capture; gap: source frames since the last returned one; reset: the stream starts anew.
+  // at: performance.now() of the capture; gap: source frames since the last returned one; reset: the stream restarts.
   async next() {
     while (!this.#ended && (!this.#newest || this.#newest.count === this.#taken.count)) {
       await new Promise((resolve) => (this.#wake = resolve));

@@ -28,7 +28,7 @@ async function unpacked(bytes) {
   return new Uint8Array(await new Response(content).arrayBuffer());
 }
 
-// Returns the unpacked bytes of a file {path, bytes, sha256} of the manifest. A stale copy in the browser's cache is fetched anew.
+// Returns the unpacked bytes of a file {path, bytes, sha256} of the manifest. A stale copy in the browser's cache is fetched again.
 export async function wholeFile(base, file) {
   let bytes;
   for (const cache of ["default", "reload"]) {

@@ -45,9 +45,9 @@ NAME_LENGTH = 40
 """Characters kept of the upload's name: file systems end at 255 bytes, and the partial video has a longer name."""
 MAX_VIDEO_PIXELS, MAX_SECONDS = 4096 * 2304, 3600
 MAX_FRAMES, MAX_MASKS = 108_000, 20_000
-"""Limits of a video on the page; the command `steadyseg video` has none, since no visitor waits for it. Frame rates are
-announced by the file, up to 1000: an hour has at most as many frames as at 30 frames/s. With masks there are two files
-a frame, of which the archive keeps a list in memory."""
+"""Limits of a video on the page; the command `steadyseg video` has none, since no visitor waits for it. A file may
+announce up to 1000 frames/s, so an hour has at most as many frames as at 30 frames/s. With masks there are two files a
+frame, and the archive keeps a list of them in memory."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ class Progress:
 
 @dataclass(frozen=True)
 class Result:
-    """The files and figures of a finished job; either `video` or `picture` is set."""
+    """The files and metrics of a finished job; either `video` or `picture` is set."""
 
     video: Path | None
     picture: Path | None
@@ -101,7 +101,7 @@ def segment_file(
 ) -> Iterator[Progress | Result]:
     """Yields progress twice a second and the result at the end; frames done before a stop are kept.
 
-    `spec` is a file or the street. `stop_reason` returns the reason once the job should stop, until then an empty text.
+    `spec` is a file or the street. `stop_reason` returns an empty text until the job should stop, then the reason.
     Closing the generator frees reader and encoder. Raises InputError in one line that names no folder of this machine.
     """
     try:
@@ -161,7 +161,8 @@ def _run(
 
 
 class PagePainter:
-    """Draws both pictures of a frame side by side with their legend, as the controls ask, and remembers the newest."""
+    """Draws both pictures of a frame side by side with their legend, as the controls ask, and keeps the newest
+    picture."""
 
     def __init__(self, settings: Settings, meta: CheckpointMeta, method: Method) -> None:
         self._view, self._method, self._meta = settings.view, method, meta
@@ -210,7 +211,7 @@ def metrics_so_far(report: StreamReport) -> dict[str, Any] | None:
 
 
 def check_length(info: SourceInfo, keep_masks: bool) -> int:
-    """Returns the largest number of frames of such a video. Raises InputError if it announces more."""
+    """Returns the page's limit of frames for this video. Raises InputError if it announces more."""
     limit = min(round(MAX_SECONDS * info.fps), MAX_MASKS if keep_masks else MAX_FRAMES)
     if info.length is not None and info.length > limit:
         raise InputError(
@@ -232,7 +233,7 @@ def mask_archive(archive: zipfile.ZipFile, classes: ClassList) -> WriteMasks:
 
 
 class PictureSink(contextlib.AbstractContextManager[Any]):
-    """Writes the one picture that it is given as a PNG file."""
+    """Writes one picture as a PNG file."""
 
     notes: tuple[str, ...] = ()
 

@@ -11,7 +11,7 @@ from steadyseg.core.reference import NOVEL
 from steadyseg.core.segmenter import Segmenter
 
 MAX_POINTS = 600
-"""So many points are merged in pairs, so that an hour takes no more memory than a minute."""
+"""This many points are merged in pairs, so that an hour takes no more memory than a minute."""
 LEAST_FAMILIARITY = 0.003
 """Lower end of the logarithmic scale of familiarity; the included networks have references of 40 to 300 frames."""
 LEAST_ACCURACY = 0.5
@@ -22,18 +22,18 @@ WIDTH, HEIGHT = 600, 40
 
 @dataclass(frozen=True)
 class Point:
-    """One frame, or the most novel and least accurate of a few."""
+    """One frame; or the lowest familiarity and accuracy of a few frames."""
 
     time_s: float
     familiarity: float | None
     accuracy: float | None
-    """Expected accuracy, or the mean confidence where the method is not calibrated; None for a novel frame."""
+    """Expected accuracy, or the mean confidence if the method is not calibrated; None for a novel frame."""
     cut: bool
     alarm: bool
-    """True while the alarm of another place is on."""
+    """True during an alarm that the place is not the training's."""
 
     def merge(self, later: "Point") -> "Point":
-        """The point of both."""
+        """The point that merges both."""
         familiarities = [one.familiarity for one in (self, later) if one.familiarity is not None]
         accuracies = [one.accuracy for one in (self, later) if one.accuracy is not None]
         lowest = min(familiarities, default=None), min(accuracies, default=None)
@@ -51,7 +51,7 @@ class Timeline:
         self.end_s = 0.0
 
     def add(self, frame: FrameFigures) -> None:
-        """Adds the figures of a frame."""
+        """Adds the values of a frame."""
         cuts, before = self._segmenter.resets["cut"], self._cuts
         self._cuts, self.end_s = cuts, frame.time_s
         self.is_calibrated = frame.expected_accuracy is not None
@@ -111,7 +111,7 @@ class Timeline:
         return [None if log is None else HEIGHT * log / math.log(LEAST_FAMILIARITY) for log in logs]
 
     def _bands(self) -> str:
-        """Rectangles behind the novel frames and those of an alarm, each up to the next point."""
+        """Rectangles behind novel frames and behind alarms, each up to the next point."""
         ends = [*map(self._x, self._points[1:]), float(WIDTH)]
         kinds = ("alarm" if one.alarm else "novel" if (one.familiarity or 1.0) <= NOVEL else "" for one in self._points)
         return "".join(

@@ -21,8 +21,8 @@ MAX_SEGMENTS = 100
 
 
 def camera_picture(data: bytes) -> np.ndarray:
-    """Decodes a browser's JPEG to (H, W, 3) uint8 RGB, cut to the middle part of the nearest of `SHAPES`; usual cameras
-    lose nothing.
+    """Decodes a browser's JPEG to (H, W, 3) uint8 RGB, cut to the middle part of the nearest of `SHAPES`. Usual
+    cameras' pictures lose nothing.
 
     Size and kind are read before decoding. Raises InputError for anything else.
     """
@@ -37,7 +37,7 @@ def camera_picture(data: bytes) -> np.ndarray:
 
 
 def read_header(data: bytes) -> tuple[int, int]:
-    """(width, height) of a JPEG that is decoded in one pass: sequential, Huffman-coded, all colours in one scan.
+    """(width, height) of a JPEG for decoding in one pass: sequential, Huffman-coded, all colours in one scan.
 
     In a progressive JPEG each scan of a few bytes costs a pass over the whole picture: 71 kB took 3.5 s. Headers that
     libjpeg would skip or repair are refused, so that both read the same header. Raises InputError.

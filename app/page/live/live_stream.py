@@ -15,11 +15,11 @@ from steadyseg.core.errors import InputError
 from steadyseg.core.frame import Frame, Maps
 
 RATE_HZ = 15.0
-"""Frame rate at which tau was chosen; gaps between camera pictures count in frames of this rate."""
+"""Frame rate of the choice of tau; gaps between camera pictures count in frames of this rate."""
 PAUSE_S = 1.0
-"""Seconds of silence after which the stream starts anew, since the camera was switched off."""
+"""The stream restarts after this many seconds of silence, since the camera was switched off."""
 UNSURE = 0.5
-"""Confidence below which all other classes together are likelier than the predicted one."""
+"""Below this confidence, all other classes together are likelier than the predicted class."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class LiveStream:
             "probs": [at_pixel(maps, settings.watch) for *_, maps in results] if settings.watch else None,
             "familiarity": frame_verdict(maps),
             "note": note,
-            "opened": is_first,  # its time is that of compiling the network
+            "opened": is_first,  # its time includes compiling the network
             "executor": opened.segmenter.executor,
             "lag": opened.segmenter.method.lag,
             "step_ms": round((stepped_s - began_s) * 1e3, 1),
@@ -97,8 +97,8 @@ class LiveStream:
             self._labels.pop(method, None)
 
     def _numbered(self, image: np.ndarray, time_s: float) -> Frame:
-        """The picture as a frame; its index grows by the number of frames in the time since the previous one, and a
-        long pause starts the stream anew."""
+        """The picture as a frame. Its index grows by the number of frames since the previous picture; a long pause
+        restarts the stream."""
         elapsed_s = time_s - self._time_s
         fresh = not 0 <= elapsed_s <= PAUSE_S
         self._index += 1 if fresh else max(1, round(elapsed_s * RATE_HZ))

@@ -1,4 +1,4 @@
-"""Markup of the Live and Compare tabs; app/page/web/live.js fills in the pictures, instruments.js the figures."""
+"""Markup of the Live and Compare tabs; app/page/web/live.js fills in the pictures, instruments.js the numbers."""
 
 import json
 from html import escape
@@ -24,13 +24,13 @@ PANELS = {
     "compare": (("left", "inspected pixel, left"), ("right", "inspected pixel, right")),
 }
 FAMILIARITY_MEANS = (
-    "Comparison with held-out frames of the training recordings, of which one in 20 is called novel. Do not trust the "
+    "Comparison with held-out frames of the training recordings, of which one in 20 counts as novel. Do not trust the "
     "labels of a novel frame: leave the decision to a person, or train on such pictures."
 )
 
 
 def stage(name: str, source: str) -> str:
-    """HTML of one tab, `live` or `compare`: buttons, two pictures and a row of figures. `source`: the name of the
+    """HTML of one tab, `live` or `compare`: buttons, two pictures and a row of numbers. `source`: the name of the
     server's own video."""
     tiles = "".join(
         f"<div class='tile' title='{escape(meaning)}'><b data-fact='{key}'>-</b><span>{name}</span></div>"

@@ -26,16 +26,16 @@ from steadyseg.core.segmenter import Segmenter
 from steadyseg.core.system.machine import trim_memory
 
 IDLE_S = 20.0
-"""Seconds without a frame after which a visitor counts as gone."""
+"""A visitor counts as gone after this many seconds without a frame."""
 
 
 @dataclass(frozen=True)
 class Request:
-    """One frame that a browser wants to have segmented."""
+    """One frame that a browser asks to segment."""
 
     settings: Settings
     picture: bytes | None
-    """JPEG; None: the next picture of the server's own source."""
+    """JPEG; if None, the next picture of the server's own source."""
     captured_s: float
     """Capture time by the browser's clock."""
     arrived_s: float
@@ -44,7 +44,7 @@ class Request:
 
 
 def resolve_future(answer: "Future[LivePictures | None]", result: LivePictures | InputError | None) -> None:
-    """Gives the answer, unless the browser that waited for it is gone."""
+    """Gives the answer, unless the waiting browser is gone."""
     if not answer.set_running_or_notify_cancel():
         return
     if isinstance(result, InputError):
@@ -158,7 +158,7 @@ class LiveWorkers:
         return len(self._workers)
 
     def warm(self, method: MethodSettings) -> Segmenter:
-        """Loads libraries, kernels and the network that the first visitor would wait for; returns the segmenter."""
+        """Loads libraries, kernels and the network, so that the first visitor need not wait; returns the segmenter."""
         with Lease(self.pool) as lease:
             opened = OpenMethod(method, lease)
             height, width = opened.meta.height, opened.meta.width
@@ -197,7 +197,7 @@ class LiveWorkers:
             resolve_future(request.answer, public_error(error))
 
     def _worker(self, key: str, request: Request) -> LiveWorker:
-        """The visitor's worker, made if there is a place and the first picture can be decoded, else InputError."""
+        """The visitor's worker; InputError if no place is free or the first picture cannot be decoded."""
         worker = self._workers.get(key)
         if worker is not None:
             return worker
@@ -215,7 +215,7 @@ class LiveWorkers:
             return self._workers.pop(key, None)
 
     def _ended(self, key: str) -> None:
-        """Forgets a worker that ended, and no other that took its key since. Called from the worker's own thread."""
+        """Forgets a worker that ended, but not a later worker with its key. Called from the worker's own thread."""
         with self._lock:
             worker = self._workers.get(key)
             if worker is not None and worker.is_current():

@@ -14,9 +14,9 @@ from steadyseg.app.sources.url import redact
 from steadyseg.core.errors import InputError
 
 PATIENCE_S = 10.0
-"""Seconds without a frame after which a source is reported as silent."""
+"""A source is reported as silent after this many seconds without a frame."""
 BETWEEN_LOOPS_S = 10.0
-"""Time added when a recording starts again, so that the temporal mean starts anew."""
+"""Time added when a recording starts again, so that the temporal mean restarts."""
 MIN_PASS_S = 0.5
 """Shortest pass over a recording: it is opened twice a second at most, not 2,300 times. A photograph repeats at this
 rate, so that controls take effect."""
@@ -58,7 +58,7 @@ class Subscription:
         self._feed, self._seen = feed, 0
 
     def newest(self) -> TimedPicture:
-        """Waits for a picture that this visitor has not had. Raises InputError with the reason if none comes."""
+        """Waits for a picture that is new to this visitor. Raises InputError with the reason if none comes."""
         self._seen, picture = self._feed.newest(self._seen)
         return picture
 
@@ -104,7 +104,8 @@ class SourceFeed:
                     self._source.stop()
 
     def newest(self, seen: int) -> tuple[int, TimedPicture]:
-        """(number of the newest picture, that picture) once it is beyond `seen`. Raises InputError if none comes."""
+        """(number of the newest picture, the picture) once the number is beyond `seen`. Raises InputError if no picture
+        comes."""
         with self._changed:
             self._changed.wait_for(lambda: self._trouble is not None or self._number > seen, PATIENCE_S)
             if self._trouble is not None:

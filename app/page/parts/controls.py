@@ -39,7 +39,7 @@ SET_JS = "(...values) => { window.steadyseg?.set(...values); return []; }"
 
 @dataclass(frozen=True)
 class Controls:
-    """Gradio components. Their order in `values` is the order of the arguments of `set` in app/page/web/live.js."""
+    """Gradio components; their order in `values` is the order of the arguments of `set` in app/page/web/live.js."""
 
     offered: Mapping[str, str]
     """Model names or files by the value of `model`."""
@@ -71,7 +71,7 @@ class Controls:
 
 
 def add_controls(model: str) -> Controls:
-    """Adds the controls of network, method and view; those that are rarely changed are in a closed accordion."""
+    """Adds the controls of network, method and view; rarely changed controls are in a closed accordion."""
     import gradio as gr
 
     meta = model_meta(model)
@@ -105,7 +105,7 @@ def add_controls(model: str) -> Controls:
         [samples, tau, motion, lag],
         **QUIET,
     )
-    # In the browser: an answer of the server could arrive after the visitor has set tau by hand.
+    # This runs in the browser: the server's answer could arrive after the visitor has set tau by hand.
     motion.input(None, motion, tau, js=f"motion => motion ? {default_tau(True)} : {default_tau(False)}")
     return Controls(offered, models, mode, samples, tau, motion, lag, calibrated, second, opacity, min_confidence)
 
@@ -113,14 +113,14 @@ def add_controls(model: str) -> Controls:
 def _slider(
     name: str, label: str, info: str, values: tuple[float, float, float], step: float, visible: bool = True
 ) -> Any:
-    """A slider; `values`: lowest, highest, at first."""
+    """A slider; `values`: lowest, highest and first value."""
     import gradio as gr
 
     return gr.Slider(*values, step=step, label=label, info=info, visible=visible, elem_id=name)
 
 
 def second_choices(meta: CheckpointMeta, options: MethodOptions) -> list[tuple[str, MapName]]:
-    """Choices of the second picture; "set-size" is marked where the model lacks the calibration that it needs."""
+    """Choices of the second picture; "set-size" is marked if the model lacks the necessary calibration."""
     try:
         method = options.resolve(meta)
         conformal_threshold(meta.fit_in_use(method), method)
@@ -146,7 +146,7 @@ def describe_temperature(model: str, options: MethodOptions) -> str:
 
 
 def describe_threshold(model: str, options: MethodOptions, level: float) -> str:
-    """Explanation of the confidence threshold: what remains above it, where that was measured for this network."""
+    """Explanation of the confidence threshold, with the share of pixels above it if the network's record has it."""
     words, meta = "Pixels below are grey.", model_meta(model)
     if not meta.thresholds:
         return words

@@ -1,4 +1,4 @@
-"""Segmenters for the page's method settings; compiled networks are handed on from one visitor to the next."""
+"""Segmenters for the page's method settings; each visitor's compiled networks pass to the next visitor."""
 
 import threading
 from collections import deque
@@ -14,13 +14,14 @@ from steadyseg.core.model.checkpoint import CheckpointMeta
 from steadyseg.export.run.networks import FrameNetwork
 
 MAX_IDLE = 4
-"""Compiled networks that wait for the next visitor (40 MB each at 360 pixels of height); making one takes seconds."""
+"""Number of compiled networks that wait for visitors (40 MB each at 360 pixels of height); compiling takes seconds."""
 
 
 class NetworkPool:
-    """A pool of idle compiled networks; when it is full, the least recently used one makes room for a newer one.
+    """A pool of idle compiled networks; when it is full, the least recently used network makes room for a newer
+    network.
 
-    One network serves one visitor at a time, so beside the pool there are at most two for each visitor or job.
+    One network serves one visitor at a time, so beside the pool there are at most two networks for each visitor or job.
     """
 
     def __init__(self) -> None:
@@ -28,7 +29,7 @@ class NetworkPool:
         self._idle: deque[tuple[Hashable, FrameNetwork]] = deque(maxlen=MAX_IDLE)
 
     def take(self, key: Hashable, make: Callable[[], FrameNetwork]) -> FrameNetwork:
-        """An idle network of that kind, or a new one."""
+        """An idle network of this kind, or a new network."""
         with self._lock:
             for entry in reversed(self._idle):
                 if entry[0] == key:
@@ -51,7 +52,7 @@ class Lease:
         self._uses: dict[Hashable, Hashable] = {}
 
     def take(self, user: Hashable, key: Hashable, make: Callable[[], FrameNetwork]) -> FrameNetwork:
-        """A network of that kind for one of the visitor's methods, `user`; one that it used before is released."""
+        """A network of this kind for one of the visitor's methods, `user`; its previous network is released."""
         if key not in self._taken:
             self._taken[key] = self._pool.take(key, make)
         self._uses[user] = key
@@ -82,13 +83,13 @@ class OpenMethod:
         self.settings = settings
         self.meta: CheckpointMeta = model_meta(settings.model)
         self._lease = lease
-        # A bound method instead would make a circle, and what it holds would wait for the garbage collector.
+        # A bound method would make a circle, whose objects would wait for the garbage collector.
         self.segmenter = open_segmenter(settings.model, settings.options, take=partial(lease.take, settings))
 
     def step(self, frame: Frame, keep_probs: bool) -> tuple[Frame, Maps]:
         """Segments one frame; with `keep_probs` the maps have the probabilities, which costs a copy of a few MB.
 
-        Returns the frame that the maps are of: with a lag an earlier one. InputError while the first one is waited for.
+        Returns the frame of the maps: with a lag, an earlier frame. InputError while the first maps are not there.
         """
         self.segmenter.keep_probs = keep_probs
         ready = list(self.segmenter.steps(frame))
@@ -97,5 +98,5 @@ class OpenMethod:
         return ready[-1]
 
     def close(self) -> None:
-        """Gives its network back."""
+        """Returns the network to the pool."""
         self._lease.release(self.settings)

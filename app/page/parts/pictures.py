@@ -19,8 +19,8 @@ def overlay_picture(
 ) -> np.ndarray:
     """(H, W, 3) uint8 RGB: class colours over the camera's picture.
 
-    Hidden classes keep the camera's own colours; pixels of too low confidence are grey. `changed` (H, W) bool becomes
-    white.
+    Hidden classes keep the camera's own colours; pixels below the confidence threshold are grey. `changed` (H, W)
+    bool becomes white.
     """
     cv2 = opencv()
     image, label = frame.image, maps.label
@@ -41,7 +41,7 @@ def overlay_picture(
 
 
 def second_picture(maps: Maps, second: MapName, meta: CheckpointMeta, method: Method) -> np.ndarray:
-    """(H, W, 3) uint8 RGB, black is sure. Raises InputError for a picture whose calibration was not fitted."""
+    """(H, W, 3) uint8 RGB, black is sure. Raises InputError for a picture without its calibration."""
     threshold = conformal_threshold(meta.fit_in_use(method), method) if second == "set-size" else None
     return draw_map(maps, second, threshold)
 

@@ -1,4 +1,4 @@
-"""A report as the page shows it: the figures, then the classes by their share of the picture."""
+"""A report as the page shows it: the numbers, then the classes by their share of the picture."""
 
 from html import escape
 from typing import Any
@@ -25,7 +25,7 @@ def report_html(record: dict[str, Any]) -> str:
 
 
 def _verdict(record: dict[str, Any]) -> str:
-    """The verdict that `video` and `batch` give of this file; empty without novelty statistics."""
+    """The verdict on this file, the same as in `video` and `batch`; empty without novelty statistics."""
     if "verdict" not in record:
         return ""
     level = familiarity_level(record["familiarity_p50"])
@@ -88,7 +88,7 @@ def metrics_html(metrics: dict[str, Any] | None) -> str:
 
 
 def diagram(bins: list[dict[str, Any]]) -> str:
-    """SVG: a bar of accuracy for each tenth of confidence, as dark as it is frequent; a dot at its mean confidence."""
+    """SVG: a bar of accuracy for each tenth of confidence, darker if frequent, with a dot at the mean confidence."""
     total = sum(entry["count"] for entry in bins) or 1
     bars = "".join(_bar(entry, entry["count"] / total) for entry in bins if entry["count"])
     floor, right = SIDE, LEFT + SIDE

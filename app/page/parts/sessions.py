@@ -12,7 +12,8 @@ from pathlib import Path
 from steadyseg.core.errors import InputError
 
 MAX_SESSIONS = 64
-"""Sessions that keep files. A further one ends the longest unused one, since a made-up session never says goodbye."""
+"""Number of sessions that keep files. A further session ends the longest unused session, since a made-up session never
+ends itself."""
 UPLOAD_FOLDER = re.compile("[0-9a-f]{64}")
 """Name of the folder of an upload: its SHA-256."""
 UPLOAD_GONE = "the upload was removed, as it was not used; choose the file again"
@@ -25,7 +26,7 @@ class Session:
         self.stop_reason = ""
         """Empty while a job shall go on."""
         self.uploads: dict[Path, int] = {}
-        """The uploads that its jobs took, with their inodes: an identical upload that came later is another file."""
+        """The uploads that its jobs took, with their inodes: an identical later upload is another file."""
         self._folder = folder
         self._results: Path | None = None
         self._closed = False
@@ -38,7 +39,8 @@ class Session:
 
     @contextlib.contextmanager
     def job(self) -> Iterator[Path]:
-        """A new folder for the results of one job at a time, kept until the next one unless it fails or is dropped."""
+        """A new folder for the results of one job at a time, kept until the next job unless this job fails or is
+        dropped."""
         if not self._busy.acquire(blocking=False):
             raise InputError("a file is being segmented already; stop it first or wait for it")
         try:
@@ -70,7 +72,7 @@ class Session:
         return own
 
     def close(self) -> None:
-        """Removes the results; a job that is still running is stopped and removes its own."""
+        """Removes the results; a running job is stopped and removes its own results."""
         self._closed, self.stop_reason = True, "stopped"
         if not self.busy:
             self._remove_results()
@@ -108,19 +110,19 @@ class Sessions:
         return key in self._open
 
     def find(self, key: str) -> Session:
-        """The session of an event, made if there is none."""
+        """The session of an event; a new session if needed."""
         with self._lock:
             session = self._open.pop(key, None) or Session(self.folder)
-            self._open[key] = session  # the last one is the most recently used one
+            self._open[key] = session  # the last session is the most recently used
             idle = [name for name, other in self._open.items() if name != key and not other.busy]
             if len(self._open) > MAX_SESSIONS and idle:
                 self._end(idle[0])
             return session
 
     def end(self, key: str) -> None:
-        """Ends that session, if there is one.
+        """Ends the session, if it exists.
 
-        Its uploads are removed too, but for those that another session uses or a visitor uploaded again since.
+        Its uploads are removed too, unless another session uses them or a visitor uploaded them again since.
         """
         with self._lock:
             self._end(key)

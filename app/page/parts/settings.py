@@ -28,11 +28,12 @@ MODES: tuple[tuple[str, ModeName], ...] = (
 )
 FIRST_MODE: ModeName = "vq-dnn"
 SAMPLES, MAX_SAMPLES = 5, 50
-"""Published are 30 samples; the included networks have a temperature for 5, which stay watchable on two cores."""
+"""The papers use 30 samples; the included networks have a temperature for 5, which is fast enough to watch on two
+cores."""
 TAU, MIN_TAU, MAX_TAU = MOTION_TAU, 0.25, 16.0
-"""Decay time of the temporal mean in frames; 16 at 15 frames/s are a second."""
+"""Decay time of the temporal mean in frames; 16 frames at 15 frames/s are a second."""
 MAX_AHEAD = 5
-"""Frames after a frame that its mean may use on the page: a third of a second at 15 frames/s."""
+"""Number of later frames that a frame's mean may use on the page: a third of a second at 15 frames/s."""
 
 
 def method_options(
@@ -44,7 +45,7 @@ def method_options(
     calibrated: bool = True,
 ) -> MethodOptions:
     """Method options from the values of the page's controls. Controls that a mode does not use are hidden, and their
-    values ignored."""
+    values are ignored."""
     temporal = is_temporal(mode)
     ahead = round(lag) if temporal else 0
     return MethodOptions(
@@ -59,7 +60,7 @@ def method_options(
 
 @dataclass(frozen=True)
 class MethodSettings:
-    """Settings that determine the segmenter. A change starts the temporal mean anew on the next frame."""
+    """Settings that determine the segmenter. A change restarts the temporal mean on the next frame."""
 
     model: str
     options: MethodOptions = field(default_factory=method_options)
@@ -82,7 +83,7 @@ class ViewSettings:
 
 @dataclass(frozen=True)
 class Settings:
-    """The controls as one visitor has set them."""
+    """The controls of one visitor."""
 
     method: MethodSettings
     view: ViewSettings = ViewSettings()
@@ -93,12 +94,12 @@ class Settings:
 
     @property
     def methods(self) -> tuple[MethodSettings, ...]:
-        """The methods that run on each frame: one, or two when comparing, the second one first."""
+        """The methods that run on each frame: one method, or when comparing two, the second method first."""
         return (self.method,) if self.against is None else (self.against, self.method)
 
 
 def settings_from(record: Mapping[str, Any], models: Mapping[str, str]) -> Settings:
-    """Reads the settings that a browser sent. `models` is as `offered_models` returns it. Raises InputError for
+    """Reads the settings that a browser sent; `models` is the result of `offered_models`. Raises InputError for
     anything that the controls cannot send."""
     model = models.get(str(record.get("model")))
     if model is None:
@@ -129,25 +130,25 @@ def settings_from(record: Mapping[str, Any], models: Mapping[str, str]) -> Setti
 
 
 def method_settings(model: str, *values: Any) -> MethodSettings:
-    """The settings of a model with what `method_options` takes. A graph file holds one method, which no control
-    changes."""
+    """The settings of a model with the arguments of `method_options`. No control changes the one method of a graph
+    file."""
     return MethodSettings(model, MethodOptions() if is_graph(model) else method_options(*values))
 
 
 def number(record: Mapping[str, Any], key: str, default: float, low: float, high: float) -> float:
-    """Reads a number of the record; InputError if it is not in low..most."""
+    """Reads a number of the record; InputError if the number is not in low..most."""
     return between(record.get(key, default), key, low, high)
 
 
 def between(value: Any, key: str, low: float, high: float) -> float:
-    """`value` where it is a number in low..most; InputError otherwise."""
+    """`value` if it is a number in low..most; InputError otherwise."""
     if not is_number(value, low, high):
         raise InputError(f"{key} must be a number in {low:g}..{high:g}")
     return float(value)
 
 
 def read_list(record: Mapping[str, Any], key: str, limit: int) -> list[Any]:
-    """A list of the record, or none; InputError where it is something else or too long."""
+    """A list of the record, empty if absent; InputError if it is no list or too long."""
     value = record.get(key) or []
     if not isinstance(value, list) or len(value) > limit:
         raise InputError(f"{key} must be a list of at most {limit}")
@@ -155,15 +156,15 @@ def read_list(record: Mapping[str, Any], key: str, limit: int) -> list[Any]:
 
 
 def offered_models(model: str) -> dict[str, str]:
-    """Name on the page -> pretrained name or file, of the included checkpoints and of the one that the page starts
-    with. The names hold no folder of this machine."""
+    """Name on the page -> pretrained name or file, of the included checkpoints and of the page's first model. The names
+    hold no folder of this machine."""
     names = list_segmenters()
     return {Path(name).name: name for name in (names if model in names else [model, *names])}
 
 
 def model_meta(model: str) -> CheckpointMeta:
-    """The record of a checkpoint, or what a stateful graph file tells of itself, with the classes in display colours.
-    Raises InputError where there is no such file."""
+    """The record of a checkpoint or the metadata of a stateful graph file, with the classes in display colours. Raises
+    InputError for a missing file."""
     meta = graph_record(read_graph(model)) if is_graph(model) else read_meta(find_checkpoint(model))
     return replace(meta, classes=display_classes(meta.classes))
 
@@ -177,7 +178,7 @@ def read_graph(model: str) -> GraphMeta:
 
 
 def graph_record(meta: GraphMeta) -> CheckpointMeta:
-    """The metadata of a graph file as a checkpoint's record, with its one method where that is calibrated."""
+    """The metadata of a graph file as a checkpoint's record, with its one method if calibrated."""
     method = meta.method
     fits = {str(method): settings(method) | {"temperature": method.temperature}} if method.calibrated else {}
     size = meta.height, meta.width

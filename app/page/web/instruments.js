@@ -1,4 +1,4 @@
-// The figures below the pictures, the timeline, the shares in the legend, and the inspected pixel.
+// The numbers below the pictures, the timeline, the shares in the legend, and the inspected pixel.
 (() => {
   "use strict";
   const TIMELINE_S = 20;
@@ -91,7 +91,7 @@
   function shares(values) {
     for (const legend of all(".legend")) {
       const places = legend.querySelectorAll(".entry[data-class] .share");
-      if (places.length !== values.length) continue; // the legend is already that of another model
+      if (places.length !== values.length) continue; // the legend is already another model's
       places.forEach((place, index) => (place.textContent = percent(values[index])));
     }
   }

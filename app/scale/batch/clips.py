@@ -16,7 +16,7 @@ from steadyseg.core.errors import InputError
 
 OWN_COLUMNS = ("source", "name")
 OF_THE_BATCH = ("output", "overwrite", "masks", "report", "show")
-"""Flags of `steadyseg video` that no line of a table may have, since the batch decides them."""
+"""Flags of `steadyseg video` that the batch decides, so no line of a table may have them."""
 LONGEST_NAME = 100
 """Longest name in characters: file systems end at 255 bytes, and results are first made under a longer name."""
 
@@ -32,7 +32,7 @@ class Clip:
 
 
 def find_clips(sources: tuple[str, ...], options: VideoOptions) -> tuple[Clip, ...]:
-    """All videos in the order named. Raises InputError for missing files and for two videos of one name."""
+    """All videos, in the order of the names. Raises InputError for missing files and for two videos of one name."""
     if not sources:
         raise InputError("no videos were named; give files, folders, patterns, a list (.txt) or a table (.csv)")
     clips = tuple(_from_anywhere(clip) for spec in sources for clip in _expand(spec, options))

@@ -104,7 +104,7 @@ def finished_row(clip: Clip, wanted: BatchOutputs) -> Row | None:
 
 
 def show_progress(done: Iterator[Row], total: int, console: Console, rows: list[Row]) -> None:
-    """Adds to `rows` while a bar shows videos, frames per second over all workers and the remaining time."""
+    """Adds to `rows`; a bar shows videos, frames per second over all workers and the remaining time."""
     with progress_bar("videos", total, console) as show:
         began_s, frames, failed = time.monotonic(), 0, 0
         for count, row in enumerate(done, start=1):
@@ -138,7 +138,7 @@ def totals(rows: list[Row]) -> dict[str, int]:
 
 
 def print_summary(rows: list[Row], videos: int, seconds: float) -> None:
-    """Prints one table of all videos on stdout, and one of those that failed."""
+    """Prints a table of all videos on stdout, and a table of the failed videos."""
     console, found = Console(), totals(rows)
     table = Table(title=f"{videos} videos", title_justify="left", show_header=False)
     for name in ("done", "skipped", "failed"):

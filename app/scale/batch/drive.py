@@ -1,4 +1,4 @@
-"""The loop of a batch over any engine: each worker gets one video at a time; that of a dead worker is tried again."""
+"""The loop of a batch over any engine: each worker gets one video at a time; a dead worker's video is tried again."""
 
 from collections import deque
 from collections.abc import Iterator, Sequence
@@ -14,8 +14,8 @@ TRIES = 3
 WAIT_S = 0.5
 """Time limit of a wait; a wait without a limit cannot be interrupted on every platform."""
 LOST_IN_A_ROW = 10
-"""Workers that died before they were ready, with none ready in between, after which the batch gives up. A worker that
-dies at a video does not count: the video may be at fault, and becomes a failed row."""
+"""The batch ends when this many workers in a row have died before they were ready. A worker that dies at a video does
+not count: the video may be at fault, and becomes a failed row."""
 
 
 @dataclass
@@ -28,9 +28,9 @@ def drive(engine: Engine, clips: Sequence[Clip], own: WorkerVersion, most: int |
     """Yields the result of each video, in the order of completion.
 
     If `most` is None, one worker begins, and its memory decides how many the engine adds. Every worker reports its
-    version and opens the network before it is given a video, so that no video waits for a worker that the engine has no
-    room for. Raises InputError for options that no video can have and for workers of other versions than the driver
-    (`own`), CheckFailed if no worker becomes ready.
+    version and opens the network before it gets a video. So no video waits for a worker without room in the engine.
+    Raises InputError for options that no video can have and for workers of other versions than the driver (`own`),
+    CheckFailed if no worker becomes ready.
     """
     waiting, busy = deque(map(_Task, clips)), dict[int, _Task]()
     idle, lost_in_a_row = deque[int](), 0

@@ -37,7 +37,7 @@ def schema_of(classes: ClassList) -> Any:
 
 
 class FrameTable:
-    """A context manager that writes the figures of every frame into a Parquet file."""
+    """A context manager that writes the values of every frame into a Parquet file."""
 
     def __init__(self, path: Path, video: str, classes: ClassList) -> None:
         arrow = import_pyarrow()

@@ -1,5 +1,5 @@
-"""The results of one video: a folder that is complete or absent, even if the process is killed, with a record of the
-files that were read; and the segmenters that make them."""
+"""The results of one video, and the segmenters that make them. The folder is complete or absent, even if the process is
+killed, and has a record of the files that were read."""
 
 import hashlib
 import json
@@ -27,12 +27,12 @@ from steadyseg.export.run.networks import FrameNetwork
 
 REPORT, FRAMES, VIDEO, MASKS = "report.json", "frames.parquet", "video.mp4", "masks"
 CHUNK = 2**22
-"""Bytes of a file that are read at a time."""
+"""Bytes of a file for one read."""
 
 
 class Segmenters:
-    """A cache of segmenters for one thread, each of which serves one video at a time. Opening one takes seconds, a
-    short video does not."""
+    """A cache of segmenters for one thread; each segmenter serves one video at a time. Opening a segmenter takes
+    seconds, longer than a short video."""
 
     def __init__(self) -> None:
         self._open, self._compiled = Recent[Segmenter](), Recent[FrameNetwork]()
@@ -41,7 +41,7 @@ class Segmenters:
         """A segmenter in its initial state, for a new stream. InputError for options that the model cannot fulfil."""
         key = replace(job.options, view="overlay", max_frames=None, legend=True, palette="distinct", settings=())
         segmenter = self._open.get(key, lambda: open_for(job, take=self._compiled.get))
-        if draws_dropout(segmenter.method.mode):  # it begins with the masks of the seed only where it is new
+        if draws_dropout(segmenter.method.mode):  # only a new segmenter begins with the masks of the seed
             self._open.drop(key)
             self._compiled.clear()
             segmenter = open_for(job, take=self._compiled.get)
@@ -57,7 +57,7 @@ def make_results(
 ) -> dict[str, Any]:
     """Segments the video; its results appear under their name all at once. Returns the report.
 
-    `progress` is called for every frame, and for every part of the file that is read before the first one. If another
+    `progress` is called for every frame, and before the first frame for every part of the file that is read. If another
     process was faster, its results stay. Raises InputError for faults of the video itself.
     """
     asked = describe(clip, wanted)
@@ -100,8 +100,8 @@ def sources_of(clip: Clip) -> dict[str, str]:
 def fingerprint(source: str, each_chunk: Callable[[], object] = lambda: None) -> dict[str, Any]:
     """{path, bytes, modified_ns, sha256} of a file or a folder of images; {path} of anything else (the street).
 
-    The digest is that of the file's content, and for a folder that of the names, sizes and times of its images.
-    `each_chunk` is called for every 4 MB that are read. Raises InputError for what cannot be read.
+    The digest covers a file's content; for a folder it covers the names, sizes and times of its images. `each_chunk` is
+    called after every 4 MB. Raises InputError for unreadable files.
     """
     path = Path(source)
     if not path.exists():
@@ -123,7 +123,7 @@ def fingerprint(source: str, each_chunk: Callable[[], object] = lambda: None) ->
 
 
 def is_same(before: dict[str, Any], source: str) -> bool:
-    """True if the source is the recorded one. A file whose size and time are unchanged is not read again."""
+    """True if the source equals the recorded source. A file whose size and time are unchanged is not read again."""
     path = Path(source)
     if path.is_file():
         state = path.stat()
@@ -176,7 +176,8 @@ def digest(model: str) -> str:
 
 
 def remove_leftovers(root: Path, clips: Iterable[Clip]) -> None:
-    """Removes partial results of these videos that killed workers left. Only the batch that locked `root` calls it."""
+    """Removes the partial results of these videos that killed workers left behind. Only the batch that locked `root`
+    calls it."""
     names = {clip.name for clip in clips}
     for leftover in root.glob(".*.partial"):
         if leftover.name[1:].rsplit(".", 2)[0] in names:

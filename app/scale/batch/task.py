@@ -40,10 +40,10 @@ class Row:
     stalled: bool = False
     """True if the worker made no progress; it must be replaced."""
     full_disk: int | None = None
-    """The errno of a disk that takes no more; it ends the batch."""
+    """The errno of a full disk; it ends the batch."""
     tries: int = 1
     verdict: str = ""
-    """What the report says about the familiarity of the video; empty without novelty statistics."""
+    """The report's verdict on the familiarity of the video; empty without novelty statistics."""
     skipped: bool = False
     """True if the results existed already."""
     memory_bytes: int = 0

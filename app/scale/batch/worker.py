@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 
 STALL_S = 300.0
-"""Time without a new frame after which a video is given up and its worker replaced; a frame takes far less."""
+"""A video times out after this time without a new frame, and its worker is replaced; a frame takes far less."""
 
 
 class VideoWorker:
-    """A worker in a process of its own. It processes videos in a thread, so that it can give up on one."""
+    """A worker in a process of its own. It processes videos in a thread, so that a video can time out."""
 
     def __init__(self, wanted: BatchOutputs, threads: int, stall_s: float = STALL_S) -> None:
         pin_cores(threads)  # before torch is imported

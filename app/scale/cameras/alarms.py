@@ -1,4 +1,4 @@
-"""Alarms of cameras as JSON lines, one when a condition begins and one when it ends. They contain no secret."""
+"""Alarms of cameras as JSON lines: a line when a condition begins, and a line when it ends. They contain no secret."""
 
 import json
 import os
@@ -12,7 +12,7 @@ from steadyseg.app.scale.cameras.state import CameraFigures
 from steadyseg.core.errors import InputError
 
 MAX_PENDING = 2**20
-"""Bytes of lines that wait for a disk with room or a reader: about 5,000 alarms."""
+"""Bytes of lines that wait for room on the disk or for a reader: about 5,000 alarms."""
 STDOUT = 1
 
 
@@ -53,7 +53,7 @@ class AlarmWriter:
         self._trouble = trouble
 
     def close(self) -> None:
-        """Writes what waits, or tells how much is lost."""
+        """Writes the waiting lines, or reports how many are lost."""
         self.flush()
         os.close(self._file)
         left = self._pending.count(b"\n") + self._lost
@@ -71,7 +71,7 @@ class Alarms:
         self._on: set[tuple[str, str]] = set()
 
     def look(self, camera: Camera, figures: CameraFigures, at_s: float) -> None:
-        """Compares the current figures with the active alarms. `at_s`: seconds since 1970, for the written line."""
+        """Compares the current metrics with the active alarms. `at_s`: seconds since 1970, for the written line."""
         state = figures.state
         self._compare(camera, "silent", state.silent_s, camera.silent_s, at_s)
         self._compare(camera, "too_old", state.age_s or 0.0, camera.max_age_s, at_s)

@@ -25,17 +25,17 @@ class Camera:
     """One stream. All fields but name and source can be set for all cameras in [defaults]."""
 
     name: str
-    """Name in figures and alarms: letters, digits, _ . - and at most 64 characters."""
+    """Name in metrics and alarms: letters, digits, _ . - and at most 64 characters."""
     source: str
     """A source as of `steadyseg video`; a file is played in real time, in a loop."""
     sample_fps: float = 0.0
     """Frames to segment per second, evenly spaced; 0: all."""
     fps: float = 25.0
-    """Expected frame rate of the camera, by which cameras are divided among workers before they are opened."""
+    """Expected frame rate of the camera; before cameras are opened, it determines their division among workers."""
     silent_s: float = 10.0
-    """Seconds without a segmented frame after which an alarm is raised."""
+    """An alarm is raised after this many seconds without a segmented frame."""
     max_age_s: float = 2.0
-    """Age of a segmented frame, in seconds since its arrival, above which an alarm is raised."""
+    """An alarm is raised if a segmented frame is older than this, in seconds since its arrival."""
 
     @property
     def label(self) -> str:

@@ -27,7 +27,7 @@ COLUMNS = ("camera", "frames", "age s\nsilent s", "dropped\nrestarts", "gap s", 
 
 
 def run_cameras(job: CamerasJob) -> int:
-    """Runs until Ctrl-C (exit code 130); the report then holds the figures of every camera."""
+    """Runs until Ctrl-C (exit code 130); the report then holds the metrics of every camera."""
     check_flags(job)
     watched = read_cameras(job.cameras)
     options = watched.options
@@ -60,7 +60,7 @@ def run_cameras(job: CamerasJob) -> int:
 
 
 def check_flags(job: CamerasJob) -> None:
-    """Raises InputError for flags that cannot be used, before anything is opened."""
+    """Raises InputError for unfit flags, before anything is opened."""
     check_place(job.report, overwrite=job.overwrite)
     if job.workers is not None and not 1 <= job.workers <= 10_000:
         raise InputError(f"--workers must lie in 1..10000, got {job.workers}")
@@ -100,7 +100,7 @@ def tell_load(console: Console, watched: CameraSet, placed: list[tuple[Camera, .
 
 
 def follow(watched: CameraSet, supervisor: Supervisor, alarms: Alarms, console: Console) -> None:
-    """Updates figures and alarms once a second, in a table if stderr is a terminal, until an interruption."""
+    """Updates metrics and alarms once a second until an interruption; a terminal (stderr) shows a table."""
     cameras = {camera.name: camera for camera in watched.cameras}
     with (
         contextlib.suppress(KeyboardInterrupt),
@@ -137,8 +137,8 @@ def _short(value: float | None, digits: int) -> str:
 
 
 def assign_cameras(cameras: Sequence[Camera], workers: int) -> list[tuple[Camera, ...]]:
-    """Divides the cameras among workers by frames a second (`Camera.load`): the busiest first, each to the worker that
-    has least to do. No worker is left without a camera.
+    """Divides the cameras among workers by frames a second (`Camera.load`): the busiest camera first, each to the
+    worker with the smallest load. No worker is left without a camera.
 
     The longest-processing-time rule: at worst 4/3 of the best division (Graham 1969).
     """

@@ -1,4 +1,4 @@
-"""The figures of all cameras in the text format of Prometheus, served over HTTP. They contain no secret."""
+"""The metrics of all cameras in the text format of Prometheus, served over HTTP. They contain no secret."""
 
 import contextlib
 import socket
@@ -14,8 +14,8 @@ from steadyseg.core.errors import InputError
 from steadyseg.core.system.hosts import LOCAL_HOSTS, AllowedHosts
 
 MAX_CONNECTIONS, REQUEST_WITHIN_S = 16, 5.0
-"""Connections at a time, each with a thread, and the seconds after which one is ended; Prometheus needs one for some
-milliseconds."""
+"""Number of connections at a time, each with a thread, and their limit in seconds; Prometheus needs a connection for
+some milliseconds."""
 
 METRICS = (
     ("up", "gauge", "trouble", "1 while frames come and are segmented."),
@@ -36,11 +36,11 @@ METRICS = (
     ("low_accuracy_seconds", "gauge", "low_s", "Seconds of a low expected accuracy; 0: it is not said."),
     ("expected_accuracy", "gauge", "expected_accuracy", "Share of the pixels that should be right."),
 )
-"""Name after `steadyseg_camera_`, type, field of the figures and help text of each metric; None omits the line."""
+"""Name after `steadyseg_camera_`, type, field of the state and help text of each metric; None omits the line."""
 
 
 def prometheus_text(cameras: Iterable[CameraFigures]) -> str:
-    """The figures in Prometheus's text format, version 0.0.4."""
+    """The metrics in Prometheus's text format, version 0.0.4."""
     known = [vars(one.state) | vars(one) for one in cameras]
     lines = []
     for name, kind, field, words in METRICS:
@@ -90,14 +90,14 @@ class _Server(ThreadingHTTPServer):
 class MetricsServer:
     """A server that answers GET /metrics until it is closed. Raises InputError if it cannot listen at the address.
 
-    Host must be a name of this machine or one of `allow`: otherwise a website elsewhere could read the figures through
-    a visitor's browser (DNS rebinding).
+    The request's Host must be a name of this machine or in `allow`. Otherwise a foreign website could read the metrics
+    through a visitor's browser (DNS rebinding).
     """
 
     def __init__(
         self, host: str, port: int, text: Callable[[], str], trouble: Callable[[], str] = str, allow: Iterable[str] = ()
     ) -> None:
-        """`trouble` returns why the figures are out of date, which makes the answer 503, or an empty text."""
+        """`trouble` returns why the metrics are out of date (the answer is then 503), or an empty text."""
         hosts = AllowedHosts(host in LOCAL_HOSTS, (host, *allow))
 
         class Handler(BaseHTTPRequestHandler):

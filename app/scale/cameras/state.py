@@ -1,17 +1,17 @@
-"""The state of a camera: the figures that its worker reports once a second, added up over restarts. No torch here."""
+"""The state of a camera: the metrics that its worker reports once a second, added up over restarts. No torch here."""
 
 from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True)
 class CameraState:
-    """One worker's figures of a camera. Counts begin with the worker; times are those of its clock."""
+    """One worker's metrics of a camera. Counts begin with the worker; times are by the worker's clock."""
 
     name: str
     frames: int = 0
     """Segmented frames."""
     dropped: int = 0
-    """Frames that were due but replaced by a newer one before they could be segmented."""
+    """Due frames that a newer frame replaced before they were segmented."""
     reconnections: int = 0
     resets: int = 0
     """Restarts of the temporal mean."""
@@ -30,24 +30,24 @@ class CameraState:
     familiarity: float | None = None
     """Novelty of the latest frame (`core.reference`); None if the network has no statistics of its training domain."""
     ood_s: float = 0.0
-    """Seconds of another place than the network was trained for (`core.alarm`); 0 while there is no alarm."""
+    """Seconds for which the place has differed from the training's (`core.alarm`); 0 without an alarm."""
     expected_accuracy: float | None = None
     """Expected accuracy of the latest frame; None if its temperature does not follow the frame."""
     low_s: float = 0.0
-    """Seconds for which the expected accuracy has been low (`core.alarm`); 0 while that is not said."""
+    """Seconds of low expected accuracy so far (`core.alarm`); 0 without an alarm."""
     trouble: str = ""
     """The reason why there is no picture, without secrets."""
 
 
 @dataclass(frozen=True)
 class CameraFigures:
-    """The figures of a camera over all its workers."""
+    """The metrics of a camera over all its workers."""
 
     state: CameraState
     restarts: int = 0
     """Workers of this camera that died."""
     gap_s: float = 0.0
-    """Seconds without a segmented frame because a worker had died, in all."""
+    """Total seconds without a segmented frame because a worker had died."""
 
 
 class CameraHistory:
@@ -57,7 +57,7 @@ class CameraHistory:
         self._before = self._now = CameraState(name)
         self._restarts, self._gap_s, self._lost_at_s = 0, 0.0, 0.0
         self._seen_at_s: float | None = None
-        """Time of the worker's last report; a camera that was not opened yet is not silent."""
+        """Time of the worker's last report; a camera that is not yet open is not silent."""
 
     def update(self, state: CameraState, now_s: float) -> None:
         """Takes a worker's report; `now_s` is the driver's clock."""
@@ -76,7 +76,7 @@ class CameraHistory:
         self._seen_at_s = now_s
 
     def figures(self, now_s: float) -> CameraFigures:
-        """The figures at `now_s`; while a worker does not answer, the age of its last report grows."""
+        """The metrics at `now_s`; while a worker does not answer, the age of its last report grows."""
         total = self._sum()
         seen_at_s = now_s if self._seen_at_s is None else self._seen_at_s
         silent_s = now_s - self._lost_at_s if self._lost_at_s else self._now.silent_s + max(0.0, now_s - seen_at_s)

@@ -13,7 +13,8 @@ from steadyseg.core.errors import InputError
 from steadyseg.core.frame import Frame
 
 FIRST_DELAY_S, LONGEST_DELAY_S = 1.0, 60.0
-"""Waits between attempts, doubled after each failure. What ends without one is opened at most once in the first."""
+"""Shortest and longest wait between attempts; each failure doubles the wait. A source that ends without failure is
+opened at most once per shortest wait."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,9 +34,10 @@ class CameraStream:
         all at once."""
         self.camera = camera
         self.counts: Counter[str] = Counter()
-        """Counts of `opened`, `arrived` and `dropped` (due, but replaced by a newer frame before it was segmented)."""
+        """Counts of `opened`, `arrived` and `dropped` (due frames that a newer frame replaced before they were
+        segmented)."""
         self.trouble = ""
-        """The reason why there is no picture now, without secrets; empty while there is one."""
+        """The reason why there is no picture now, without secrets; empty while there is a picture."""
         self._classes, self._came, self._delay_s = classes, came, delay_s
         self._waiting: Arrived | None = None
         self._source: Source | None = None
@@ -51,7 +53,7 @@ class CameraStream:
         return max(0, self.counts["opened"] - 1) + self.counts["reconnected"] + now
 
     def waiting_since(self) -> float | None:
-        """Arrival time of the frame that waits to be segmented, or None. Call it while holding `came`."""
+        """Arrival time of the waiting frame, or None. Call it while holding `came`."""
         return None if self._waiting is None else self._waiting.at_s
 
     def take(self) -> Arrived:
@@ -69,7 +71,7 @@ class CameraStream:
                 self._read()
             except InputError as error:
                 self.trouble = redacted(str(error))
-            except Exception as error:  # whatever a decoder or a driver raises is one camera's trouble
+            except Exception as error:  # any error of a decoder or driver concerns one camera alone
                 self.trouble = redacted(f"{type(error).__name__}: {error}")
             if self._source is not None:
                 self.counts["reconnected"] += self._source.losses["reconnect"]

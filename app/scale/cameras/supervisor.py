@@ -1,4 +1,4 @@
-"""The driver of the cameras: keeps every worker alive and asks it once a second for its figures."""
+"""The driver of the cameras: keeps every worker alive and asks it once a second for its metrics."""
 
 import threading
 import time
@@ -12,16 +12,17 @@ from steadyseg.core.errors import CheckFailed, InputError
 
 ASK_EVERY_S = 1.0
 ANSWER_WITHIN_S, OPEN_WITHIN_S = 30.0, 180.0
-"""Time limits after which a worker counts as frozen and is replaced; opening imports, compiles, and opens a network
-for each camera."""
+"""A worker counts as frozen and is replaced after these times; opening imports, compiles, and opens a network for each
+camera."""
 DEATHS_IN_A_ROW = 5
-"""Deaths in a row of a worker that was never ready, after which the command ends if no other is ready either."""
+"""The command ends when a worker died this often before it was ready, and no other worker is ready."""
 HANGS_AFTER_S = 60.0
-"""Time without a round after which the figures are not those of now."""
+"""The metrics are out of date after this time without a round."""
 
 
 class Supervisor:
-    """Keeps the workers alive. Any thread may call `figures`; all else is for the thread that iterates `rounds`."""
+    """Keeps the workers alive. Any thread may call `figures`; only the thread that iterates `rounds` may call the other
+    methods."""
 
     def __init__(self, engine: Engine, placed: Sequence[tuple[Camera, ...]]) -> None:
         self._engine, self._placed = engine, placed
@@ -32,17 +33,17 @@ class Supervisor:
         self._lock, self._round_s = threading.Lock(), time.monotonic()
 
     def figures(self) -> list[CameraFigures]:
-        """Figures of every camera as of now, in the order of their names."""
+        """Current metrics of every camera, in the order of their names."""
         with self._lock:
             return [self._histories[name].figures(time.monotonic()) for name in sorted(self._histories)]
 
     def trouble(self) -> str:
-        """Reason why the figures are out of date, for an external watchdog; empty while the rounds go on."""
+        """Reason why the metrics are out of date, for an external watchdog; empty while the rounds go on."""
         late_s = time.monotonic() - self._round_s
         return f"the workers were last looked at {late_s:.0f} s ago" if late_s > HANGS_AFTER_S else ""
 
     def rounds(self) -> Iterator[None]:
-        """Keeps the workers alive and asks for their figures; yields once a second, without end. Raises InputError if
+        """Keeps the workers alive and asks for their metrics; yields once a second, without end. Raises InputError if
         the network cannot be opened, CheckFailed if no worker becomes ready."""
         self._engine.grow(len(self._placed))
         for slot in range(len(self._placed)):

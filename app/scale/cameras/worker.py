@@ -1,4 +1,4 @@
-"""A worker for cameras: a thread for each camera reads, one thread segments the frame that has waited longest."""
+"""A worker for cameras: a thread for each camera reads, and one thread segments the frame that has waited longest."""
 
 import threading
 import time
@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 PROBE_FRAMES, PROBE_WARM = 12, 4
 RATE_OVER_S = 10.0
 STEP_WITHIN_S = 300.0
-"""Seconds after which a frame that is not segmented ends the worker: a runtime that hangs would silence all cameras."""
+"""The worker ends if segmenting a frame takes more than this many seconds: a runtime that hangs would silence all
+cameras."""
 SPREAD_S = 0.05
 """Seconds between the first attempts of two cameras."""
 
@@ -121,13 +122,13 @@ class CameraWorker:
 
 
 class WatchedCamera:
-    """A camera with its temporal state and its figures."""
+    """A camera with its temporal state and its metrics."""
 
     def __init__(self, stream: "CameraStream", segmenter: Any) -> None:
         self.stream, self._segmenter = stream, segmenter
         self._began_s = self._latest_s = time.monotonic()
         self._latest = CameraState(stream.camera.name)
-        """Figures as of the latest frame; `state` adds those that go on without one."""
+        """Metrics at the latest frame; `state` adds the metrics that change without frames."""
         self._passed_over, self._trouble = 0, ""
         self._times: deque[float] = deque()
 
@@ -141,7 +142,7 @@ class WatchedCamera:
             maps = self._segmenter.step(arrived.frame)
         except (StillCompiling, InputError) as error:
             self._trouble = redacted(str(error))
-        except Exception as error:  # of a runtime's C++, for example; the other cameras have nothing to do with it
+        except Exception as error:  # of a runtime's C++, for example; the other cameras are not affected
             self._trouble = redacted(f"{type(error).__name__}: {error}")
         else:
             self._trouble = ""
@@ -169,7 +170,7 @@ class WatchedCamera:
         self._times.append(now_s)
 
     def state(self) -> CameraState:
-        """The current figures, read in another thread than the one that steps."""
+        """The current metrics, for other threads than the segmenting thread."""
         now_s = time.monotonic()
         while self._times and self._times[0] < now_s - RATE_OVER_S:
             self._times.popleft()

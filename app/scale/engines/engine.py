@@ -26,7 +26,7 @@ class Engine(Protocol):
     """Workers in processes of their own. After `close` none is left."""
 
     def most(self, memory_bytes: int) -> int:
-        """Largest number of workers, given the memory that one of them takes at work."""
+        """Largest number of workers, given the memory of one worker at work."""
         ...
 
     def grow(self, slots: int) -> None:
@@ -42,7 +42,8 @@ class Engine(Protocol):
         ...
 
     def replace(self, slot: int) -> None:
-        """Ends the slot's worker, whatever it does, and starts another; its call is never answered."""
+        """Ends the slot's worker, whatever it does, and starts a new worker; the ended worker's call is never
+        answered."""
         ...
 
     def close(self) -> None: ...

@@ -1,5 +1,5 @@
-"""Workers as processes of this machine, one pipe each, none of which outlives the driver, however that ends; and the
-choice between them and Ray."""
+"""Workers as processes of this machine, one pipe each, and the choice between them and Ray. No worker outlives the
+driver, however the driver ends."""
 
 import contextlib
 import multiprocessing
@@ -16,8 +16,8 @@ from steadyseg.app.scale.engines.machine import free_memory_bytes, workers_that_
 from steadyseg.core.system.files import private_folder
 
 THREADS = 1
-"""Threads of a worker. One video on two threads is slower than two videos on one each, since decoding and drawing do
-not divide."""
+"""Threads of a worker. One video on two threads is slower than two videos on one thread each, since decoding and
+drawing do not divide."""
 
 
 class _Worker(NamedTuple):
@@ -29,7 +29,7 @@ class LocalEngine:
     """An engine of spawned processes: forked ones would inherit locks of torch's threads that nobody releases."""
 
     def __init__(self, make: MakeWorker, threads: int) -> None:
-        private_folder()  # refused here in one line, and not by every worker
+        private_folder()  # an error here is one line, not a line of every worker
         self._make, self._threads = make, threads
         self._workers: list[_Worker] = []
 
@@ -41,11 +41,11 @@ class LocalEngine:
             self._workers.append(self._start())
 
     def call(self, slot: int, method: str, *arguments: Any) -> None:
-        with contextlib.suppress(OSError):  # it has died: `wait` says so
+        with contextlib.suppress(OSError):  # the worker has died: `wait` reports it
             self._workers[slot].pipe.send((method, arguments))
 
     def wait(self, timeout_s: float) -> list[Answer]:
-        """Answers that came meanwhile; a last answer of a worker that died since is among them."""
+        """Answers that came meanwhile, with the last answers of workers that died since."""
         ready = wait([worker.pipe for worker in self._workers], timeout_s)
         return [self._receive(slot) for slot, worker in enumerate(self._workers) if worker.pipe in ready]
 
@@ -109,7 +109,7 @@ def _end_with_driver() -> None:
     driver = multiprocessing.parent_process()
     if driver is not None:
         driver.join()
-        os._exit(1)  # what is not whole has no name yet
+        os._exit(1)  # incomplete results have no name yet
 
 
 def _describe_end(code: int | None) -> str:
@@ -123,8 +123,8 @@ def open_engine(ray: str | None, make: MakeWorker, device: str) -> Iterator[Engi
     """A context with the engine; at its end no worker is left.
 
     Args:
-        ray: `local` or the address of a cluster; None: processes of this machine.
-        device: The device of the segmenters; on Ray a worker has a GPU of its own if one is asked for.
+        ray: `local` or the address of a cluster; if None, the workers are processes of this machine.
+        device: The device of the segmenters; on Ray with a GPU device, each worker has its own GPU.
     """
     engine: Engine
     if ray is not None:

@@ -10,7 +10,7 @@ from steadyseg.core.system.files import lock, private_folder
 from steadyseg.core.system.machine import available_cpus
 
 KEPT_FREE = 0.1
-"""Share of the machine's free memory that is left free: frames of later videos may be larger than the first one's."""
+"""Share of the machine's free memory that is left free: frames of later videos may be larger than the first video's."""
 CGROUP = Path("/sys/fs/cgroup")
 _taken: list[BinaryIO] = []
 """The locks of this process's cores; they end with it."""
@@ -26,13 +26,14 @@ def usable_cores() -> int:
 
 
 def workers_that_fit(threads: int, memory_bytes: int, free_bytes: int) -> int:
-    """Number of workers of `memory_bytes` each that fit; one of them was running when `free_bytes` were measured."""
+    """Number of workers of `memory_bytes` each that fit; one worker was running when `free_bytes` were measured."""
     by_memory = 1 + int((1 - KEPT_FREE) * free_bytes / max(memory_bytes, 1))
     return max(1, min(usable_cores() // threads, by_memory))
 
 
 def free_memory_bytes() -> int:
-    """Memory in bytes that new processes can have without swapping; in a container with a limit, the rest of it."""
+    """Memory in bytes that new processes can have without swapping; in a container with a limit, the rest of the
+    limit."""
     free = [value for value in (_bytes_of("/proc/meminfo", "MemAvailable"), _left_of_container()) if value is not None]
     return min(free, default=os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
 
@@ -47,7 +48,7 @@ def _bytes_of(path: str, name: str) -> int | None:
 
 
 def _left_of_container() -> int | None:
-    """Rest of the memory limit by cgroup v2, where cached files count as free; None: no limit."""
+    """Rest of the memory limit by cgroup v2, where cached files count as free; None without a limit."""
     try:
         most, used = (CGROUP / "memory.max").read_text(), (CGROUP / "memory.current").read_text()
         stat = dict(line.split() for line in (CGROUP / "memory.stat").read_text().splitlines())
@@ -59,7 +60,7 @@ def _left_of_container() -> int | None:
 def pin_cores(threads: int) -> None:
     """Pins this process to `threads` cores that no other worker here has, and limits every library to as many threads.
 
-    Call it before torch, OpenCV or numba are imported. If other workers have all cores, this one shares theirs.
+    Call it before torch, OpenCV or numba are imported. If other workers have all cores, this worker shares theirs.
     """
     for name in ("OMP", "MKL", "OPENBLAS", "NUMBA"):
         os.environ[f"{name}_NUM_THREADS"] = str(threads)
@@ -84,16 +85,16 @@ def _take(path: Path) -> bool:
 
 
 def peak_memory_bytes() -> int:
-    """Peak resident memory of this process; 0 if the system does not tell.
+    """Peak resident memory of this process; 0 if the system does not report it.
 
-    getrusage is not used: its value begins with that of the process that started this one.
+    getrusage is not used: its value begins with the parent process's value.
     """
     return _bytes_of("/proc/self/status", "VmHWM") or 0
 
 
 def limit_threads(threads: int) -> None:
-    """Sets the number of threads in torch and OpenCV themselves: with the environment variables alone, a clip takes
-    0.88 s instead of 0.60 s on the local engine."""
+    """Sets the number of threads in torch and OpenCV themselves. With the environment variables alone, a clip takes
+    0.88 s on the local engine, not 0.60 s."""
     import torch
 
     torch.set_num_threads(threads)

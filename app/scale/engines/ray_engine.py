@@ -16,8 +16,8 @@ from steadyseg.app.scale.engines.machine import KEPT_FREE, usable_cores
 from steadyseg.core.errors import CheckFailed, InputError
 
 PATIENCE_S = 12.0
-"""Time limit for an answer of a cluster, which takes 2 s; with the imports of a command 4 s of processor time, less
-than 20 s."""
+"""Time limit for a cluster's answer. The answer takes 2 s; with a command's imports it takes 4 s of processor time and
+less than 20 s."""
 TRY = """
 import sys, ray
 try:
@@ -30,7 +30,7 @@ ATTEMPTS = "RAY_NUM_REDIS_GET_RETRIES"
 LOCAL = re.compile(r"(localhost|127\.[0-9.]+|\[?::1\]?)(:|$)")
 """Addresses that stay on this machine."""
 STORE_BYTES = 80 * 2**20
-"""Ray's smallest object store, since only calls and rows go through it."""
+"""Size of Ray's smallest object store, since only calls and rows go through the store."""
 
 
 class RayEngine:
@@ -55,7 +55,7 @@ class RayEngine:
                 )
 
     def most(self, memory_bytes: int) -> int:
-        """Largest number of workers: the first one, and as many as the resources that Ray reports as free allow."""
+        """Largest number of workers: the first worker, and as many more as Ray's free resources allow."""
         self._memory_bytes = memory_bytes
         free = self._ray.available_resources()
         fits = [int((1 - KEPT_FREE) * free.get("memory", 0) / max(memory_bytes, 1))]
@@ -141,7 +141,7 @@ def connect(ray: Any, address: str | None) -> None:
 
 
 def _end_of(slot: int, error: BaseException) -> Answer:
-    """The answer of an actor that is gone: lost, or refused where it could not be made, as elsewhere too."""
+    """The answer of an actor that is gone: lost, or refused if the actor could not be made."""
     lines = re.sub(r"\x1b\[\d+m", "", str(error)).strip().splitlines()
     if "error raised in its creation task" in lines[0]:
         reason = f"a worker cannot be made ({lines[-1].strip()[:200]})"
@@ -154,7 +154,7 @@ def check_address(address: str) -> None:
     of Ray or Python.
 
     A separate process makes the connection: Ray itself waits 80 s for an address that does not answer, and no flag
-    shortens that.
+    shortens this wait.
     """
     try:
         tried = subprocess.run(
@@ -171,7 +171,7 @@ def check_address(address: str) -> None:
     if "InvalidAuthToken" in tried.stderr:
         raise InputError(
             f"--ray {address}: this cluster asks for a token; set RAY_AUTH_MODE=token, and RAY_AUTH_TOKEN "
-            "where it is not that of ~/.ray/auth_token"
+            "if it differs from ~/.ray/auth_token"
         )
     said = (tried.stderr.strip().splitlines() or ["it ended without a word"])[-1]
     raise _refusal(address, said[:300])
