@@ -430,7 +430,7 @@ BOMBS: dict[str, tuple[str, list[NodeProto], list[TensorProto]]] = {
         [constant("n", 2**26)],
     ),
     "by-the-pixels": (
-        "no size can be told of what ConstantOfShape makes",
+        "no size can be inferred for the output of ConstantOfShape",
         [
             node("Reshape", "frame", "all", makes="p"),
             node("Slice", "p", "from", "to", makes="q"),
