@@ -40,7 +40,7 @@ def served_site(site: Path) -> Iterator[str]:
 
 
 def test_a_camera_is_segmented_live_and_stop_frees_everything(browser: Any, served_site: str) -> None:
-    """Isolation comes from the service worker; results from the first page view on; no other host is asked
+    """The service worker isolates the page, results come from the first page view on, and no other host gets a request
     (tab_visit)."""
     with tab(browser, served_site, permissions=["camera"]) as page:
         play(page, "camera", shown=3)
@@ -177,7 +177,7 @@ def test_another_tau_is_that_tau(browser: Any, served_site: str) -> None:
 
 @pytest.mark.long
 def test_a_file_a_seek_and_a_second_tab(browser: Any, served_site: str, tmp_path: Path) -> None:
-    """A file plays to its end; winding back starts the mean anew; another tab computes beside it."""
+    """A file plays to its end, winding back resets the mean, and another tab computes beside it."""
     video = write_video(tmp_path / "drive.mp4", stripes(300, 96, 128), fps=10)
     with tab(browser, served_site) as page, tab(browser, served_site) as other:
         page.set_input_files("#file", str(video))

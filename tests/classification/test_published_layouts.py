@@ -125,9 +125,7 @@ def test_vgg16_gives_torchvisions_logits_with_the_biases_in_the_running_means() 
     theirs = randomised(torchvision.models.vgg16_bn(num_classes=10, init_weights=False))
     state = theirs.state_dict()
     for name, module in theirs.features.named_modules():
-        if isinstance(
-            module, nn.Conv2d
-        ):  # BatchNorm takes a constant away again: norm(x + b; mean) = norm(x; mean - b)
+        if isinstance(module, nn.Conv2d):  # BatchNorm removes a constant: norm(x + b, mean) = norm(x, mean - b)
             nn.init.uniform_(module.bias, -0.5, 0.5)
             bias = state.pop(f"features.{name}.bias").clone()
             state[f"features.{int(name) + 1}.running_mean"] = (

@@ -1,4 +1,5 @@
-"""CUDA's libraries: the locked wheels bring all that ONNX Runtime's provider needs, and a missing one is said."""
+"""CUDA's libraries: the locked wheels bring all that ONNX Runtime's provider needs, and a missing library is
+reported."""
 
 import re
 import subprocess

@@ -197,7 +197,7 @@ def test_a_file_for_no_teachers_is_refused() -> None:
 
 
 def test_a_training_learns_from_the_stored_probabilities(tmp_path: Path) -> None:
-    """The loss is (1 - share) times that of the labels plus share times that of the teachers."""
+    """The loss is (1 - share) times the labels' loss plus share times the teachers' loss."""
     data, file = boxes_folder(tmp_path / "data", 4 * [range(11)], background=11), tmp_path / "probs.safetensors"
     config = SegTrainConfig(
         data=data,
