@@ -105,7 +105,7 @@ def _insert(model: Any, options: ClassifierOptions, example: Tensor) -> None:
                 f"{options.network} has no module that halves a feature map, so nothing to smooth before; leave "
                 "smoothing out"
             )
-        # A Prob without ReLU is as good for maps without an activation; the others would delete their negative half.
+        # Maps without an activation need a Prob without ReLU; a ReLU would delete their negative half.
         linear: ProbName = options.prob if options.prob in ("constant", "none") else "signed-tanh"
         insert_smoothing(model, options.prob, linear, options.blur, "same", example)
     if options.dropout > 0:

@@ -67,9 +67,9 @@ class FusedPostprocess:
         gated: bool = False,
         threads: int | None = None,
     ) -> None:
-        """`tau` None: no temporal smoothing. `samples`: dropout passes per frame. `stride`: the stride of the network's
-        head. `motion`: True if calls give a motion, along which the mean is warped. `gated`: True if the past weighs
-        less where it predicts another class (core/temporal.py); it needs motion and one pass a frame.
+        """With `tau` None there is no temporal smoothing. `samples`: dropout passes per frame. `stride`: the stride of
+        the network's head. `motion`: True if calls give a motion, along which the mean is warped. `gated`: True if the
+        past weighs less where it predicts another class (core/temporal.py); it needs motion and one pass a frame.
 
         Compiles: 4 s in the first process on a machine, 0.4 s later (one core, measured).
         """

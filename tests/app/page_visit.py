@@ -80,7 +80,7 @@ def picture(page: Any, side: str, tab: str = "live") -> str:
 
 
 def fact(page: Any, name: str) -> str:
-    """A figure of the page's strip, as a reader sees it."""
+    """A metric of the page's strip, as a reader sees it."""
     return str(page.locator(f"[data-fact={name}]").first.inner_text())
 
 

@@ -73,7 +73,7 @@ def test_a_live_stream_shows_figures_that_move_and_leaves_nothing_on_the_disk(
             wait_for_shown(page, 3)
             for side, pictures in seen.items():
                 pictures.add(picture(page, side))
-        page.wait_for_timeout(500)  # longer than the figures stay as they are
+        page.wait_for_timeout(500)  # longer than the metrics stay as they are
         wait_for(lambda: float(fact(page, "fps")) > 0)
         rate, age = float(fact(page, "fps")), float(fact(page, "age").removesuffix(" ms"))
         dropped, of = (int(number) for number in fact(page, "dropped").split(" of "))

@@ -42,7 +42,7 @@ def test_a_frozen_process_is_found_and_one_that_evaluates_is_waited_for(tmp_path
         assert (
             lines[1].startswith("process 0: another one has ended, or has not answered for") and "--resume" in lines[1]
         )
-        second.send_signal(signal.SIGCONT)  # it wakes up and finds that the other one is gone
+        second.send_signal(signal.SIGCONT)  # it wakes up and finds that the other process is gone
         said, errors = second.communicate(timeout=PATIENCE_S)
         assert second.returncode == 1 and "process 1: another one has ended" in said, errors
     finally:

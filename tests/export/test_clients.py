@@ -97,7 +97,7 @@ def verifies(client: Command, graphs: Graphs, tmp_path: Path) -> None:
 
 
 def refuses(client: Command, graphs: Graphs) -> None:
-    """Another file, and one without a proof, are said in one line."""
+    """Another file, and a file without a proof, get one line."""
     for name, words in (("logits", "no stream"), ("dnn", "carries no proof")):
         assert not faults(ran([*client, str(graphs(name)), "--verify"]), words)
 

@@ -322,7 +322,7 @@ def branch(body: onnx.GraphProto) -> NodeProto:
     return helper.make_node("Identity", ["condition"], ["x"], then_branch=body, else_branch=body)
 
 
-# Every node is called Identity: of operators that branch or repeat the name alone is refused.
+# Every node is named Identity: operators that branch or repeat are refused by their name alone.
 INDICES = helper.make_tensor("i", TensorProto.INT64, [1], [0])
 EXTERNAL: dict[str, Change] = {
     "initializer": lambda m: m.graph.initializer.append(external()),
