@@ -135,7 +135,7 @@ def with_cameras(data: ClassificationSet, size: int, watch: Watch, title: str) -
 
 
 def tuning_pictures(data: ClassificationSet, size: int, watch: Watch, clean: list[bool]) -> Iterator[Labelled]:
-    """Pictures spread over the set, unchanged and in 24 changed forms; `clean` gets True for the unchanged ones."""
+    """Pictures spread over the set, unchanged and in 24 changed forms; `clean` gets True for unchanged pictures."""
     places = np.unique(np.linspace(0, len(data) - 1, min(len(data), MAX_CHANGED)).astype(int))
     for place in watch([int(one) for one in places], "temperature of a picture"):
         image, label = data[place]

@@ -51,7 +51,7 @@ class AugmentedBatches(Dataset[tuple[Tensor, Tensor] | InputError]):
     def __getitem__(self, key: tuple[int, list[int]]) -> tuple[Tensor, Tensor] | InputError:
         """Returns pictures (B, 3, s, s) uint8 and class ids (B,), or the error of a picture that cannot be read.
 
-        The error is returned because a loader process would wrap a raised one in its own traceback.
+        The error is returned because a loader process would wrap a raised error in its own traceback.
         """
         epoch, chosen = key
         try:

@@ -123,5 +123,5 @@ def preact_block(
 
 
 def stage_channels(stage_index: int, depth: int, options: ClassifierOptions) -> int:
-    """Returns the output channels of a stage (from 0): 4 times the inner ones where the blocks are bottlenecks."""
+    """Returns the output channels of a stage (from 0): 4 times the inner channels in bottlenecks."""
     return options.channels * 2**stage_index * (4 if depth >= 50 else 1)

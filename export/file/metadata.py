@@ -98,7 +98,7 @@ class GraphMeta:
             **{key: method[key] for key in METHOD_TEXT_KEYS},
             **{key: json.dumps(value, ensure_ascii=False, allow_nan=False) for key, value in values.items()},
             FORMAT_KEY: FORMAT,
-        }  # the format last, so that a file cut off within its metadata is not taken for a whole one
+        }  # the format last, so that a file cut off within its metadata is not taken for a whole file
 
 
 def add_metadata(graph: Any, props: Mapping[str, str]) -> None:

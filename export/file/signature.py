@@ -23,7 +23,7 @@ MAX_DIMENSIONS = 4
 
 FLOATS = ("FLOAT", "FLOAT16")
 Shape = tuple[int | str | None, ...]
-"""Fixed sizes are integers, free ones names or None."""
+"""Fixed sizes are integers, free sizes are names or None."""
 Values = dict[str, tuple[str, Shape]]
 """Type and shape by name, in the order of the graph."""
 

@@ -127,7 +127,7 @@ class FusedPostprocess:
         weight = np.empty_like(self._member_entropy)
         weight[...] = np.reciprocal(self._mass + np.float32(1.0))
         before = (self._state, self._member_entropy)
-        if self.samples > 1 and self.tau is not None:  # the first pass weighs the past, and a later one may be NaN
+        if self.samples > 1 and self.tau is not None:  # the first pass weighs the past, and a later pass may be NaN
             self._state, self._member_entropy = self._state.copy(), self._member_entropy.copy()
         coarse = [np.empty(self._member_entropy.shape, np.uint8) for _ in range(4)]
         count, finite = 0, True

@@ -58,7 +58,7 @@ def test_a_camera_is_segmented_live_and_stop_frees_everything(browser: Any, serv
 
 
 def test_it_says_whether_it_knows_such_pictures(browser: Any, served_site: str) -> None:
-    """In Python's words, with the accuracy to be expected and a picture of what is novel; or that it cannot tell."""
+    """The page uses Python's words, the expected accuracy and a map of the novelty, or says that it cannot judge."""
     with tab(browser, served_site) as page:
         play(page)
         until(page, "!!document.querySelector('#novelty').dataset.level")
@@ -375,7 +375,7 @@ def test_the_gradio_page_serves_it_isolated_at_once(browser: Any, site: Path, mo
 
 @pytest.mark.long
 def test_webgpu_computes_what_onnxruntime_computes(bare: Any, site: Path, served_site: str) -> None:
-    """By SwiftShader, a graphics card played by the processor."""
+    """The graphics card is SwiftShader, which emulates one on the processor."""
     with tab(bare("--enable-unsafe-webgpu"), served_site) as page:
         if not page.evaluate("(async () => Boolean(await navigator.gpu?.requestAdapter()))()"):
             pytest.skip("this Chromium has no WebGPU adapter, not even SwiftShader")

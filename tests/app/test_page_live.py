@@ -204,7 +204,7 @@ def test_a_click_tells_all_classes_of_a_place_and_the_keyboard_does_too(browser:
 def test_two_methods_are_compared_on_the_same_frames(browser: Any, address: str) -> None:
     with visitor(browser, address) as page:
         start_camera(page)
-        choose(page, "model", "street-tiny")  # the untrained one calls everything by one name
+        choose(page, "model", "street-tiny")  # the untrained model labels all pixels alike
         page.get_by_role("tab", name="Compare").click()
         wait_for(lambda: "-" not in (fact(page, "flicker-left"), fact(page, "flicker-right")))
         assert (fact(page, "title-left"), fact(page, "title-right")) == ("single frame (dnn)", "smoothed (vq-dnn)")

@@ -53,7 +53,7 @@ def count(network: nn.Module) -> int:
 
 
 def randomised(network: nn.Module, seed: int = 0) -> nn.Module:
-    """With BatchNorms that do something, and of a scale that keeps deep networks finite."""
+    """Draws BatchNorms that have an effect, at a scale that keeps deep networks finite."""
     generator = torch.Generator().manual_seed(seed)
     for module in network.modules():
         if isinstance(module, nn.BatchNorm2d):

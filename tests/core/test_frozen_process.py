@@ -1,4 +1,4 @@
-"""A process of a training that freezes is found soon; one that works alone is waited for. By real processes."""
+"""A frozen process of a training is found soon; a process that works alone gets time. The processes are real."""
 
 import os
 import signal
@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def started(rank: int, port: int, meeting: Path) -> "subprocess.Popen[str]":
-    """As torchrun starts them."""
+    """Starts a process as torchrun does."""
     environment = os.environ | {
         "PYTHONPATH": str(ROOT),
         "RANK": str(rank),

@@ -462,7 +462,7 @@ def test_weights_that_are_no_numbers_are_refused(tmp_path: Path, value: float, k
 
 @pytest.mark.parametrize(("operator", "opens"), [("Add", True), ("Mul", False)])
 def test_minus_infinity_is_a_mask_where_it_is_added(tmp_path: Path, operator: str, opens: bool) -> None:
-    """As in windows of attention that reach beyond the picture."""
+    """Windows of attention that reach beyond the picture add such a mask."""
     model = stream_model()
     model.graph.initializer.append(helper.make_tensor("mask", FLOAT, [2], [0.0, -np.inf]))
     add_node(model, node(operator, "gap", "mask"))
