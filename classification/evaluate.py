@@ -52,8 +52,8 @@ def batch_size(size: int) -> int:
 class Classifier:
     """One network, or several as a deep ensemble, on its device: pictures in, predictions by ensemble size out.
 
-    The masks of a batch depend on the seed and its first picture's place alone, and the passes of a smaller ensemble
-    are the first ones of a larger: so results repeat on one device, whatever N is.
+    The masks of a batch depend only on the seed and the place of its first picture. A smaller ensemble uses the first
+    passes of a larger ensemble. So results repeat on one device for every N.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class Classifier:
     def by_size(
         self, batch: Batch, mode: str, samples: int, temperature: float | Tensor | None = 1.0
     ) -> Iterator[Prediction]:
-        """dnn: dropout off, after 1, 2, ... networks; bnn: after 1, 2, ... `samples` passes, each by all networks.
+        """Yields after 1, 2, ... networks with dropout off (dnn), or 1, 2, ... `samples` passes by all networks (bnn).
 
         A tensor (T, 1, 1) of temperatures gives (T, K, B) predictions, one for each temperature. With None each picture
         has a temperature of its own, which the novelty head computes (mode dnn only).
@@ -116,7 +116,7 @@ class SizeMetrics:
         self.sizes = tuple(sizes)
         full = {*FULL_SIZES, self.sizes[0], self.sizes[-1]}
         self.full = {size: ImageMetrics(num_classes) for size in self.sizes if size in full}
-        self._sums = torch.zeros(2, len(self.sizes), dtype=torch.float64)  # NLL, right ones
+        self._sums = torch.zeros(2, len(self.sizes), dtype=torch.float64)  # NLL, correct predictions
         self._images = 0
 
     def update(self, predictions: Iterable[Prediction], labels: Tensor) -> Prediction:
@@ -137,17 +137,17 @@ class SizeMetrics:
         return [{"n": n, "nll": a, "accuracy": b} for n, a, b in zip(self.sizes, nll, right, strict=True)]
 
     def rows(self) -> list[dict[str, Any]]:
-        """All figures of each size in `FULL_SIZES` and of the first and the last one, with the size as `n`."""
+        """All metrics of each size in `FULL_SIZES`, and of the first and the last size, with the size as `n`."""
         return [{"n": size, **metrics.figures()} for size, metrics in self.full.items()]
 
 
 class ImageMetrics:
-    """Metrics of whole images: those of core, and top-5 accuracy, accuracy by class and mean uncertainty."""
+    """Metrics of whole images: the metrics of core, top-5 accuracy, accuracy by class and mean uncertainty."""
 
     def __init__(self, num_classes: int) -> None:
         self.metrics = StreamingMetrics(num_classes)
         self._top = 0 if num_classes > TOP else None
-        self._by_class = torch.zeros(2, num_classes, dtype=torch.int64)  # right ones, all
+        self._by_class = torch.zeros(2, num_classes, dtype=torch.int64)  # correct predictions, all
         self._uncertainty = torch.zeros(2, dtype=torch.float64)  # total and disagreement, nats
 
     def update(self, prediction: Prediction, labels: Tensor) -> None:
@@ -163,9 +163,9 @@ class ImageMetrics:
             self._uncertainty[place] += values.double().sum().cpu()
 
     def figures(self) -> dict[str, Any]:
-        """Numbers alone: fractions in 0..1, NLL, entropy and disagreement in nats; None where undefined.
+        """Metrics of one number each: fractions in 0..1, NLL, entropy and disagreement in nats; None where undefined.
 
-        `top_5_accuracy` is None where there are 5 classes or fewer; the others are explained in StreamingMetrics.
+        `top_5_accuracy` is None for 5 classes or fewer; StreamingMetrics explains the other metrics.
         """
         everything, images = self.metrics.result(), self.metrics.valid_samples
         figures = {key: everything[key] for key in FIGURES}

@@ -13,16 +13,16 @@ from steadyseg.core.preprocess import Normalize
 from steadyseg.core.tracing import Signature
 
 OUTPUTS = ("probs", "entropy", "disagreement", "logits")
-"""The last one is a tensor inside the graph, from which a proof reads single passes."""
+"""The last output is a tensor inside the graph, from which a proof reads single passes."""
 
 
 class ExportedClassifier(nn.Module):
     """(image, *masks) -> (probs (B, K), entropy (B,), disagreement (B,), logits (B, N, K)).
 
-    image is uint8 (B, s, s, 3) RGB. probs is the mean over N dropout passes; entropy (of the mean) and disagreement are
-    shares of ln K, in 0..1. The N passes are one batch of B N pictures: the part before the first dropout is computed
-    once and repeated, so the graph does not grow with N. Masks are drawn by the graph, or are inputs (B, N, ...), one
-    for each call of a dropout layer in order of use.
+    `image` is uint8 (B, s, s, 3) RGB. `probs` is the mean over N dropout passes; `entropy` (of the mean) and
+    `disagreement` are shares of ln K, in 0..1. The N passes are one batch of B N pictures, so the graph does not grow
+    with N. The part before the first dropout is computed once and repeated. Masks are drawn by the graph, or are inputs
+    (B, N, ...), one for each call of a dropout layer in order of use.
     """
 
     def __init__(
@@ -54,8 +54,8 @@ class ExportedClassifier(nn.Module):
         )
 
     def signature(self, size: int, mask_shapes: Sequence[tuple[int, ...]] = ()) -> Signature:
-        """Returns names and examples for pictures of `size` x `size`, any number at once; with the masks of
-        `trace_masks`, if given, as inputs."""
+        """Returns names and examples for pictures of `size` x `size`, any number at once; `mask_shapes` of
+        `trace_masks` add the masks as inputs."""
         example = self.example(size)
         masks = [torch.ones(len(example), *shape) for shape in mask_shapes]
         rates = {f"mask_{i:03}": self.calls[i].rate for i in range(len(masks))}
@@ -65,7 +65,7 @@ class ExportedClassifier(nn.Module):
         )
 
     def pass_by_pass(self, image: Tensor, masks: Sequence[Tensor]) -> dict[str, Tensor]:
-        """Computes the outputs, but for the logits, by `core.predictors.MonteCarlo`: N passes one after the other."""
+        """Computes the outputs except the logits by `core.predictors.MonteCarlo`: N passes one after the other."""
         for layer in set(self.calls):
             own = [mask for mask, call in zip(masks, self.calls, strict=True) if call is layer]
             layer.masks = [mask[:, number] for number in range(self.samples) for mask in own]
@@ -85,7 +85,7 @@ class ExportedClassifier(nn.Module):
     def trace_masks(self, size: int) -> list[tuple[int, ...]]:
         """Returns the shapes (N, ...) of one picture's masks in order of use; `forward` takes such masks from now on.
 
-        () where nothing is drawn.
+        Empty if nothing is drawn.
         """
         self.calls = []
         with torch.no_grad(), dropout_calls(drawing_dropouts(self.network)) as calls:

@@ -32,11 +32,11 @@ from steadyseg.core.reference import MIN_FRAMES
 from steadyseg.core.stages import named_stages
 
 STAGES = 4
-"""Stages that are compared, the last ones: early ones tell noise, late ones classes (docs/studies/novelty)."""
+"""Number of last stages that are compared: early stages detect noise, late stages classes (docs/studies/novelty)."""
 ENTROPY_WEIGHT = 0.5
-"""A picture of one thing, other than a street, is also novel where the network is undecided (0, 0.5, 1 were tried)."""
+"""Unlike a street scene, a picture of one thing is also novel if the network is undecided (0, 0.5, 1 were tried)."""
 MAX_CHANGED = 500
-"""Pictures that the temperature of novel ones is fitted on, each unchanged and in 24 changed forms."""
+"""Pictures on which the temperature of novel pictures is fitted, each unchanged and in 24 changed forms."""
 Labelled = tuple[np.ndarray, int]
 Watch = Callable[[Iterable[Any], str], Iterable[Any]]
 
@@ -135,7 +135,7 @@ def with_cameras(data: ClassificationSet, size: int, watch: Watch, title: str) -
 
 
 def tuning_pictures(data: ClassificationSet, size: int, watch: Watch, clean: list[bool]) -> Iterator[Labelled]:
-    """Pictures spread over the set, unchanged and in 24 changed forms; `clean` gets True for the unchanged ones."""
+    """Pictures spread over the set, unchanged and in 24 changed forms; `clean` gets True for unchanged pictures."""
     places = np.unique(np.linspace(0, len(data) - 1, min(len(data), MAX_CHANGED)).astype(int))
     for place in watch([int(one) for one in places], "temperature of a picture"):
         image, label = data[place]

@@ -14,7 +14,7 @@ HeadName = Literal["gap", "mlp", "gmaxp", "gmedp", "gap-clip", "gap-mlp", "bn-ga
 
 @dataclass(frozen=True)
 class ClassifierOptions:
-    """Options of a classifier; None: as published for the network's family."""
+    """Options of a classifier; an option of None is as published for the network's family."""
 
     network: str = "resnet18"
     """Network by family and depth (resnet18, vgg16, alternet50, ...; `steadyseg models` lists them), or timm:NAME."""
@@ -23,8 +23,8 @@ class ClassifierOptions:
     stem: Rare[bool] = False
     """Begin with a 7x7 convolution of stride 2 and pooling, for ImageNet's sizes; else 3x3, stride 1, for CIFAR's."""
     head: Rare[HeadName | None] = None
-    """gap, gmaxp, gmedp: global average, max and median pooling; mlp: MLP; gap-clip: average bounded by a sigmoid;
-    gap-mlp: average, then MLP; bn-gap: BatchNorm, ReLU, average; cls: class token of a transformer."""
+    """Global pooling: gap (average), gmaxp (max), gmedp (median), gap-clip (average bounded by a sigmoid), bn-gap
+    (BatchNorm, ReLU, average). Other heads: mlp (MLP), gap-mlp (average, MLP), cls (class token of a transformer)."""
     dropout: float = 0.0
     """MC dropout rate (published: 0.3 on CIFAR, 0.1 for AlexNet, 0.05 on ImageNet); 0: no dropout layers."""
     smoothing: bool = False
@@ -34,23 +34,23 @@ class ClassifierOptions:
     prob: Rare[ProbName] = "tanh"
     """The Prob function of the smoothing."""
     prob_scale: Rare[float | None] = None
-    """Parameter t of the Prob function (arXiv 2105.12639, Fig. B.1 varies that of tanh)."""
+    """Parameter t of the Prob function (arXiv 2105.12639, Fig. B.1 varies t of tanh)."""
     blur: Rare[int] = 2
     """The blur size of the smoothing: 1, 2, 3 or 5."""
     padding: Rare[PaddingName | None] = None
-    """published: the blur of size 2 grows the map by one; same: the size stays. auto: published in ours, same in
-    timm's."""
+    """published: the blur of size 2 grows the map by one; same: the size stays. auto: published in our networks, same
+    in timm's."""
     stochastic_depth: Rare[float] = 0.0
     """Probability that training skips the last residual branch; it rises linearly from 0 at the first."""
     attention: Rare[tuple[int, ...] | None] = None
     """AlterNet: attention blocks in each of the four stages."""
     attention_window: Rare[int | None] = None
-    """AlterNet, swin: side of the attention windows in points of the map; published: 4 for CIFAR, 7 for ImageNet. vit:
-    side of the square around each patch that it attends to, in patches; None: all patches."""
+    """AlterNet, swin: side of the attention windows in points of the map (published: 4 for CIFAR, 7 for ImageNet). The
+    patches of a vit attend to a square of this side, in patches, around them; by default to all."""
     img_size: Rare[int | None] = None
-    """vit, pit, timm: side of the network's input in pixels, where the network has that option; vit and pit: 32."""
+    """vit, pit, timm: side of the network's input in pixels, where the network has that option (vit, pit: 32)."""
     patch_size: Rare[int | None] = None
-    """vit, pit, swin, timm: side of the patches in pixels, where the network has that option; vit, pit: 2, swin: 1."""
+    """vit, pit, swin, timm: side of the patches in pixels, where the network has that option (vit, pit: 2; swin: 1)."""
     pretrained: Rare[bool] = False
     """timm: begin with the library's pretrained weights (needs a network connection)."""
 
@@ -60,8 +60,7 @@ class PictureOptions:
     """Augmentation of training images."""
 
     crop: Rare[Literal["pad", "reflect", "resized"]] = "pad"
-    """pad: crop of the image with a black border (CIFAR); reflect: with its mirror image as border; resized: random
-    part, resized (ImageNet)."""
+    """pad (CIFAR), reflect: crop of the image with a black or mirrored border; resized (ImageNet): random part."""
     border: Rare[int] = 4
     """Width of the border in pixels."""
     flip: Rare[float] = 0.5
@@ -187,16 +186,16 @@ CLASS_PRESETS: dict[str, ClassTrainConfig] = {
         loop=replace(ADAMW, batch_size=128, clip_norm=0.0),
     ),
 }
-"""small: for some thousand images on two cores. 5,000 images make 3,120 steps of 64 in 40 epochs; 1,560 steps of 128
-take as long and learn less (six epochs of ResNet-18 with 8 channels on 4,500 images of CIFAR-10: 38 % instead of 44 %
-accuracy on the held-out images).
+"""small: for some thousand images on two cores. The 40 epochs of 5,000 images have 3,120 steps of 64; 1,560 steps of
+128 take as long and learn less (six epochs of ResNet-18 with 8 channels on 4,500 images of CIFAR-10: 38 % instead of 44
+% accuracy on the held-out images).
 
 fast: all of CIFAR-10 in few epochs: Nesterov's momentum, linear warm-up and fall, label smoothing, small shifts with a
-reflecting border, alternating flips. The rate per picture and the product of rate and decay lie between those of
-David Page's "How to train your ResNet" and of airbench (arXiv 2404.00498).
+reflecting border, alternating flips. Rate per picture, and rate times decay, lie between the values of airbench (arXiv
+2404.00498) and David Page's "How to train your ResNet".
 
 The others are the published trainings (arXiv 2105.12639 A.1 and 2202.06709): sgd and adamw for CIFAR, *-imagenet for
 ImageNet. Their epochs include the published warm-up of one epoch (sgd) or five (adamw). Where paper and code differ we
-follow the code, which gave the published figures: the CIFAR rate falls at 60, 120 and 160 (paper: 60, 130, 160), and
-ImageNet's by 0.1 with weight decay 1e-4 (paper: 0.2 and 5e-4 for all). Unlike there, biases and normalisation have no
-weight decay."""
+follow the code, which gave the published metrics. The CIFAR rate falls at 60, 120 and 160 (paper: 60, 130, 160).
+ImageNet has a factor of 0.1 and weight decay 1e-4 (paper: 0.2 and 5e-4 for all). Unlike in the papers, biases and
+normalisation have no weight decay."""

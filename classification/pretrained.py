@@ -47,10 +47,10 @@ def require_classifier(model: Model) -> None:
 
 
 def build_members(models: Sequence[Model]) -> list[nn.Module]:
-    """Returns the networks of a classifier and of further ones of the same classes and pictures, a deep ensemble.
+    """Returns the networks of a deep ensemble: a classifier and further classifiers of the same classes and pictures.
 
-    Each maps (B, 3, s, s) normalised pictures to (B, K) logits, s is `meta.height`. Raises InputError for a model that
-    is no classifier, or has another preprocessing.
+    Each network maps (B, 3, s, s) normalised pictures to (B, K) logits, where s is `meta.height`. Raises InputError for
+    a model that is no classifier, or has another preprocessing.
     """
     first = models[0]
     for model in models:
@@ -60,8 +60,8 @@ def build_members(models: Sequence[Model]) -> list[nn.Module]:
             own, expected = getattr(model.meta, name), getattr(first.meta, name)
             if own != expected:
                 raise InputError(
-                    f"{model.name}: its {name} is {own}, that of {first.name} {expected}; the members of an ensemble "
-                    "see the same pictures"
+                    f"{model.name}: its {name} is {own}, but {first.name} has {expected}; the members of an "
+                    "ensemble see the same pictures"
                 )
     return [model.network() for model in models]
 

@@ -51,7 +51,7 @@ class AugmentedBatches(Dataset[tuple[Tensor, Tensor] | InputError]):
     def __getitem__(self, key: tuple[int, list[int]]) -> tuple[Tensor, Tensor] | InputError:
         """Returns pictures (B, 3, s, s) uint8 and class ids (B,), or the error of a picture that cannot be read.
 
-        The error is returned because a loader process would wrap a raised one in its own traceback.
+        The error is returned because a loader process would wrap a raised error in its own traceback.
         """
         epoch, chosen = key
         try:
@@ -61,7 +61,7 @@ class AugmentedBatches(Dataset[tuple[Tensor, Tensor] | InputError]):
 
 
 def prepare_classification(config: ClassTrainConfig, run: Run) -> TrainingParts:
-    """Opens the data, builds the network and checks every setting; InputError for the first that makes no sense."""
+    """Opens the data, builds the network and checks every setting; InputError for the first bad setting."""
     check_class_training(config)
     limit_threads(config.loop)
     source = open_classification(config.data, "train")
@@ -168,8 +168,8 @@ def evaluate_held_out(
 def colours(images: ClassificationSet, config: ClassTrainConfig, network: Any) -> tuple[Colour, Colour]:
     """Returns the mean and standard deviation for normalisation.
 
-    They are those of the pretrained weights, else CIFAR's published ones, else those of the training images where these
-    are in memory, else ImageNet's: measuring an image folder would take a pass over all its files.
+    They come from the pretrained weights, else from CIFAR's publication, else from the training images if these are in
+    memory. An image folder gets ImageNet's, since measuring it would take a pass over all files.
     """
     if config.classifier.pretrained:
         known = network.model.pretrained_cfg

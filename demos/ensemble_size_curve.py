@@ -30,7 +30,7 @@ def main(model: str = "cifar10-resnet18-mc-smooth", data: str = "cifar10", sampl
     network, meta = opened.network(), opened.meta
     normalize, images = Normalize(meta.mean, meta.std), open_classification(Path(data), "test")
     by_passes = [StreamingMetrics(len(meta.classes)) for _ in range(int(samples))]
-    torch.manual_seed(0)  # of the dropout masks
+    torch.manual_seed(0)  # seeds the dropout masks
     for first in range(0, len(images), BATCH):
         places = range(first, min(first + BATCH, len(images)))
         batch = np.stack([images.evaluation_view(images[place][0], meta.height) for place in places])

@@ -15,7 +15,7 @@ import numpy as np
 from steadyseg import Street
 
 CLASSES = {"road": (3,), "walkway": (4,), "vehicle": (8, 10), "sign": (2, 6)}
-"""Own classes, and CamVid's ids that each is made of."""
+"""CamVid's ids by own class."""
 DRIVES, FRAMES, STEP = 5, 10, 20
 HEIGHT, WIDTH = 240, 320
 

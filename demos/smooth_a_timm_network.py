@@ -20,9 +20,9 @@ def main(name: str = "resnet18") -> None:
 
     places = insert_smoothing(network)  # before every module that halves a map; no shape changes
     after = measure_roughness(network, places)
-    insert_dropout(network, rate=0.1)  # before the two last of these modules
+    insert_dropout(network, rate=0.1)  # before the last two of these modules
     predict = MonteCarlo(network, samples=20)
-    network.get_classifier().weight.data *= 300  # of an untrained network all classes are all but equally likely
+    network.get_classifier().weight.data *= 300  # an untrained network gives all classes almost equal odds
     with torch.no_grad():
         prediction = predict(torch.rand(4, 3, 128, 128))
 

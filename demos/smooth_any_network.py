@@ -25,7 +25,7 @@ def main() -> None:
         image = torch.from_numpy(frame.image).permute(2, 0, 1)[None]
         with torch.inference_mode():
             single = Prediction.from_logits(network(normalize(image)))
-        smoothed, state = smooth(single, state)  # the state goes in and out: one per stream, None starts anew
+        smoothed, state = smooth(single, state)  # the state goes in and out: one per stream, None resets it
         for name, labels in (("single frame", single.labels), ("smoothed", smoothed.labels)):
             changed[name] += float((before[name] != labels).float().mean()) if name in before else 0.0
             before[name] = labels

@@ -28,7 +28,7 @@ def moving_input(steps: int, seed: int = 0) -> np.ndarray:
 
 
 def dnn(x: np.ndarray) -> Predictive:
-    """One pass with the mean weights, which knows no spread."""
+    """One pass with the mean weights, which has no spread."""
     return Predictive(W0[0] * x + W1[0], np.zeros_like(x))
 
 
@@ -63,7 +63,7 @@ def weight_variance(x: np.ndarray) -> np.ndarray:
 
 
 def expected_bnn(x: np.ndarray, passes: int = PASSES) -> Predictive:
-    """Expectation of `bnn`: the biased variance of N draws is (N - 1) / N of the true one."""
+    """Expectation of `bnn`: the biased variance of N draws is (N - 1) / N of the true variance."""
     return Predictive(W0[0] * x + W1[0], weight_variance(x) * (passes - 1) / passes)
 
 

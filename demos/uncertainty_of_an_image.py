@@ -19,9 +19,9 @@ def main(path: str = "", model: str = "camvid-unet-s") -> None:
     else:
         frame = Street(seed=7).frame(40)
     segmenter = open_segmenter(model, MethodOptions(mode="bnn", samples=30))
-    torch.manual_seed(0)  # of the dropout masks
+    torch.manual_seed(0)  # seeds the dropout masks
     maps = segmenter.step(frame)
-    total = maps.entropy / 255  # as shares of ln K, the entropy of knowing nothing
+    total = maps.entropy / 255  # as shares of ln K, the largest entropy
     disagreement = maps.disagreement / 255
     print(f"{'class':12s} {'share':>7s} {'total':>7s} {'disagreement':>13s}")
     for number, name in enumerate(segmenter.classes.names):

@@ -14,8 +14,8 @@ def unheld_numbers(page: str, settings: tuple[str, ...]) -> list[str]:
     """The measured numbers of the prose that no table holds, each with the words around it.
 
     A number with a decimal point counts as measured, and a whole one before a unit. It is held if a table of its
-    section has it, with as many or more digits, as it is or as a share of 1; the tables of the whole page count for a
-    section that has none, and for the lead. `settings` are phrases whose numbers were chosen and not measured.
+    section has at least as many digits, as it is or as a share of 1. For the lead, and a section without a table, the
+    tables of the whole page count. `settings` are phrases whose numbers were chosen and not measured.
     """
     unheld = []
     for number, section in enumerate(re.split(r"(?m)^(?=## )", page)):
@@ -33,7 +33,7 @@ def unheld_numbers(page: str, settings: tuple[str, ...]) -> list[str]:
 
 
 def is_same(figure: str, held: str) -> bool:
-    """True if a figure is a table's, rounded or in percent; signs are left to the words."""
+    """True if a number is in a table, rounded or in percent; signs are left to the words."""
     digits, held_digits = (len(one.partition(".")[2]) for one in (figure, held))
     try:
         value, exact = (abs(float(one.replace(",", ""))) for one in (figure, held))

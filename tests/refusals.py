@@ -30,7 +30,7 @@ def one_line_error(capsys: pytest.CaptureFixture[str], *arguments: object) -> st
 
 
 def error_after_work(capsys: pytest.CaptureFixture[str], *arguments: object, code: int = 2) -> str:
-    """Of what is known only once the work has begun: the line after the progress bars."""
+    """The line after the progress bars, for an error that is known only once the work has begun."""
     capsys.readouterr()
     assert main([str(argument) for argument in arguments]) == code
     captured = capsys.readouterr()

@@ -17,7 +17,7 @@ from steadyseg.core.errors import InputError
 from steadyseg.core.seeds import keep_generators, mix_seed
 
 RAND_AUGMENT = re.compile(r"rand(-(t(weights|3aw?)|(m|n|mmax|inc)\d+|(p|mstd)\d+(\.\d+)?))*")
-"""Parts of a configuration string that timm reads; it would skip others silently."""
+"""Parts of a configuration string that timm reads; it would skip other parts silently."""
 
 
 class Augment:
@@ -88,7 +88,7 @@ class Mixing:
         self.mix = mixer if options.mixup or options.cutmix else None
 
     def __call__(self, pictures: Tensor, labels: Tensor, epoch: int, chosen: Sequence[int]) -> tuple[Tensor, Tensor]:
-        """Takes normalised pictures (B, 3, s, s) and ids (B,); returns them, or mixed ones and class shares (B, K)."""
+        """Takes normalised pictures (B, 3, s, s) and ids (B,); returns both, or mixed pictures and shares (B, K)."""
         with keep_generators():
             if self.erase is not None:
                 for picture, index in zip(pictures, chosen, strict=True):

@@ -43,7 +43,7 @@ SUBSETS = {
 
 
 def find_cifar(data: Path) -> tuple[Path, Library] | None:
-    """Finds the folder with the pickles, `data` or one in it; None where there is none, InputError for two."""
+    """Finds the folder with the pickles, `data` or a folder in it; None without pickles, InputError for two sets."""
     found = [
         (folder, library)
         for library in LIBRARIES.values()

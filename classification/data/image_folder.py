@@ -17,7 +17,7 @@ SIZE = 224
 
 
 def open_image_folder(root: Path, split: str) -> ClassificationSet:
-    """Lists `root/split/CLASS/**`; InputError for no classes, an empty one, or other classes than in another split."""
+    """Lists `root/split/CLASS/**`; InputError for no classes, an empty class, or classes unlike another split's."""
     if split not in SPLITS or not (root / split).is_dir():
         there = [name for name in SPLITS if (root / name).is_dir()]
         raise InputError(
@@ -42,7 +42,7 @@ def open_image_folder(root: Path, split: str) -> ClassificationSet:
 
 
 def _class_folders(folder: Path) -> list[str]:
-    """Returns the names of the folders in it, sorted, without hidden ones."""
+    """Returns the sorted names of its folders, without hidden folders."""
     if not folder.is_dir():
         return []
     return sorted(entry.name for entry in os.scandir(folder) if entry.is_dir() and not entry.name.startswith("."))

@@ -31,9 +31,9 @@ class ClassificationSet:
     evaluation_view: Callable[[np.ndarray, int], np.ndarray]
     """(H, W, 3) uint8, size -> the network's input (size, size, 3) uint8 in an evaluation."""
     images: np.ndarray | None = None
-    """(N, h, w, 3) uint8 RGB; None: they are read when they are needed."""
+    """(N, h, w, 3) uint8 RGB; None if each picture is read when it is needed."""
     files: tuple[str, ...] = ()
-    """CLASS/NAME of each image, sorted class by class; of archives with the CRC-32; empty for CIFAR."""
+    """CLASS/NAME of each image, sorted class by class, with the CRC-32 in archives; empty for CIFAR."""
     folder: Path = Path()
     """Folder of `files`."""
 
@@ -98,7 +98,7 @@ def whole_view(image: np.ndarray, size: int) -> np.ndarray:
 
 
 def square_view(image: np.ndarray, size: int) -> np.ndarray:
-    """Returns (size, size, 3): a square picture resized, or the middle square of any other."""
+    """Returns (size, size, 3): a square picture resized, or the middle square of any other picture."""
     return whole_view(image, size) if image.shape[0] == image.shape[1] else centre_view(image, size)
 
 

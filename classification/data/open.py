@@ -43,8 +43,8 @@ def open_classification(data: Path, split: str) -> ClassificationSet:
 
 
 def balanced_fraction(labels: np.ndarray, fraction: float, seed: int) -> np.ndarray:
-    """Returns sorted indices of a random `fraction` of every class; with one seed, a larger fraction contains a smaller
-    one.
+    """Returns sorted indices of a random `fraction` of every class; with one seed, a larger fraction contains each
+    smaller fraction.
 
     The published small-data studies train on 0.02 and 0.06 (arXiv 2202.06709). InputError where
     no image of a class would be left.
@@ -75,7 +75,7 @@ def balanced_subset(labels: np.ndarray, count: int) -> np.ndarray:
     """Returns sorted indices of `count` images, equally many of every class; a larger subset contains the smaller.
 
     It takes no seed: all trainings with the same `count` have the same images. InputError where the classes cannot
-    share them.
+    share the images equally.
     """
     classes, sizes = np.unique(labels, return_counts=True)
     each, rest = divmod(count, len(classes))
@@ -127,7 +127,7 @@ def open_trained(data: Path, meta: CheckpointMeta, model: str) -> Classification
 
 
 def open_held_out(data: Path, meta: CheckpointMeta, model: str) -> ClassificationSet:
-    """Opens the held-out pictures; InputError where the training held out none, or where the folder has others."""
+    """Opens the held-out pictures; InputError if the training held out none, or the folder has other pictures."""
     if not read_division(meta)[0]:
         raise InputError(
             f"{model}: its training held out no pictures (train classification --hold-out 0.1); give another --split"
@@ -137,7 +137,7 @@ def open_held_out(data: Path, meta: CheckpointMeta, model: str) -> Classificatio
 
 
 def divide_train(data: Path, meta: CheckpointMeta, model: str) -> tuple[ClassificationSet, np.ndarray, np.ndarray]:
-    """Returns `train` and the indices of trained and held-out pictures; InputError where the record counts others."""
+    """Returns `train` and the indices of trained and held-out pictures; InputError if the record has other counts."""
     share, fraction, seed, subset = read_division(meta)
     source = open_classification(data, "train")
     trained, held = training_indices(source.labels, fraction, share, seed, subset)

@@ -1,7 +1,7 @@
 """ImageFolder in archives: class folders of pictures of one size in train.zip and val.zip or test.zip.
 
-Nothing is unpacked. An archive is read once, and its pictures are decoded into one uint8 array: 154 MB for the 50,000
-pictures of 32 x 32 of CIFAR-10, in 5 s on one core.
+Nothing is unpacked. An archive is read once, and its pictures are decoded into one uint8 array. CIFAR-10's 50,000
+pictures of 32 x 32 take 154 MB, and 5 s on one core.
 """
 
 import zipfile
@@ -19,11 +19,11 @@ from steadyseg.core.errors import InputError, first_line
 from steadyseg.core.system.pictures import look_at, to_rgb
 
 MAX_ENTRIES = 2**21
-"""Files in an archive; ImageNet has 1.3 million."""
+"""Most files in an archive; ImageNet has 1.3 million."""
 MAX_PICTURE_BYTES = 2**26
-"""Unpacked size of one file."""
+"""Largest unpacked size of one file."""
 MAX_ARRAY_BYTES = 2**33
-"""Size of all decoded pictures of a split, 8.6 GB."""
+"""Largest size of all decoded pictures of a split, 8.6 GB."""
 METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 """Compressions that are read in bounded pieces: Python's zipfile unpacks a block of bzip2 or LZMA whole."""
 ENCRYPTED = 0x1
@@ -36,8 +36,8 @@ Seen = TypeVar("Seen")
 def open_zip_folder(root: Path, split: str) -> ClassificationSet:
     """Decodes all of `root/SPLIT.zip`.
 
-    InputError where it is missing, damaged or hostile, where it holds anything else than class folders of pictures of
-    one size, or where another split has other classes.
+    InputError if it is missing, damaged or hostile, or if another split has other classes. It must hold class folders,
+    with pictures of one size.
     """
     archives = {name: root / f"{name}.zip" for name in SPLITS if (root / f"{name}.zip").is_file()}
     if split not in archives:
@@ -142,7 +142,7 @@ def _decode(path: Path, entries: list[zipfile.ZipInfo]) -> np.ndarray:
 def _look(path: Path, archive: zipfile.ZipFile, entry: zipfile.ZipInfo, look: Callable[[Image.Image], Seen]) -> Seen:
     """Unpacks one picture and hands it, opened but not decoded, to `look`."""
     try:
-        content = archive.read(entry)  # stops at the size that the archive says, then compares the CRC
+        content = archive.read(entry)  # stops at the size that the archive states, then compares the CRC
     except READ_ERRORS as error:
         raise InputError(f"{path}: {_shown(entry)} cannot be unpacked ({first_line(error)[:200]})") from error
     return look_at(path / entry.filename, look, content)

@@ -29,7 +29,7 @@ BUILDERS = {
     "swin": swin,
 }
 OWN_INITIALISATION = ("alexnet", "vit", "pit", "swin")
-"""Families without BatchNorm, where the first layers' scale matters: torch's for AlexNet, transformers have theirs."""
+"""Families without BatchNorm, whose initial scale matters: torch draws AlexNet's weights, transformers their own."""
 
 
 def build_classifier(options: ClassifierOptions | dict[str, Any], num_classes: int) -> nn.Module:

@@ -31,10 +31,10 @@ class Block(nn.Module):
 
 
 class Chain(nn.Sequential):
-    """Modules in sequence; those that draw random numbers are blocks or chains themselves.
+    """Modules in sequence; a module that draws random numbers is a block or a chain.
 
-    forward(x) == suffix(prefix(x)); `prefix` is everything before the first active dropout layer. N dropout passes
-    share it, so it runs once. Without such a layer it is the whole chain.
+    forward(x) == suffix(prefix(x)). `prefix` computes everything before the first active dropout layer, or the whole
+    chain without such a layer. N dropout passes share its result, so it runs once.
     """
 
     def prefix(self, x: Tensor) -> tuple[int, Any]:
@@ -100,8 +100,8 @@ def require_side(x: Tensor, least: int) -> None:
     height, width = x.shape[-2:]
     if min(height, width) < least:
         raise InputError(
-            f"the pictures are too small for this network: a map of {height} x {width} points meets a layer that needs "
-            f"{least} x {least}; use larger pictures or another network"
+            f"the pictures are too small for this network: a map of {height}x{width} points meets a layer that needs "
+            f"{least}x{least}; use larger pictures or another network"
         )
 
 
@@ -111,7 +111,7 @@ def skip_rates(last: float, blocks: int) -> list[float]:
 
 
 def skip_branch(rate: float) -> nn.Module:
-    """Returns stochastic depth at this rate. torchvision takes 3 s to import, so only networks that use it wait."""
+    """Returns stochastic depth at this rate. torchvision takes 3 s to import, so it is imported on use."""
     if not rate:
         return nn.Identity()
     from torchvision.ops import StochasticDepth
@@ -121,9 +121,9 @@ def skip_branch(rate: float) -> nn.Module:
 
 
 def stem(width: int, large: bool, activated: bool) -> nn.Sequential:
-    """Returns the stem; large: 7x7 stride 2 and 3x3 max pooling stride 2 (ImageNet); else 3x3 stride 1 (CIFAR).
+    """Returns the stem. large (ImageNet): 7x7 stride 2, then 3x3 max pooling stride 2; else (CIFAR) 3x3 stride 1.
 
-    In pre-activation networks it ends with the convolution (and the pooling): BatchNorm and ReLU are in their blocks.
+    In pre-activation networks the stem has no BatchNorm and ReLU, because their blocks begin with these.
     """
     layers: list[nn.Module] = [conv(3, width, 7, 2) if large else conv(3, width, 3)]
     if activated:
@@ -134,7 +134,7 @@ def stem(width: int, large: bool, activated: bool) -> nn.Sequential:
 
 
 def conv(channels_in: int, channels_out: int, kernel: int, stride: int = 1, groups: int = 1) -> nn.Conv2d:
-    """Returns a convolution that keeps the size, divided by the stride; without bias, as BatchNorm has one."""
+    """Returns a convolution that divides the size by the stride; it has no bias, since BatchNorm has one."""
     return nn.Conv2d(channels_in, channels_out, kernel, stride, kernel // 2, groups=groups, bias=False)
 
 

@@ -12,7 +12,7 @@ MLP_DROPOUT = 0.5
 
 
 HEAD_SIDE = 7
-"""Side of the MLP head's average pooling: that of the last map of a 224 x 224 picture."""
+"""Side of the MLP head's average pooling, equal to the side of a 224 x 224 picture's last map."""
 
 
 class GlobalMedian(nn.Module):
@@ -66,7 +66,7 @@ def pooled_head(name: HeadName, channels: int, num_classes: int) -> nn.Module:
 def mlp_head(channels: int, num_classes: int, hidden: int, side: int, pool: int = 0) -> nn.Module:
     """Max pooling (kernel `pool`, stride 2; 0: none), average pooling to side x side, two hidden layers with dropout.
 
-    Published: hidden 4096; side 7, for AlexNet 6 or 2; VGG and AlexNet pool first, ResNets do not.
+    Published: hidden 4096, side 7 (AlexNet: 6 or 2). VGG and AlexNet pool first, ResNets do not.
     """
     first = [MaxPool(pool)] if pool else []
     return nn.Sequential(

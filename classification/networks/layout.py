@@ -23,7 +23,7 @@ ALTERNET_BLOCKS: dict[int, tuple[int, ...]] = {
     101: (3, 4, 23, 4),
     152: (3, 8, 36, 4),
 }
-"""Convolution and attention blocks: one more in the last stage, room for two pairs (arXiv 2202.06709, Sec. 4)."""
+"""Convolution and attention blocks; the last stage has one more block, for two pairs (arXiv 2202.06709, Sec. 4)."""
 
 VGG_CONVS: dict[int, tuple[int, ...]] = {
     11: (1, 1, 2, 2, 2),
@@ -56,13 +56,13 @@ class Family:
     """Properties that the networks of one name and different depths share."""
 
     depths: tuple[int, ...]
-    """Depths that the family has; empty: it is a single network."""
+    """Depths of the family; empty for a single network."""
     stages: int
-    """Stages that can be smoothed; 0: transformers, whose attention itself smooths feature maps (arXiv 2202.06709)."""
+    """Stages that can be smoothed; 0 for transformers, whose attention itself smooths maps (arXiv 2202.06709)."""
     smoothed: tuple[int, ...]
     """Stages that are smoothed in the published networks, from 1."""
     heads: tuple[HeadName, ...]
-    """Heads that the family takes; the first is the published one."""
+    """Heads of the family; the first is the published head."""
     options: frozenset[str]
     """Options of this family that not all families have."""
 
@@ -90,7 +90,7 @@ FAMILIES: dict[str, Family] = {
         tuple(SWIN_BLOCKS), 0, (), ("gap",), frozenset({"stochastic_depth", "attention_window", "patch_size"})
     ),
 }
-"""Smoothed stages: each one, but none before the BN-ReLU-GAP head of a pre-activation network (arXiv 2105.12639)."""
+"""All stages are smoothed, except before the BN-ReLU-GAP head of a pre-activation network (arXiv 2105.12639)."""
 
 TIMM_OPTIONS = frozenset({"stochastic_depth", "img_size", "patch_size", "pretrained"})
 """Options of timm's networks that not all of our families have."""
@@ -100,10 +100,10 @@ NOT_FOR_TIMM = frozenset({"channels", "head", "smoothing_places", "prob_scale"})
 MODELS: dict[str, tuple[str, int]] = {
     f"{family}{depth or ''}": (family, depth) for family, layout in FAMILIES.items() for depth in layout.depths or (0,)
 }
-"""Family and depth (0: it has none) by name."""
+"""Family and depth by name; a single network has depth 0."""
 
 MODEL_NAMES: tuple[str, ...] = tuple(MODELS)
-"""Every network of ours by name; `timm:NAME` names the others."""
+"""Names of our networks; `timm:NAME` names a network of timm."""
 
 
 def smoothed_stages(options: ClassifierOptions) -> tuple[int, ...]:
@@ -119,7 +119,7 @@ def attention_layout(options: ClassifierOptions) -> tuple[tuple[int, ...], int]:
 
     Published for ImageNet: (0, 1, 3, 2), window 7; for CIFAR-100: (0, 1, 1, 2), window 4 (arXiv 2202.06709, Fig. 11 and
     App. E: maps of 32, 16, 8 and 4 points, and two or more attention blocks in the third stage hurt). Depth 18 has two
-    blocks a stage, room for one of attention.
+    blocks a stage, so at most one attention block.
     """
     _, depth = MODELS[options.network]
     if depth == 18:
@@ -131,7 +131,7 @@ def attention_layout(options: ClassifierOptions) -> tuple[tuple[int, ...], int]:
 
 
 def heads_of(options: ClassifierOptions) -> tuple[int, ...]:
-    """Returns the attention heads of each stage of a transformer, of the published number for its width."""
+    """Returns the attention heads of each stage of a transformer, as many as published for its width."""
     family, depth = MODELS[options.network]
     first = max(1, options.channels // HEAD_WIDTHS[family])
     stages = {"vit": (depth,), "pit": PIT_BLOCKS.get(depth, ()), "swin": SWIN_BLOCKS.get(depth, ())}[family]

@@ -72,7 +72,7 @@ def check_classifier(options: ClassifierOptions) -> None:
 
 
 def _require_applicable(options: ClassifierOptions) -> None:
-    """Refuses an option that would have no effect, since the user expects one."""
+    """Refuses an option without effect, since the user expects an effect."""
     sometimes = TIMM_OPTIONS.union(*(family.options for family in FAMILIES.values()))
     if options.network in MODELS:
         lacking = sometimes - FAMILIES[MODELS[options.network][0]].options
@@ -120,7 +120,7 @@ def _check_groups(options: ClassifierOptions, depth: int) -> None:
 
 
 def _check_grid(options: ClassifierOptions) -> None:
-    """Refuses a transformer with too many patches; those of timm have pictures of 224 and patches of 16 by default."""
+    """Refuses a transformer with too many patches; timm's defaults are pictures of 224 and patches of 16."""
     usual_side, usual_patch = (VIT_SIDE, VIT_PATCH) if options.network in MODELS else (TIMM_SIDE, TIMM_PATCH)
     side, patch = options.img_size or usual_side, options.patch_size or usual_patch
     if (options.img_size or options.patch_size) and side // patch > MAX_GRID:

@@ -34,8 +34,8 @@ class ConvBlock(Block):
 def alexnet(options: ClassifierOptions, num_classes: int) -> Chain:
     """(B, 3, h, w) -> (B, K); Krizhevsky 2014, arXiv 1404.5997, with channels as multiples of `width`.
 
-    Three stages, max pooling begins the last two. With the stem 11x11 stride 4, pooling kernel 3 and an MLP head over 6
-    x 6 points, h, w >= 63; without it, for CIFAR, 3x3 stride 2, kernel 2 and 2 x 2 points.
+    Max pooling begins the last two of the three stages. With the stem (h, w >= 63): first convolution 11x11 stride 4,
+    pooling kernel 3, MLP head over 6 x 6 points. Without the stem (CIFAR): 3x3 stride 2, kernel 2, 2 x 2 points.
     """
     width, rate, kernel = options.channels, options.dropout, 3 if options.stem else 2
     first = ConvBlock(3, width, 11, rate, 4, 2) if options.stem else ConvBlock(3, width, 3, rate, 2)

@@ -27,9 +27,9 @@ HEADS = (3, 6, 12, 24)
 class PreActBlock(Block):
     """shortcut + branch (He et al. 2016, arXiv 1603.05027); basic (3x3, 3x3) or bottleneck (1x1, 3x3, 1x1).
 
-    Where the shape changes, the first BatchNorm and ReLU feed both the branch and the shortcut's 1x1 convolution, which
-    has no BatchNorm, so that the same weights fit the network with and without dropout. Else the shortcut is the
-    block's input.
+    If the shape changes, the first BatchNorm and ReLU feed both the branch and the shortcut's 1x1 convolution. This
+    convolution has no BatchNorm, so that the same weights fit the network with and without dropout. Else the shortcut
+    is the block's input.
 
     MC dropout sits between the last ReLU and the last convolution. Later published code has it before the BatchNorm
     instead. Here that BatchNorm never sees a mask, so its running variance also fits without dropout (arXiv 1801.05134
@@ -67,8 +67,8 @@ class PreActBlock(Block):
 class AttentionBlock(nn.Module):
     """x + branch: BatchNorm, GELU, 1x1 convolution to the stage's inner channels, BatchNorm, window attention; no MLP.
 
-    The inner channels are a quarter of x's where the network has bottlenecks, else as many. The convolution blocks
-    between two of these take the place of the MLP. They have the MC dropout; this block has none.
+    The inner channels are a quarter of x's channels in a network with bottlenecks, else equally many. The convolution
+    blocks between two attention blocks take the place of the MLP and have the MC dropout.
     """
 
     def __init__(self, channels: int, inner: int, heads: int, head_width: int, window: int, skipped: float) -> None:
@@ -89,8 +89,8 @@ class AttentionBlock(nn.Module):
 def preresnet(options: ClassifierOptions, num_classes: int) -> Chain:
     """(B, 3, h, w) -> (B, K), any h, w: bare stem, four stages of channels 1, 2, 4, 8 times `channels`, BN-ReLU-GAP.
 
-    A stage of B blocks, M of them attention blocks (AlterNet), has (B - 2 M) convolution blocks and then M pairs of a
-    convolution and an attention block. It therefore ends in attention if M > 0, and a convolution block halves the map.
+    A stage of B blocks with M attention blocks (AlterNet) has B - 2 M convolution blocks, then M pairs of convolution
+    and attention block. It therefore ends in attention if M > 0, and a convolution block halves the map.
     """
     family, depth = MODELS[options.network]
     blocks = (ALTERNET_BLOCKS if family == "alternet" else RESIDUAL_BLOCKS)[depth]
@@ -123,5 +123,5 @@ def preact_block(
 
 
 def stage_channels(stage_index: int, depth: int, options: ClassifierOptions) -> int:
-    """Returns the output channels of a stage (from 0): 4 times the inner ones where the blocks are bottlenecks."""
+    """Returns the output channels of a stage (from 0): 4 times the inner channels in bottlenecks."""
     return options.channels * 2**stage_index * (4 if depth >= 50 else 1)

@@ -25,8 +25,8 @@ class ResidualBlock(Block):
     """ReLU(shortcut + branch); MC dropout before the last convolution of the branch (arXiv 2105.12639).
 
     Basic: 3x3, 3x3. Bottleneck: 1x1, 3x3 with `inner` channels, `groups` and the stride, 1x1. BatchNorm after each. The
-    shortcut is a 1x1 convolution and BatchNorm where the shape changes. In training the branch is left out of a picture
-    with probability `skipped` (stochastic depth, arXiv 1603.09382; torchvision's scales the kept ones by 1 / (1 - p)).
+    shortcut is a 1x1 convolution and BatchNorm where the shape changes. In training each picture skips the branch with
+    probability p = `skipped` (stochastic depth, arXiv 1603.09382). torchvision scales kept branches by 1 / (1 - p).
     """
 
     def __init__(

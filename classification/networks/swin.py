@@ -12,7 +12,7 @@ from steadyseg.classification.networks.vit import STD, ResidualUnit, initialise_
 from steadyseg.classification.options import ClassifierOptions
 
 PATCH, WINDOW = 1, 4
-"""Pixels and points, as published for CIFAR."""
+"""Sides in pixels and in points, as published for CIFAR."""
 
 
 class ChannelNorm(nn.LayerNorm):
@@ -37,7 +37,7 @@ def swin(options: ClassifierOptions, num_classes: int) -> Chain:
     """Builds a Swin transformer: (B, 3, h, w) -> (B, K) (Liu et al. 2021, arXiv 2103.14030).
 
     As in the code of arXiv 2202.06709, the heads share the position table and a strided convolution merges patches.
-    swin12 of 96 channels, patches of 4 and windows of 7 is Swin-T. Parts: stem, attention1, mlp1, ..., merge2 before
+    Swin-T is swin12 with 96 channels, patches of 4 and windows of 7. Parts: stem, attention1, mlp1, ..., merge2 before
     the second stage, ..., norm, head.
     """
     _, depth = MODELS[options.network]

@@ -15,7 +15,7 @@ from steadyseg.core.options import ProbName
 from steadyseg.core.stages import Stage
 
 DENSE_DROPOUTS = ("pos_drop", "proj_drop", "mlp_drop", "drop1", "drop2")
-"""timm's names of the dropout modules after the position embedding and every dense layer but those of q, k and v.
+"""timm's names of the dropout modules after the position embedding and every dense layer but q, k and v.
 
 The vision transformer has dropout there (arXiv 2010.11929, App. B.1)."""
 ARGUMENTS = {"drop_path_rate": "stochastic_depth", "img_size": "img_size", "patch_size": "patch_size"}
@@ -25,9 +25,9 @@ ARGUMENTS = {"drop_path_rate": "stochastic_depth", "img_size": "img_size", "patc
 class TimmNetwork(nn.Module):
     """(B, 3, h, w) -> (B, K) logits; h = w = `side` where the network was made for one size.
 
-    A CNN (a network with modules that halve a map) gets smoothing before each of these modules but the stem and MC
-    dropout before the two last; a transformer gets MC dropout at `DENSE_DROPOUTS` and cannot be smoothed. forward(x) ==
-    suffix(prefix(x)); without dropout the prefix is the whole network, with dropout it does nothing.
+    A CNN has modules that halve a map. It gets smoothing before each of these modules but the stem, and MC dropout
+    before the last two. A transformer gets MC dropout at `DENSE_DROPOUTS` and cannot be smoothed. In
+    forward(x) == suffix(prefix(x)), the prefix is the whole network without dropout and does nothing with dropout.
     """
 
     def __init__(self, options: ClassifierOptions, num_classes: int) -> None:
@@ -47,7 +47,7 @@ class TimmNetwork(nn.Module):
         if self.side is not None and (height, width) != (self.side, self.side):
             raise InputError(
                 f"{self.name} was built for {self.side} x {self.side} pixels and got {height} x {width}; set img_size "
-                "to the pictures' side, where the network has that option, or resize them"
+                "to the pictures' side if possible, or resize them"
             )
         try:
             return self.model(x)
@@ -105,7 +105,7 @@ def _insert(model: Any, options: ClassifierOptions, example: Tensor) -> None:
                 f"{options.network} has no module that halves a feature map, so nothing to smooth before; leave "
                 "smoothing out"
             )
-        # A Prob without ReLU is as good for maps without an activation; the others would delete their negative half.
+        # Maps without an activation need a Prob without ReLU; a ReLU would delete their negative half.
         linear: ProbName = options.prob if options.prob in ("constant", "none") else "signed-tanh"
         insert_smoothing(model, options.prob, linear, options.blur, "same", example)
     if options.dropout > 0:

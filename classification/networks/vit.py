@@ -1,7 +1,7 @@
 """Vision transformer, whose attention may be local, and PiT, which pools the patches between three stages.
 
-Each attention and each MLP is a part of the chain of its own, so that features can be read, and parts left out, between
-them. Local attention and both heads are variants that arXiv 2202.06709 compares.
+Each attention and each MLP is a separate part of the chain, so that a study can read features between parts or leave
+parts out. Local attention and both heads are variants that arXiv 2202.06709 compares.
 """
 
 from collections import OrderedDict
@@ -20,7 +20,7 @@ from steadyseg.core.stages import Stage
 
 MLP_RATIO = 4
 STD = 0.02
-"""Of all initial weights, the positions and the class token."""
+"""Standard deviation of all initial weights, the positions and the class token."""
 
 
 class ResidualUnit(Block):
@@ -40,12 +40,12 @@ class ResidualUnit(Block):
 
 
 class TokenAttention(nn.Module):
-    """Multi-head self-attention (B, T, C) -> (B, T, C); q, k and v have no bias, the output projection has."""
+    """Multi-head self-attention (B, T, C) -> (B, T, C); q, k and v have no bias, the output projection has a bias."""
 
     bias: Tensor | None
 
     def __init__(self, channels: int, heads: int, seen: Tensor | None) -> None:
-        """`seen` (T, T) is true where token i attends to token j; None: each attends to all."""
+        """`seen` (T, T) is true where token i attends to token j; None lets each token attend to all."""
         super().__init__()
         self.heads = heads
         self.to_qkv = nn.Linear(channels, 3 * channels, bias=False)
@@ -63,7 +63,7 @@ class TokenAttention(nn.Module):
 class Tokens(nn.Module):
     """(B, 3, s, s) -> (B, T, C): a linear layer of each patch, the class token before them, learnt positions added.
 
-    Patches begin `stride` pixels apart; None: they do not overlap.
+    Patches begin `stride` pixels apart, by default without overlap.
     """
 
     def __init__(self, channels: int, side: int, patch: int, class_token: bool, stride: int | None = None) -> None:
@@ -71,7 +71,7 @@ class Tokens(nn.Module):
         stride = stride or patch
         self.side, points = side, ((side - patch) // stride + 1) ** 2
         self.patches = nn.Conv2d(3, channels, patch, stride)
-        # Flat, because the optimiser takes what has one dimension for a bias and does not decay it.
+        # Flat, because the optimiser takes a tensor of one dimension for a bias and does not decay it.
         self.class_token = nn.Parameter(STD * torch.randn(channels)) if class_token else None
         self.positions = nn.Parameter(STD * torch.randn((points + class_token) * channels))
 
@@ -103,7 +103,7 @@ class TokenHead(nn.Module):
 class TokenPooling(nn.Module):
     """(B, 1 + h w, C) -> (B, 1 + ceil(h / 2) ceil(w / 2), 2 C).
 
-    A depthwise 3x3 convolution of stride 2 for the map of the patches, a linear layer for the class token.
+    A depthwise 3x3 convolution of stride 2 pools the map of the patches; a linear layer widens the class token.
     """
 
     def __init__(self, channels: int) -> None:
@@ -189,8 +189,8 @@ def mlp(channels: int) -> nn.Sequential:
 def local_mask(side: int, window: int, class_token: bool) -> Tensor:
     """Returns (T, T) bool for side x side patches in rows, true where token i attends to token j.
 
-    A patch attends to the patches whose row and column differ by at most window // 2, to all where the window is as
-    large as the grid; the class token attends to all tokens, and all attend to it.
+    A patch attends to patches whose row and column differ by at most window // 2, or to all if the window covers
+    the grid. The class token attends to all tokens, and all tokens to the class token.
     """
     reach = side if window >= side else window // 2
     place = torch.arange(side)

@@ -1,7 +1,7 @@
-"""Checks of strangers' graphs in a process of their own, with a limit of memory and of time.
+"""Checks of strangers' graphs in a child process with limits of memory and time.
 
-onnx and protobuf are C++ that trusts its input: a negative `batch_dims` of GatherND writes past a list and ends the
-process, and 16 MiB of empty nodes become 1.2 GB once parsed. The end of this child is one line of InputError.
+onnx and protobuf are C++ that trusts its input. A negative `batch_dims` of GatherND writes past a list and ends the
+process; 16 MiB of empty nodes become 1.2 GB once parsed. A child that dies gives one line of InputError.
 """
 
 import ast
@@ -16,10 +16,10 @@ from steadyseg.core.errors import InputError, printable
 
 Values = TypeVarTuple("Values")
 MEMORY, TIMES = 2**30, 8
-"""Address space beyond the imports: so many bytes, and so many times the file; parser, checker and shape inference
-hold copies of it."""
+"""Address space beyond the imports: MEMORY bytes and TIMES the file, of which parser, checker and shape inference hold
+copies."""
 CPU_S, WALL_S = 120, 600
-"""Limits of time; the file of a U-Net takes 1 s."""
+"""Limits of time; a U-Net's file takes 1 s."""
 REFUSED = 3
 """Exit code of an InputError, whose line is the output; Python itself takes 1 and 2."""
 
@@ -46,7 +46,7 @@ def run_limited(task: Callable[[bytes, str, *Values], bytes], data: bytes, name:
 
 
 def limit(size: int) -> None:
-    """Limits memory and CPU time of this process for a file of `size` bytes; no system but Linux keeps the first."""
+    """Limits memory and CPU time of this process for a file of `size` bytes; only Linux enforces the memory limit."""
     try:
         import resource
     except ImportError:  # Windows

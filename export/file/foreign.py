@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from onnx import ModelProto, ValueInfoProto
 
 FOLDED = frozenset(("CastLike", "Constant", "Dropout", "EyeLike", "Size"))
-"""Operators that a foreign graph may contain although no file of this project does: ONNX Runtime replaces them by
-constants or leaves them out when the graph is wrapped."""
+"""Operators that only a foreign graph may contain: when it is wrapped, ONNX Runtime replaces them by constants or
+removes them."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class ForeignGraph:
     size: tuple[int, int]
     """(h, w) of the input."""
     notes: tuple[str, ...]
-    """Sentences about what of the file is not used."""
+    """Sentences about the parts of the file that are not used."""
 
 
 def read_foreign(path: Path, size: tuple[int, int] | None, opset: int) -> ForeignGraph:
@@ -48,8 +48,8 @@ def read_foreign(path: Path, size: tuple[int, int] | None, opset: int) -> Foreig
 
     `opset`: version of the operators that the graph is converted to.
 
-    InputError in one line for anything but a graph with one picture input (1, 3, h, w) or (1, h, w, 3) of float32, and
-    for one that could read other files, run other code or take all memory.
+    The graph must have one picture input (1, 3, h, w) or (1, h, w, 3) of float32. InputError in one line for any other
+    graph, and if it could read other files, run other code or take all memory.
     """
     onnx = import_onnx()
     data = read_bytes(path)
@@ -66,7 +66,8 @@ def read_foreign(path: Path, size: tuple[int, int] | None, opset: int) -> Foreig
 
 
 def prepare(data: bytes, name: str, height: int, width: int, opset: int) -> bytes:
-    """Checks a file and returns the graph of `ForeignGraph.model`, in the child; height 0: the graph's own size."""
+    """Checks a file and returns the graph of `ForeignGraph.model`, in the child; height 0 keeps the graph's own
+    size."""
     path = Path(name)
     model = parse_foreign(data, path, FOLDED)
     graph = model.graph
@@ -100,7 +101,7 @@ def prepare(data: bytes, name: str, height: int, width: int, opset: int) -> byte
 
 
 def _picture(model: "ModelProto", path: Path) -> "ValueInfoProto":
-    """Returns the one input that is no weight; InputError where there is another number of them."""
+    """Returns the one input that is no weight; InputError unless there is exactly one."""
     graph = model.graph
     stored = {tensor.name for tensor in graph.initializer}
     inputs = [value for value in graph.input if value.name not in stored]
@@ -131,7 +132,7 @@ def _converted(model: "ModelProto", opset: int, path: Path) -> "ModelProto":
         return model
     try:
         return onnx.version_converter.convert_version(model, opset)
-    except Exception as error:  # of C++ code, one class for each way to fail
+    except Exception as error:  # onnx's C++ raises many classes
         reason = (str(error).strip() or type(error).__name__).splitlines()[-1][:200]
         raise InputError(
             f"{path}: onnx cannot convert its opset {version} to {opset} ({reason}); export it with opset {opset}"
@@ -139,13 +140,13 @@ def _converted(model: "ModelProto", opset: int, path: Path) -> "ModelProto":
 
 
 def _channels_last(shape: Shape, path: Path) -> bool:
-    """Tells the layout by the axis of the three colours; InputError where none or both can be it."""
+    """Finds the layout by the axis of the three colours; InputError if no axis or both axes can be it."""
     shown = ", ".join("?" if not isinstance(size, int) else str(size) for size in shape)
     found = [axis for axis in (1, 3) if len(shape) == 4 and shape[axis] == 3]
     if len(found) != 1:
         raise InputError(
-            f"{path}: its input is [{shown}], expected a picture [1, 3, h, w] or [1, h, w, 3] whose axis of three "
-            "colours is fixed; export it with that axis fixed"
+            f"{path}: its input is [{shown}], expected a picture [1, 3, h, w] or [1, h, w, 3]; export it with its "
+            "colour axis fixed"
         )
     return found == [3]
 

@@ -22,9 +22,9 @@ KINDS: tuple[KindName, ...] = get_args(KindName)
 PRECISIONS: tuple[PrecisionName, ...] = get_args(PrecisionName)
 
 MAX_CHARACTERS = 2**20
-"""Per entry; metadata with 255 classes has a few ten thousand."""
+"""Limit per entry; metadata of 255 classes has a few ten thousand."""
 MAX_SIDE = 2**14
-"""Pixels; four times the width of a 4K frame."""
+"""Limit in pixels; four times the width of a 4K frame."""
 MAX_SCORES = 10_000
 MAX_STREAMS = 256
 
@@ -44,8 +44,8 @@ class GraphMeta:
     """
 
     kind: KindName
-    """stream: uint8 frame and state in, four maps and state out; logits: the network alone; classifier: uint8 pictures
-    in, probabilities and uncertainty out."""
+    """A stream maps uint8 frame and state to four maps and state; a classifier maps uint8 pictures to probabilities and
+    uncertainty. Kind logits is the network alone."""
     classes: ClassList
     height: int
     """Input height in pixels; fixed, but only a recommendation in a graph of the network alone."""
@@ -58,7 +58,7 @@ class GraphMeta:
     method: Method
     """The method that the file computes."""
     head_stride: int
-    """1 or 2: the input's size over that of the logits."""
+    """1 or 2: the input's size over the logits' size."""
     precision: PrecisionName
     source: str
     """Name of the checkpoint."""
@@ -71,7 +71,7 @@ class GraphMeta:
     reference_scores: tuple[float, ...] = ()
     """Novelty scores of held-out frames, ascending; with them the graph computes familiarity and expected accuracy."""
     streams: int | None = 1
-    """Streams that a call computes, the first size of all inputs and outputs; None: any number."""
+    """Streams that a call computes, the first size of all inputs and outputs; None for any number."""
 
     def __post_init__(self) -> None:
         _check(self)
@@ -98,7 +98,7 @@ class GraphMeta:
             **{key: method[key] for key in METHOD_TEXT_KEYS},
             **{key: json.dumps(value, ensure_ascii=False, allow_nan=False) for key, value in values.items()},
             FORMAT_KEY: FORMAT,
-        }  # the format last, so that a file cut off within its metadata is not taken for a whole one
+        }  # the format last, so that a file cut off within its metadata is not taken for a whole file
 
 
 def add_metadata(graph: Any, props: Mapping[str, str]) -> None:
@@ -131,9 +131,8 @@ def require_format(props: Mapping[str, str], name: str) -> None:
     """Raises InputError for the metadata of another program's file."""
     if FORMAT_KEY not in props:
         raise InputError(
-            f"{name}: no {FORMAT_KEY} in its metadata, so it is not a whole SteadySeg export; use a file of steadyseg "
-            f"export, or make one of another program's network: steadyseg wrap {name} -o mine.onnx --mean R G B --std "
-            "R G B"
+            f"{name}: no {FORMAT_KEY} in its metadata, so it is not a whole SteadySeg export. Use a file of steadyseg "
+            f"export, or wrap another program's network: steadyseg wrap {name} -o mine.onnx --mean R G B --std R G B"
         )
 
 

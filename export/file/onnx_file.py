@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from onnx import ModelProto, NodeProto, TensorProto
 
 MAX_BYTES = 512 * 2**20
-"""The widest network here (31 million weights) is 124 MB in fp32."""
+"""Limit on a file; the widest network here (31 million weights) is 124 MB in fp32."""
 
 OPERATORS = set(
     (
@@ -41,7 +41,7 @@ OPERATORS = set(
         "Where"
     ).split()
 )
-"""Operators that the exporter writes: standard ones, without loops and branches, and of no other domain."""
+"""Standard operators that the exporter writes, without loops and branches, and of no other domain."""
 OPERATORS |= set(
     (
         "Ceil Celu DepthToSpace Elu Erf Flatten GatherElements GlobalAveragePool GlobalMaxPool GroupNormalization LRN "
@@ -49,8 +49,8 @@ OPERATORS |= set(
         "ScatterND Selu Softplus Softsign SpaceToDepth Sum ThresholdedRelu Trilu Xor"
     ).split()
 )
-"""Operators of networks from elsewhere that `steadyseg wrap` puts into a file. Like those above they are arithmetic or
-move values: none holds a graph, text or the name of a file, and sizes follow from sizes."""
+"""Operators of networks from elsewhere that `steadyseg wrap` puts into a file. Like the operators above they are
+arithmetic or move values: none holds a graph, text or a file name, and sizes follow from sizes."""
 MASKING = {"Add", "Pad", "Where"}
 """Operators that read attention masks and borders of pooling layers, which may be -infinity."""
 
@@ -87,7 +87,7 @@ def accept(data: bytes, name: str) -> bytes:
 
 
 def check_onnx(data: bytes, path: Path) -> OnnxFile:
-    """Checks the bytes of a file in this process, which is for files that it is about to write."""
+    """Checks the bytes of a file that this process is about to write."""
     onnx = import_onnx()
     model = _parse(data, onnx, path)
     props = _props(model, path)
@@ -101,9 +101,9 @@ def check_onnx(data: bytes, path: Path) -> OnnxFile:
 
 
 def parse_foreign(data: bytes, path: Path, operators: Set[str]) -> "ModelProto":
-    """Parses and checks the graph of another program, which may contain `operators` besides those that are run here.
+    """Parses and checks the graph of another program, which may contain `operators` besides `OPERATORS`.
 
-    InputError for one that could read other files, run other code or take all memory, and for files of `steadyseg`.
+    InputError for a graph that could read other files, run other code or take all memory, and for `steadyseg` files.
     """
     onnx = import_onnx()
     model = _parse(data, onnx, path)
@@ -115,8 +115,8 @@ def parse_foreign(data: bytes, path: Path, operators: Set[str]) -> "ModelProto":
 
 
 def refuse_unsafe(model: "ModelProto", path: Path, operators: Set[str] = frozenset()) -> None:
-    """Raises InputError for references to other files, operators that are neither run here nor among `operators`, and
-    newer versions of the format than the installed software reads."""
+    """Raises InputError for references to other files, for operators outside `OPERATORS` and `operators`, and for a
+    newer format than the installed software reads."""
     onnx = import_onnx()
     _refuse_references(model, onnx, path, operators)
     _refuse_newer(model, onnx, path)
@@ -269,7 +269,8 @@ def _refuse_newer(model: "ModelProto", onnx: ModuleType, path: Path) -> None:
 
 @functools.cache
 def _runtime_limit(what: str, known: int) -> tuple[int, str] | None:
-    """Returns the newest version that the installed ONNX Runtime opens (0: none) and its name; None without it.
+    """Returns the newest version that the installed ONNX Runtime opens (0 if none), and its name; None without ONNX
+    Runtime.
 
     ONNX Runtime does not report the number, so graphs of one node are tried, 0.5 ms each (1.31 reads opset 26 where
     onnx 1.23 knows 28).
@@ -302,7 +303,7 @@ def _runtime_limit(what: str, known: int) -> tuple[int, str] | None:
 def _props(model: "ModelProto", path: Path) -> dict[str, str]:
     props: dict[str, str] = {}
     for entry in model.metadata_props:
-        if entry.key in props:  # readers differ in which of the two they take
+        if entry.key in props:  # readers differ in which entry they take
             raise InputError(f"{path}: two entries {entry.key[:80]!r} in its metadata; export it again")
         props[entry.key] = entry.value
     return props

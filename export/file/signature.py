@@ -23,7 +23,7 @@ MAX_DIMENSIONS = 4
 
 FLOATS = ("FLOAT", "FLOAT16")
 Shape = tuple[int | str | None, ...]
-"""Fixed sizes are integers, free ones names or None."""
+"""Fixed sizes are integers, free sizes are names or None."""
 Values = dict[str, tuple[str, Shape]]
 """Type and shape by name, in the order of the graph."""
 
@@ -68,7 +68,7 @@ def _check_stream(inputs: Values, outputs: Values, meta: GraphMeta, name: str) -
     temporal = is_temporal(meta.method.mode)
     if temporal != (states > 0):
         raise InputError(
-            f"{name}: mode {meta.method.mode} with {states} state inputs; a vq mode has them, another has none"
+            f"{name}: mode {meta.method.mode} with {states} state inputs; a vq mode has states, another mode has none"
         )
     moved = MOTION_INPUTS if meta.method.motion else ()
     _expect_names(list(inputs), ["frame", "gap", "reset", *moved, *state_names(states, "in")], "inputs", name)

@@ -1,5 +1,5 @@
 """Extraction and replacement of the network inside a graph. An executor then runs only the network, and a conversion to
-fewer bits changes only the network: resize, normalisation, softmax, smoothing, maps and state stay float32.
+fewer bits changes only the network. Resize, normalisation, softmax, smoothing, maps and state stay float32.
 """
 
 from collections.abc import Sequence

@@ -1,8 +1,8 @@
 """Dropout masks drawn on the CPU for networks that take them as inputs, from a hundred times fewer random numbers than
 elements.
 
-The rule is that of `core.dropout.export_mask`: the byte of an element is a[c, y] ^ b[y, x] ^ d[c, x] of three planes of
-uniform bytes, which is uniform and independent of the byte of any other element.
+The rule is the same as in `core.dropout.export_mask`: an element's byte is `a[c, y] ^ b[y, x] ^ d[c, x]` of three
+planes of uniform bytes. It is uniform and independent of the byte of any other element.
 """
 
 from collections.abc import Sequence
@@ -29,7 +29,7 @@ def _fill(a, b, d, threshold, out):  # type: ignore[no-untyped-def]
 
 
 class DropoutMasks:
-    """Masks of given shapes, uint8 0 or 1, drawn anew by every call into the same arrays."""
+    """Masks of given shapes, uint8 0 or 1, which every call redraws in the same arrays."""
 
     def __init__(self, shapes: Sequence[tuple[int, ...]], rates: Sequence[float], seed: int = 0) -> None:
         """shapes: (1, C, H, W) of the feature maps; rates: the shares that are dropped, rounded to 1/256."""

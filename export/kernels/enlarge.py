@@ -23,7 +23,7 @@ def _blend_rows(near: Any, far: Any, unit: Any, shift: Any, out: Any) -> None:
 
 @loop
 def _compete(row: Any, tag: Any, even: Any, odd: Any) -> None:
-    """Keeps the largest value * 256 + tag: value and class in one integer below 2^28; the first of equal values
+    """Keeps the largest value * 256 + tag: value and class in one integer below 2^28; of equal values the first
     stays."""
     for x in range(even.size):
         centre = I32(3) * row[x + 1] + tag
@@ -57,8 +57,8 @@ def _interleave(even: Any, odd: Any, out: Any) -> None:
 
 
 def _enlarge(counter: Any, state: Any, coding: Any, coarse: Any, fine: Any) -> None:
-    """Enlarges state (K, h, w) and 2 coarse maps (h, w) uint8 to 4 fine maps (H, W), row by row; H, W = 2 h, 2 w or one
-    less.
+    """Enlarges state (K, h, w) and 2 coarse maps (h, w) uint8 to 4 fine maps (H, W), row by row. A fine side is twice
+    the coarse side, or one less.
 
     Bilinear with half-pixel centres: weights 1/4 and 3/4, so sums of 16 x 65535 hold every value exactly.
     """

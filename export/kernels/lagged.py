@@ -11,10 +11,10 @@ from steadyseg.export.kernels.postprocess import FusedPostprocess, PostprocessMa
 
 
 class LaggedPostprocess(FusedPostprocess):
-    """`FusedPostprocess` whose maps are those of the frame F calls before, for one pass a frame and without motion.
+    """`FusedPostprocess` that returns the maps of the frame F calls before, for one pass a frame and without motion.
 
-    The kept mean ends at that frame. A copy of it takes the F frames after it, each with its weight in the sum so far:
-    F kernel calls more a frame.
+    The kept mean ends at that frame. A copy of the mean adds the F later frames, each with its weight in the sum so
+    far: F more kernel calls.
     """
 
     def __init__(self, num_classes: int, *, temperature: float, tau: float, lag: int, stride: int) -> None:
@@ -22,7 +22,7 @@ class LaggedPostprocess(FusedPostprocess):
         self._tau, self._lag = tau, lag
 
     def reset(self) -> None:
-        """Forgets all earlier frames, those that wait too, and their size."""
+        """Forgets all earlier frames, waiting frames too, and their size."""
         super().reset()
         self._ahead: deque[tuple[np.ndarray | None, float]] = deque()
         self._shown = self._state
@@ -48,7 +48,7 @@ class LaggedPostprocess(FusedPostprocess):
         weight = 1.0
         for later, decay in self._ahead:
             weight *= decay
-            if not weight:  # a break: the frames after it have no part
+            if not weight:  # a break: the frames after it add nothing
                 break
             if later is None:
                 continue

@@ -19,7 +19,7 @@ from steadyseg.core.system.machine import available_cpus
 from steadyseg.core.temporal import GATE_FLOOR
 
 BLOCK_BYTES = 2**17
-"""Probabilities of one block, which fit the L2 cache over all loops over classes (16 kB: a third slower)."""
+"""Probabilities of one block, which stay in the L2 cache in all loops over classes (16 kB is a third slower)."""
 MAX_FIXED_POINT_MASS = 4.0
 """Rounding to 1/65535 adds up to mass / 2 steps, 3e-5 here (tau 3.4); means over more frames are kept in float32."""
 
@@ -41,7 +41,7 @@ class PostprocessMaps(NamedTuple):
 
 @functools.cache
 def postprocess_available() -> bool:
-    """Tells if `FusedPostprocess` works here: numba is installed and fits this Python and NumPy."""
+    """True if `FusedPostprocess` works here: numba is installed and fits this Python and NumPy."""
     try:
         import steadyseg.export.kernels.update  # noqa: F401
     except ImportError:
@@ -67,9 +67,9 @@ class FusedPostprocess:
         gated: bool = False,
         threads: int | None = None,
     ) -> None:
-        """`tau` None: no temporal smoothing. `samples`: dropout passes per frame. `stride`: that of the network's head.
-        `motion`: True if calls give a motion, along which the mean is warped. `gated`: True if the past weighs less
-        where it predicts another class (core/temporal.py); it needs motion and one pass a frame.
+        """With `tau` None there is no temporal smoothing. `samples`: dropout passes per frame. `stride`: the stride of
+        the network's head. `motion`: True if calls give a motion, along which the mean is warped. `gated`: True if the
+        past weighs less where it predicts another class (core/temporal.py); it needs motion and one pass a frame.
 
         Compiles: 4 s in the first process on a machine, 0.4 s later (one core, measured).
         """
@@ -112,10 +112,10 @@ class FusedPostprocess:
         """`samples` logits (K, h, w) float32, C-contiguous -> the maps of the frame at the network's size (H, W).
 
         (h, w) is (H, W) or, at stride 2, half of it rounded up. Each pass is consumed before the next one is requested,
-        so passes may share a buffer. `gap`: source frames since the previous call; `motion`: that of the state's size
-        since then. ValueError for a wrong shape, type, number
-        of passes or gap, and for another size without a `reset`; an error among the passes forgets the earlier frames.
-        A frame with NaN or infinity in a pass is left out of the mean, and fully uncertain (`core.temporal`).
+        so passes may share a buffer. `gap`: source frames since the previous call; `motion`: motion since then, of the
+        state's size. ValueError for a wrong shape, type, number of passes or gap, and for another size without a
+        `reset`. An error among the passes forgets the earlier frames. A frame with NaN or infinity in a pass is left
+        out of the mean, and fully uncertain (`core.temporal`).
         """
         if gap < 1:
             raise ValueError(f"the frame gap must be 1 or more, got {gap}")
@@ -127,7 +127,7 @@ class FusedPostprocess:
         weight = np.empty_like(self._member_entropy)
         weight[...] = np.reciprocal(self._mass + np.float32(1.0))
         before = (self._state, self._member_entropy)
-        if self.samples > 1 and self.tau is not None:  # the first pass weighs the past, and a later one may be NaN
+        if self.samples > 1 and self.tau is not None:  # the first pass weighs the past, and a later pass may be NaN
             self._state, self._member_entropy = self._state.copy(), self._member_entropy.copy()
         coarse = [np.empty(self._member_entropy.shape, np.uint8) for _ in range(4)]
         count, finite = 0, True
@@ -184,8 +184,8 @@ class FusedPostprocess:
         self._mass *= motion.trust
 
     def _absorb(self, logits: np.ndarray, weight: np.ndarray, count: int, maps: list[np.ndarray]) -> bool:
-        """Adds the count-th member to the mean; the last one also gives the maps. False if it is not finite, and then
-        does nothing."""
+        """Adds the count-th member to the mean; the last member also gives the maps. Does nothing and returns False if
+        the member is not finite."""
         logits = np.asarray(logits)
         if logits.shape != self._state.shape or logits.dtype != np.float32 or not logits.flags.c_contiguous:
             kind = "" if logits.flags.c_contiguous else ", not C-contiguous"
@@ -214,7 +214,7 @@ class FusedPostprocess:
         return True
 
     def _unknown(self, size: tuple[int, int]) -> PostprocessMaps:
-        """Returns the maps of a frame that is not finite, whose label is the past's; without a memory it is class 0."""
+        """Returns the maps of a frame that is not finite: its label is the past's, without a memory class 0."""
         if self.tau is None:
             self._state[:] = 0
         label = self._state.argmax(0).astype(np.uint8)
@@ -223,7 +223,7 @@ class FusedPostprocess:
         return maps
 
     def _grow(self, coarse: list[np.ndarray], size: tuple[int, int]) -> PostprocessMaps:
-        """Enlarges the maps to the network's size; label and confidence are those of the enlarged mean
+        """Enlarges the maps to the network's size; label and confidence come from the enlarged mean
         (core/preprocess.enlarge)."""
         if self.stride == 1:
             return PostprocessMaps(*coarse)
@@ -232,8 +232,7 @@ class FusedPostprocess:
         return PostprocessMaps(*fine)
 
     def _share(self, pieces: int, kernel: Callable[..., None], *arguments: Any) -> None:
-        """Runs the kernel here and on idle helpers; it does not wait for a helper that has not started when the work is
-        done."""
+        """Runs the kernel here and on idle helpers; in the end it waits only for helpers that have started."""
         counter = np.zeros(1, np.int64)
         helpers = [_helpers().submit(kernel, counter, *arguments) for _ in range(min(self.threads, pieces) - 1)]
         kernel(counter, *arguments)
@@ -255,7 +254,7 @@ def finite_logits(logits: np.ndarray) -> np.ndarray | None:
 
 @functools.cache
 def _helpers() -> ThreadPoolExecutor:
-    """Threads that all streams share: numba's own are fixed in number and abort the process when two streams meet."""
+    """Threads that all streams share: numba has a fixed number and aborts the process when two streams meet."""
     return ThreadPoolExecutor(max(1, available_cpus() - 1), thread_name_prefix="host-maps")
 
 

@@ -1,8 +1,8 @@
 """The kernel that turns logits into the temporal mean and three maps, and the compilation that all kernels share.
 
-A kernel runs without the GIL and takes its blocks of work from a shared counter, so any number of threads may run it at
-once on the same arrays. Inner loops are functions of their own over contiguous slices: only then does LLVM turn them
-into SIMD code. numba's cache watches the file of a kernel alone, so whatever a kernel calls belongs in its file, except
+A kernel runs without the GIL and takes blocks of work from a shared counter. So any number of threads may run it at
+once on the same arrays. Inner loops are separate functions over contiguous slices: only then does LLVM turn them into
+SIMD code. The cache of numba watches the file of a kernel alone, so whatever a kernel calls belongs in its file, except
 `take`. Importing this file needs numba.
 """
 
@@ -42,7 +42,7 @@ def compile_kernel(function: Callable[..., None], arguments: tuple[Any, ...]) ->
     """Compiles a kernel for fixed types, so that a read-only array compiles nothing again; cached where possible."""
     try:
         return njit([types.void(*arguments)], cache=True, nogil=True, **OPTIONS)(function)
-    except (RuntimeError, OSError):  # no folder can be written to, or the disk is full: each process compiles anew
+    except (RuntimeError, OSError):  # no folder can be written to, or the disk is full: each process compiles again
         return njit([types.void(*arguments)], nogil=True, **OPTIONS)(function)
 
 
@@ -138,7 +138,7 @@ def _compare(p: Any, state: Any, largest: Any, product: Any, frame: Any, past: A
 
 @loop
 def _gate(product: Any, frame: Any, past: Any, floor: Any, weight: Any) -> None:
-    """Changes the frame's weight 1 / (1 + past) to that with the share of the past that stays."""
+    """Changes the frame's weight 1 / (1 + past) to 1 / (1 + share * past), with the share of the past that stays."""
     for i in range(weight.size):
         share = floor + (F(1.0) - floor) * product[i] / F(math.sqrt(frame[i] * past[i]))
         weight[i] = F(1.0) / (F(1.0) + share * (F(1.0) / weight[i] - F(1.0)))
@@ -205,8 +205,8 @@ def _update(
     maps: Any,
 ) -> None:
     """Adds logits (K, n) to state (K, n) and member_entropy (n,), by blocks of pixels that fit the cache, and fills 4
-    maps (n,). weight (n,): that of the frame in the mean, raised where the past predicts another class if floor < 1
-    (one pass a frame); turn: (1 in the frame's first pass, else 0; 1 / number of passes).
+    maps (n,). `weight` (n,) is the frame's weight in the mean; floor < 1 raises it where the past predicts another
+    class (one pass a frame). `turn` is (1 in the frame's first pass, else 0; 1 / number of passes).
     """
     classes, n = logits.shape
     full, half = coding

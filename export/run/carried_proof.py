@@ -1,8 +1,8 @@
 """The proof in a graph file's metadata, and its run on a device: frames, outputs to expect, and largest differences.
 
 docs/deploy.md describes the entries for programs in other languages, which is why they are plain: JSON, and base64 of
-little-endian numbers. Pictures are stored small, each pixel a block of the frame; of expected values every n-th is
-stored, n odd, so that all columns of a vector unit are sampled.
+little-endian numbers. Pictures are stored small, each pixel a block of the frame. Every n-th expected value is stored;
+n is odd, so that all columns of a vector unit are sampled.
 """
 
 import base64
@@ -44,7 +44,7 @@ DIFFERENCES = {
     "mean_z2": "random draws: squared z of the means {:.2f} (1 where equal, at most {:g})",
     "variance_difference": "variance {:.1%} apart (at most {:.0%})",
 }
-"""What is compared and bounded, by name: the text for a difference and its bound."""
+"""Texts for a compared difference and its bound, by name."""
 
 
 class ProofTurn(NamedTuple):
@@ -58,12 +58,12 @@ class ProofTurn(NamedTuple):
 
 @dataclass(frozen=True)
 class ProofPlan:
-    """The entry `proof`: how to make the inputs, and what to hold the outputs to."""
+    """The entry `proof`: how to make the inputs and compare the outputs."""
 
     turns: tuple[ProofTurn, ...]
     draws: int
-    """0: values are compared turn by turn. Else the turns are run so often, and the moments of the last one's
-    probabilities are compared, since the file draws dropout masks."""
+    """0 compares values turn by turn. Else the file draws dropout masks: the turns run this often, and the moments of
+    the last turn's probabilities are compared."""
     block: int
     """Pixels of the frame that a stored pixel stands for, along each side."""
     motion_block: int
@@ -83,9 +83,9 @@ class CarriedProof:
     plan: ProofPlan
     arrays: Mapping[str, np.ndarray]
     """Inputs by name: frame (F, h', w', 3), motion (T, h', w', 2) in 1/32 pixel, trust (T, h', w') in 1/255. Expected
-    values by name, a row for each turn; of random draws the mean and the variance of the last turn's probabilities."""
+    values by name, a row for each turn; for random draws, the mean and variance of the last turn's probabilities."""
     record: Mapping[str, Any]
-    """The calibration of the method (`fit`) and the figures that were measured with it (`measured`)."""
+    """The calibration of the method (`fit`) and the metrics that were measured with it (`measured`)."""
 
     def inputs(self, number: int, meta: GraphMeta) -> dict[str, np.ndarray]:
         """Returns the inputs of a turn for one stream, without the states."""
@@ -171,7 +171,7 @@ def _check_plan(plan: ProofPlan) -> None:
 
 
 def _arrays(props: Mapping[str, str], plan: ProofPlan, meta: GraphMeta) -> dict[str, np.ndarray]:
-    """Returns the stored arrays; InputError where one has another number of values than the plan says."""
+    """Returns the stored arrays; InputError for an array with another number of values than in the plan."""
     turns = len(plan.turns)
     small = [-(-side // plan.block) for side in (meta.height, meta.width)]
     moved = [-(-side // plan.motion_block) for side in meta.state_size]
@@ -200,7 +200,7 @@ def _array(text: str, name: str, shape: tuple[int, ...]) -> np.ndarray:
 
 
 Step = Callable[[Arrays], Arrays]
-"""Computes the next frame of every stream; the states go from call to call inside."""
+"""Computes the next frame of every stream, and carries the states from call to call."""
 MIN_CALLS, MAX_CALLS, SECONDS = 3, 50, 1.0
 
 
@@ -251,7 +251,7 @@ class Verified:
 def verify(proof: CarriedProof, meta: GraphMeta, step: Step, streams: int, *, reduced: bool = False) -> Verified:
     """Runs the proof in every stream of a call, and times the call.
 
-    `reduced`: hold it to the bounds of devices that compute in fewer bits than the file has.
+    `reduced`: apply the bounds of devices that compute in fewer bits than the file has.
     """
     turns = [
         {name: np.repeat(value, streams, 0) for name, value in proof.inputs(number, meta).items()}

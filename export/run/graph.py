@@ -21,7 +21,7 @@ from steadyseg.export.run.sessions import Arrays, import_onnxruntime, open_sessi
 
 _GRAPH_IDS = itertools.count(1)
 PROBS = state_names(1, "in")[0]
-"""The state that is the mean of the probabilities, where no output is."""
+"""The state that is the mean of the probabilities, if no output is."""
 
 
 class GraphStreams:
@@ -51,7 +51,7 @@ class GraphStreams:
     ) -> Arrays:
         """Computes the next picture of each stream, (count, h, w, 3) uint8; returns the outputs but the states.
 
-        Gaps and motions are those of `core.segmenter.Executor.compute`, one for each stream. `keep_probs`: return
+        Gaps and motions, one for each stream, are as in `core.segmenter.Executor.compute`. `keep_probs`: return
         `probs`, the mean probabilities, too.
         """
         inputs = {
@@ -74,9 +74,9 @@ class Binding:
     """The places in memory of a call's inputs, outputs and states, for inputs of fixed shapes.
 
     They are made once, so that a call copies its inputs to the device and allocates nothing there. Every state has two
-    places: a call reads one and writes the other, and the next call the other way round. A CUDA graph replays the
-    places that it was captured with, on the device alone: hence a graph for each of the two, by `gpu_graph_id`, and
-    outputs that are copied from the device after the call.
+    places: a call reads one and writes the other, and the next call swaps them. A CUDA graph replays the places that it
+    was captured with, on the device alone. Hence each of the two has a graph, by `gpu_graph_id`, and outputs are copied
+    from the device after the call.
     """
 
     def __init__(self, session: Any, device: str, inputs: Arrays, states: Arrays, keep_probs: bool) -> None:

@@ -27,7 +27,7 @@ class FrameNetwork:
     """Novelty in the last pass; None where the network has no statistics of its training domain."""
 
     def outputs(self, frame: np.ndarray) -> list[np.ndarray]:
-        """Runs one pass: the logits, then score, temperature and energy where the network tells novelty."""
+        """Runs one pass: the logits, then score, temperature and energy if the network detects novelty."""
         raise NotImplementedError
 
     def __call__(self, frame: np.ndarray) -> np.ndarray:
@@ -60,7 +60,7 @@ class OpenVinoNetwork(FrameNetwork):
     """OpenVINO on the CPU, one request at a time, all cores of this process."""
 
     def __init__(self, model: Any, precision: str, masks: "DropoutMasks | None" = None) -> None:
-        """`masks`: what the model takes after the frame, drawn for every call; a model without draws them itself."""
+        """`masks`: inputs after the frame, drawn for every call; a model without such inputs draws masks itself."""
         self._masks, self.executor = masks, openvino_name(precision)
         self._request = _request(model, precision)
 

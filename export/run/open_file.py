@@ -33,8 +33,8 @@ def graph_executor(
     keep_probs: bool = False,
     provider_options: Sequence[str] = (),
 ) -> Executor:
-    """Returns the executor that runs a stateful file fastest here. InputError for a number format that it was not made
-    for, and for `provider_options` that the CUDA provider does not have or that the CPU would have to fulfil."""
+    """Returns the executor that runs a stateful file fastest here. InputError for another number format than the
+    file's, for unknown `provider_options`, and for any of them on a CPU."""
     if device not in ("auto", *PROVIDERS):
         raise InputError(f"unknown device {device!r}; choose from auto, {', '.join(PROVIDERS)}")
     if precision == "fp16":

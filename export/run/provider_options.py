@@ -17,8 +17,8 @@ CHOICES: dict[str, tuple[str, ...]] = {
 }
 """Values by option (onnxruntime.ai/docs/execution-providers/CUDA-ExecutionProvider.html).
 
-Left out: `device_id`, because CUDA_VISIBLE_DEVICES chooses the card; addresses in this process; options of operators
-that no file has; and `do_copy_in_default_stream`, which without its default has race conditions.
+No user may set `device_id`, since CUDA_VISIBLE_DEVICES chooses the card, nor `do_copy_in_default_stream`, which without
+its default has race conditions. Addresses in this process, and options of operators that no file has, are left out too.
 """
 BYTES = "gpu_mem_limit"
 DEFAULTS = {"cudnn_conv_algo_search": "EXHAUSTIVE", "cudnn_conv_use_max_workspace": "1"}

@@ -42,7 +42,7 @@ def import_onnxruntime() -> Any:
         import onnxruntime
     except ImportError as error:
         raise InputError("this needs onnxruntime: pip install 'steadyseg[export]'") from error
-    onnxruntime.set_default_logger_severity(4)  # a missing GPU is said by us, in one line
+    onnxruntime.set_default_logger_severity(4)  # we report a missing GPU, in one line
     return onnxruntime
 
 
@@ -57,7 +57,7 @@ def cpu_session(data: bytes, threads: int | None = None) -> Any:
 
 def open_session(data: bytes, device: str, options: Mapping[str, str] | None = None) -> tuple[Any, str]:
     """(session, device that really computes). A device asked for by name and absent raises InputError; `auto` takes the
-    GPU where one works and the CPU otherwise. `options`: those of CUDA's provider besides its defaults."""
+    GPU where one works and the CPU otherwise. `options`: options of CUDA's provider besides its defaults."""
     if device == "cpu":
         return cpu_session(data), "cpu"
     found = _cuda_session(data, options or {}, is_asked=device != "auto")
@@ -90,7 +90,7 @@ def _cuda_session(data: bytes, options: Mapping[str, str], is_asked: bool) -> An
     """A session on the GPU, or the reason (str) why there is none. InputError for the runtime's own error if the GPU
     was asked for."""
     runtime, wanted = import_onnxruntime(), PROVIDERS["cuda"]
-    if wanted not in runtime.get_available_providers():  # says what the build could use, not what is there
+    if wanted not in runtime.get_available_providers():  # lists what the build could use, not what is there
         return "this build has no CUDA: pip install 'onnxruntime-gpu[cuda,cudnn]'"
     missing = _preload(runtime)
     settings = runtime.SessionOptions()
@@ -147,11 +147,11 @@ def compile_openvino(data: bytes, shapes: Mapping[str, Sequence[int]] | None = N
 @functools.cache
 def openvino_core() -> Any:
     """The OpenVINO core of the process, kept for ever and without telemetry. OpenVINO gives the first thread that uses
-    it a signal stack, and unmaps the stack with the last reference, in any thread: the next signal of the first thread
+    it a signal stack, and unmaps the stack with the last reference, in any thread. The first thread's next signal
     (Ctrl-C, the end of a child) would then kill the process with a segmentation fault (seen with 2026.4). The telemetry
-    would report every conversion to Google Analytics from processes that a thread forks during the work: ten forks a
-    conversion, and children that hang on locks of other threads. Its package is made unimportable, and OpenVINO uses a
-    stand-in of its own.
+    would report every conversion to Google Analytics. A thread would fork ten processes a conversion, and children hang
+    on locks of other threads. The package of the telemetry is made unimportable, and OpenVINO uses a stand-in of its
+    own.
     """
     sys.modules.setdefault("openvino_telemetry", None)  # type: ignore[arg-type]
     try:

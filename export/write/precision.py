@@ -79,10 +79,10 @@ def to_int8(model: Any, images: Iterable[np.ndarray], whole: bool = False) -> An
 def rounding(model: Any) -> Any:
     """Returns a copy of a float16 graph that rounds every value between two operators, for its proof on a CPU.
 
-    ONNX Runtime has few float16 operators for CPUs. It computes in float32 and drops the casts between them, even
-    without graph optimisations, so that a value of 3e5 passes there and becomes infinite on a GPU. Here every float16
-    tensor of the network passes two Concats of one tensor, which really move 16 bits; a single one between casts would
-    run in float32 as well.
+    ONNX Runtime has few float16 operators for CPUs. It computes in float32 and drops the casts between operators, even
+    without graph optimisations. So a value of 3e5 passes on a CPU and becomes infinite on a GPU. Here every float16
+    tensor of the network passes two Concats of one tensor, which really move 16 bits. A single Concat between casts
+    would run in float32 as well.
     """
     import onnx
 

@@ -1,4 +1,4 @@
-"""Proofs that a graph computes what its torch module computes. A graph without one is not written.
+"""Proofs that a graph computes what its torch module computes. A graph without a proof is not written.
 
 Both sides run on equal inputs, which gives pairs of named arrays, (torch's, the graph's), and a proof compares the
 pairs. In fp32 the outputs must be equal up to rounding; in fewer bits `Parity` measures the difference and bounds it.
@@ -16,8 +16,8 @@ from steadyseg.export.run.sessions import Arrays, Runner
 
 Pairs = Iterator[tuple[Arrays, Arrays]]
 TOLERANCE = 1e-4
-"""Largest difference of a probability, with equal dropout masks on both sides: rounding alone makes
-2e-6 of `street-tiny` and 3e-5 of an early `camvid-mobile`, with masks and without."""
+"""Largest difference of a probability, with equal dropout masks on both sides. Rounding alone makes 2e-6
+(`street-tiny`) to 3e-5 (an early `camvid-mobile`), with masks and without."""
 LABELS = 0.999
 """Smallest share of equal labels: near-ties of two classes may fall either way by rounding."""
 DRAWS = 32
@@ -39,8 +39,8 @@ class Bounds:
 
 
 BOUNDS = {"fp32": Bounds(0.999, 1e-5), "fp16": Bounds(0.995, 1e-3), "int8": Bounds(0.95, 1e-2)}
-"""By number format. Those of fp32 are for networks with ties alone; all others must keep `TOLERANCE` everywhere. The
-bounds of int8 find a broken graph; its loss is measured on labelled stills."""
+"""By number format. The fp32 bounds are for networks with ties alone; all other networks must keep `TOLERANCE`
+everywhere. The bounds of int8 find a broken graph; its loss is measured on labelled stills."""
 
 
 @dataclass(frozen=True)
@@ -82,9 +82,9 @@ class RandomProof:
     mean_z2: float
     """Mean over pixels and classes of the squared difference of means over its variance: 1 when equal."""
     variance_ratio: float
-    """Total variance of the graph's draws over that of torch's."""
+    """Total variance of the graph's draws over the total variance of torch's."""
     correlation: float | None
-    """Correlation of the graph's first two streams over the draws; None: there is one stream."""
+    """Correlation of the graph's first two streams over the draws; None for a single stream."""
 
     def __str__(self) -> str:
         together = "" if self.correlation is None else f", correlation of two streams {self.correlation:.2f}"
@@ -183,7 +183,7 @@ def largest_difference(got: np.ndarray, expected: np.ndarray) -> float:
 def has_answer(expected: Arrays, got: Arrays) -> bool:
     """False where a side has NaN or infinity, which a stream leaves out of its states (`core.frame.UNKNOWN`).
 
-    Confidences of 0 are compared, since with a lag the first frames that come out have no other.
+    Confidences of 0 are compared, since with a lag the first frames that come out have confidence 0.
     """
     if "confidence" not in got:
         return True
@@ -235,7 +235,7 @@ def moments(draws: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
 
 
 def correlation(draws: list[np.ndarray]) -> float | None:
-    """Returns the correlation of the first two streams of (B, ...) over the draws; None where there is one stream."""
+    """Returns the correlation of the first two streams of (B, ...) over the draws; None for a single stream."""
     if len(draws[0]) < 2:
         return None
     first, second = (np.stack([draw[place] for draw in draws]).astype(np.float64) for place in (0, 1))

@@ -10,7 +10,7 @@ from steadyseg.export.run.sessions import import_onnxruntime, runtime_errors
 from steadyseg.export.write.traced import OPSET
 
 PREFIX = "wrapped."
-"""Before the names of all tensors and nodes of the foreign graph, which may be those of the stream's."""
+"""Prefix of all tensor and node names of the foreign graph, which the stream's graph may use too."""
 OUTPUT = "output"
 """Name of the foreign graph's output in the graph that makes logits of it."""
 
@@ -18,7 +18,7 @@ OUTPUT = "output"
 def foreign_network(foreign: ForeignGraph, to_logits: Any) -> Any:
     """Returns the graph `image` (1, 3, h, w) -> `logits`: the foreign one, then `to_logits` from `output` to `logits`.
 
-    Both are `onnx.ModelProto` of version `OPSET`, with which the foreign one was read.
+    Both are `onnx.ModelProto` of version `OPSET`; the foreign graph was read with this version.
     """
     import onnx
     from onnx import TensorProto, helper

@@ -18,13 +18,13 @@ from steadyseg.export.run.sessions import Arrays, Runner
 from steadyseg.export.write.proof import Pairs
 
 GAP_AT, GAP, GAPS = 10, 3, 4
-"""The call at which streams have gaps of 3, 4, 5 or 6 source frames, of which the last is too long for a scene cut."""
+"""The call at which streams have gaps of 3 to 6 source frames; a gap of 6 is too long for a scene cut."""
 RESET_AT = 20
-"""The call at which the first stream starts anew, and only this one."""
+"""The call at which only the first stream is reset."""
 REPLACED_AT = 12
-"""The call at which another stream takes the place of the second one; it gets the old state, and a reset."""
+"""The call at which another stream takes the second stream's place; it gets the old state, and a reset."""
 ANY_NUMBER = 3
-"""Streams of the run where the graph takes any number of them."""
+"""Streams of the run if the graph takes any number of streams."""
 ABSENT = {1: range(2), 2: (*range(5), *range(14, 18))}
 """Calls without the second and the third stream, where the graph takes any number: 1, 2 or 3 streams a call."""
 APART = 7
@@ -44,7 +44,7 @@ class Turn(NamedTuple):
 def turns(frames: int, streams: int | None) -> Iterator[list[Turn]]:
     """Yields the turns of each call, as many calls as frames: the streams of the batch, in an order that rotates.
 
-    `streams`: B; None: any number, so that streams join and leave.
+    `streams`: B, or None for any number, so that streams join and leave.
     """
     absent = ABSENT if streams is None else {}
     for call in range(frames):

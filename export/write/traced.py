@@ -36,7 +36,7 @@ from steadyseg.export.write.proof import (
 from steadyseg.export.write.stream_run import stream_pairs
 
 OPSET = 20
-"""Resize with antialias needs 18; ONNX Runtime 1.17 and OpenVINO 2024 read 20 already."""
+"""Resize with antialias needs opset 18; ONNX Runtime 1.17 and OpenVINO 2024 read opset 20 already."""
 MAX_SIZE = 8192
 """Largest value of a free size, in pixels or pictures."""
 
@@ -50,8 +50,7 @@ class Traced:
     """`onnx.ModelProto` without metadata."""
     signature: Signature
     masked: "Traced | None" = None
-    """Module and graph with the dropout masks as inputs, so that a proof gives both sides equal masks; None: the graph
-    draws none."""
+    """Module and graph with the dropout masks as inputs, so that a proof gives both sides equal masks; else None."""
     precision: PrecisionName = "fp32"
 
     @property
@@ -61,8 +60,8 @@ class Traced:
 
     @property
     def has_ties(self) -> bool:
-        """True if the network chooses the larger of two values and acts on which it was, as SegNet's unpooling does:
-        where rounding decides, a few probabilities differ by far more than rounding."""
+        """True if the network acts on which of two values is larger, as SegNet's unpooling does. If rounding decides, a
+        few probabilities differ by far more than rounding."""
         return any(getattr(module, "has_ties", False) for module in self.module.modules())
 
     def prove(self, images: Sequence[np.ndarray]) -> StreamProof | ValueProof | Parity:
@@ -88,8 +87,8 @@ class Traced:
     def prove_draws(self, frame: np.ndarray) -> RandomProof:
         """Compares mean and variance of the probabilities of one frame (h, w, 3) uint8 over draws of the masks.
 
-        All streams get this frame, and each draw starts them anew. Raises CheckFailed where the moments differ, or
-        streams share their masks.
+        All streams get this frame, and each draw resets them. Raises CheckFailed where the moments differ, or streams
+        share their masks.
         """
         names, outputs = self.signature.inputs, self.signature.outputs
         tensors = dict(zip(names, self.signature.example, strict=True))
@@ -110,7 +109,7 @@ class Traced:
         return replace(self, graph=graph, masked=masked, precision=name)
 
     def model(self, meta: GraphMeta, more: Mapping[str, str] | None = None) -> Any:
-        """Returns a copy of the graph with its metadata; `more`: further entries of it."""
+        """Returns a copy of the graph with its metadata and `more` entries."""
         model = type(self.graph)()
         model.CopyFrom(self.graph)
         add_metadata(model, {**(more or {}), **meta.to_props()})
@@ -118,7 +117,7 @@ class Traced:
 
 
 def start_of(signature: Signature, frame: np.ndarray) -> dict[str, torch.Tensor]:
-    """Returns the inputs of a frame (H, W, 3) uint8 that is the first one of every stream of the signature."""
+    """Returns the inputs of a frame (H, W, 3) uint8 that begins every stream of the signature."""
     count = len(signature.example[0])
     return {"frame": torch.from_numpy(frame).repeat(count, 1, 1, 1), "reset": torch.ones(count, 1)}
 
@@ -211,7 +210,7 @@ def import_onnx() -> Any:
 
 
 def _nested(module: nn.Module, free: list[dict[int, Any] | None]) -> tuple[Any, ...]:
-    """Arranges the sizes like the module's parameters: those of a * parameter form one tuple."""
+    """Arranges the sizes like the module's parameters: the sizes of a * parameter form one tuple."""
     parameters = inspect.signature(module.forward).parameters.values()
     plain = sum(parameter.kind is not parameter.VAR_POSITIONAL for parameter in parameters)
     return (*free[:plain], tuple(free[plain:])) if free[plain:] and plain < len(parameters) else tuple(free)

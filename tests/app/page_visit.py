@@ -80,7 +80,7 @@ def picture(page: Any, side: str, tab: str = "live") -> str:
 
 
 def fact(page: Any, name: str) -> str:
-    """A figure of the page's strip, as a reader sees it."""
+    """A metric of the page's strip, as a reader sees it."""
     return str(page.locator(f"[data-fact={name}]").first.inner_text())
 
 
@@ -91,7 +91,7 @@ def pixels(page: Any, side: str) -> np.ndarray:
 
 
 def differ(one: np.ndarray, other: np.ndarray) -> bool:
-    """Whether a viewer could tell: a steady mean of equal frames still rounds differently now and then."""
+    """True if a viewer could see a difference: a steady mean of equal frames still rounds differently now and then."""
     return one.shape != other.shape or float(np.abs(one - other).mean()) > 0.5
 
 

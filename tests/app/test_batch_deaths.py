@@ -1,4 +1,4 @@
-"""Videos that kill or freeze their worker, by real processes: each becomes a failed row, and the others are made."""
+"""Videos that kill or freeze their worker, by real processes: each is a failed row, and all other videos are made."""
 
 import ctypes
 import fcntl
@@ -27,7 +27,7 @@ STALL_S = 3.0
 
 
 class Worker:
-    """A worker in a process of its own, which dies of every video that is called poison."""
+    """A worker in a process of its own, which dies of every video named poison."""
 
     def __init__(self, dies_at_once: bool = False) -> None:
         self._dies_at_once = dies_at_once

@@ -1,4 +1,4 @@
-"""Figures by recording: which images count where, and the interval of two stretches in closed form."""
+"""Metrics by recording: which images count where, and the interval of two blocks in closed form."""
 
 import numpy as np
 import pytest
@@ -26,7 +26,7 @@ def test_stretches_are_of_one_recording_and_drawn_as_a_whole() -> None:
         metrics.update(place, *seen(0.9 if place < 10 else 0.5 if place < 20 else 0.8))
     found = metrics.result()
     assert {name: row["stretches"] for name, row in found.items()} == {"one": 2, "two": 1, "all": 3}
-    # Two stretches of equal size: both drawn twice are 0.9 and 0.5, one time in four each.
+    # Two blocks of equal size: both drawn twice are 0.9 and 0.5, one time in four each.
     assert found["one"]["accuracy"] == pytest.approx((0.7, 0.5, 0.9))
     assert found["one"]["ece"] == pytest.approx((0.05, 0.05, 0.25))  # of both together; the second alone
     assert found["two"]["accuracy"] == pytest.approx((0.8, 0.8, 0.8))

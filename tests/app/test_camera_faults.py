@@ -1,4 +1,4 @@
-"""Faults of one camera, of a disk or of a reader of figures, which must hurt nothing else."""
+"""Faults of one camera, of a disk or of a reader of metrics, which must hurt nothing else."""
 
 import contextlib
 import http.client

@@ -1,4 +1,4 @@
-"""`steadyseg cameras` by real processes and streams: figures, alarms, a killed worker, and no secret anywhere."""
+"""`steadyseg cameras` by real processes and streams: metrics, alarms, a killed worker, and no secret anywhere."""
 
 import io
 import json
@@ -155,7 +155,7 @@ def test_the_table_has_whole_names_and_reasons_at_80_columns() -> None:
 
 @contextmanager
 def watching(folder: Path, *flags: object) -> Iterator[tuple["subprocess.Popen[str]", str]]:
-    """The command as a process, and the address of its figures."""
+    """The command as a process, and the address of its metrics."""
     command = [sys.executable, "-m", "steadyseg.app.cli", "cameras", folder / "cameras.toml", "--port", 0, *flags]
     process = subprocess.Popen(
         [str(word) for word in command], cwd=PROJECT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
@@ -212,7 +212,7 @@ def test_a_killed_workers_cameras_go_on_and_what_is_gone_or_novel_is_an_alarm(
         after = until(address, 'steadyseg_camera_frames_total{camera="yard"}', frames + 20)
         assert after['steadyseg_camera_gap_seconds_total{camera="yard"}'] > 0.5
         told = until(address, 'steadyseg_camera_ood_seconds{camera="yard"}', 0.1)
-        # The figures are of now; alarms are looked at once a second.
+        # The metrics are current; alarms are checked once a second.
         until(
             address,
             'steadyseg_camera_frames_total{camera="yard"}',

@@ -102,7 +102,7 @@ def test_a_training_keeps_the_last_state_and_goes_on_from_it(
         "--epochs",
         "4",
     ]
-    ballast = fill(disk, 1_100_000)  # a state has 770 kB: one fits, a second one beside it does not
+    ballast = fill(disk, 1_100_000)  # a state has 770 kB: one state fits, two do not
     line = error_after_work(capsys, *arguments, code=1)
     assert f"{run / 'state.safetensors'}: cannot be written (No space left on device)" in line
     assert epochs_logged(run) >= 1 and not list(run.glob(".*.*"))

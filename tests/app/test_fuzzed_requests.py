@@ -22,7 +22,7 @@ REQUESTS, ADDRESSES = 2000, 3000
 LINES = 4
 """Requests under way at once."""
 SILENCE_S = 5
-"""Seconds after which a request that brings less than it announced is given up."""
+"""Seconds after which a request that brings less than it announced times out."""
 GROWTH_MB = 100
 """Memory beyond that after the first fifth of the requests."""
 ODD_TARGETS = (

@@ -1,4 +1,4 @@
-"""`video --grid`: methods side by side have the figures that each has alone; the figure of a pixel; what is refused."""
+"""`video --grid`: methods side by side have the same metrics as alone; the value of a pixel, and refusals."""
 
 import json
 from pathlib import Path

@@ -40,7 +40,7 @@ def served_site(site: Path) -> Iterator[str]:
 
 
 def test_a_camera_is_segmented_live_and_stop_frees_everything(browser: Any, served_site: str) -> None:
-    """Isolation comes from the service worker; results from the first page view on; no other host is asked
+    """The service worker isolates the page, results come from the first page view on, and no other host gets a request
     (tab_visit)."""
     with tab(browser, served_site, permissions=["camera"]) as page:
         play(page, "camera", shown=3)
@@ -58,7 +58,7 @@ def test_a_camera_is_segmented_live_and_stop_frees_everything(browser: Any, serv
 
 
 def test_it_says_whether_it_knows_such_pictures(browser: Any, served_site: str) -> None:
-    """In Python's words, with the accuracy to be expected and a picture of what is novel; or that it cannot tell."""
+    """The page uses Python's words, the expected accuracy and a map of the novelty, or says that it cannot judge."""
     with tab(browser, served_site) as page:
         play(page)
         until(page, "!!document.querySelector('#novelty').dataset.level")
@@ -177,7 +177,7 @@ def test_another_tau_is_that_tau(browser: Any, served_site: str) -> None:
 
 @pytest.mark.long
 def test_a_file_a_seek_and_a_second_tab(browser: Any, served_site: str, tmp_path: Path) -> None:
-    """A file plays to its end; winding back starts the mean anew; another tab computes beside it."""
+    """A file plays to its end, winding back resets the mean, and another tab computes beside it."""
     video = write_video(tmp_path / "drive.mp4", stripes(300, 96, 128), fps=10)
     with tab(browser, served_site) as page, tab(browser, served_site) as other:
         page.set_input_files("#file", str(video))
@@ -375,7 +375,7 @@ def test_the_gradio_page_serves_it_isolated_at_once(browser: Any, site: Path, mo
 
 @pytest.mark.long
 def test_webgpu_computes_what_onnxruntime_computes(bare: Any, site: Path, served_site: str) -> None:
-    """By SwiftShader, a graphics card played by the processor."""
+    """The graphics card is SwiftShader, which emulates one on the processor."""
     with tab(bare("--enable-unsafe-webgpu"), served_site) as page:
         if not page.evaluate("(async () => Boolean(await navigator.gpu?.requestAdapter()))()"):
             pytest.skip("this Chromium has no WebGPU adapter, not even SwiftShader")

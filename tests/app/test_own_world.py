@@ -204,7 +204,7 @@ def test_the_graph_tells_the_same(knowing: Path, tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def knowing_passes(knowing: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """As if temperatures of dropout passes had been fitted too."""
+    """The file of `knowing`, as if temperatures of dropout passes had been fitted too."""
     path = tmp_path_factory.mktemp("passes") / "k.safetensors"
     tensors, meta = load_checkpoint(knowing)
     for method in (Method("vq-bnn", tau=1.25), Method("bnn", 3)):

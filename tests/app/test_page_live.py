@@ -73,7 +73,7 @@ def test_a_live_stream_shows_figures_that_move_and_leaves_nothing_on_the_disk(
             wait_for_shown(page, 3)
             for side, pictures in seen.items():
                 pictures.add(picture(page, side))
-        page.wait_for_timeout(500)  # longer than the figures stay as they are
+        page.wait_for_timeout(500)  # longer than the metrics stay as they are
         wait_for(lambda: float(fact(page, "fps")) > 0)
         rate, age = float(fact(page, "fps")), float(fact(page, "age").removesuffix(" ms"))
         dropped, of = (int(number) for number in fact(page, "dropped").split(" of "))
@@ -204,7 +204,7 @@ def test_a_click_tells_all_classes_of_a_place_and_the_keyboard_does_too(browser:
 def test_two_methods_are_compared_on_the_same_frames(browser: Any, address: str) -> None:
     with visitor(browser, address) as page:
         start_camera(page)
-        choose(page, "model", "street-tiny")  # the untrained one calls everything by one name
+        choose(page, "model", "street-tiny")  # the untrained model labels all pixels alike
         page.get_by_role("tab", name="Compare").click()
         wait_for(lambda: "-" not in (fact(page, "flicker-left"), fact(page, "flicker-right")))
         assert (fact(page, "title-left"), fact(page, "title-right")) == ("single frame (dnn)", "smoothed (vq-dnn)")

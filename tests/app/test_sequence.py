@@ -1,5 +1,5 @@
-"""`evaluate --sequence`: all frames of a video are segmented, and those with a label are measured; on real 30 Hz frames
-of CamVid, six of which one has a label."""
+"""`evaluate --sequence`: all frames of a video are segmented, and labelled frames are measured. It runs on six real 30
+Hz frames of CamVid, one of them labelled."""
 
 import json
 from pathlib import Path

@@ -69,7 +69,7 @@ def test_all_visitors_share_one_reader_which_ends_after_the_last(tmp_path: Path)
 
 
 def share_a_picture(feed: SourceFeed) -> bool:
-    """Whether two visitors have the same one, not copies; a new one may come between both."""
+    """True if two visitors get the same picture, not copies; a new picture may come between both."""
     watches = feed.subscribe(), feed.subscribe()
     one, other = (watch.newest()[0] for watch in watches)
     for watch in watches:

@@ -155,7 +155,7 @@ def test_a_size_change_is_a_discontinuity_and_counted(tmp_path: Path) -> None:
     assert frames[first_large].discontinuity
     assert losses["size_change"] == 1
     times = np.array([frame.time_s for frame in frames])
-    assert (np.diff(times) > 0).all() and times[-1] < 1.0  # the second part's stamps start anew; a gap would be larger
+    assert (np.diff(times) > 0).all() and times[-1] < 1.0  # the second part's stamps restart; a gap would be larger
 
 
 def test_frames_that_are_too_large_are_refused_wherever_they_come(tmp_path: Path) -> None:

@@ -18,7 +18,8 @@ from steadyseg.core.model.checkpoint import load_checkpoint
 ROOT = Path(__file__).parents[2]
 EPOCHS = 30
 SINGLE_PROCESS = {"OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo", "TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1"}
-"""Without the last one torch 2.15's surviving agent tells a new one no address, and both give up after a minute."""
+"""Without the last entry, torch 2.15's surviving agent gives a new agent no address, and both time out after a
+minute."""
 
 
 def agent(port: int, frames: Path, run: Path, keeps_meeting_place: bool) -> "subprocess.Popen[str]":

@@ -22,7 +22,8 @@ def test_a_short_training_is_told_in_minutes() -> None:
 
 
 def test_steps_that_take_longer_later_are_counted_so() -> None:
-    """10 epochs of 100 steps at 2 s, the last two at 6: after 13, 787 steps at 2 s are left, and 200 at 6."""
+    """Of 10 epochs of 100 steps, a step takes 2 s in the first eight and 6 s after. After 13 steps, 787 of 2 s and 200
+    of 6 s are left."""
     pace = TimeEstimate(10, lambda epoch: 3.0 if epoch >= 8 else 1.0)
     told = [pace.after(StepDone(1, number + 1, 1000, 1.0, 1e-3, 2.0), 2.0 * number) for number in range(13)]
     assert told[-1].startswith(f"about {60 * (2 * 787 + 6 * 200) / 3600:.0f} minutes")

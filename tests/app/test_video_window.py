@@ -1,5 +1,4 @@
-"""`video --show`: its keys on a real segmenter, a real window where there is an X server to open it on, and one line
-where there is none."""
+"""`video --show`: its keys on a real segmenter, a real window with an X server, and one line without an X server."""
 
 import os
 import shutil

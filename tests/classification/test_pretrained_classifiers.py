@@ -15,7 +15,7 @@ from steadyseg.core.model.checkpoint import load_checkpoint, parse_meta, read_me
 from steadyseg.studies.harness.bundle import bundle
 
 LIMIT_MB = 10
-"""Of all together."""
+"""Limit on all classifiers together."""
 
 
 def test_the_pretrained_ones_are_small_together() -> None:

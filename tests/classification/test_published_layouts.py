@@ -53,7 +53,7 @@ def count(network: nn.Module) -> int:
 
 
 def randomised(network: nn.Module, seed: int = 0) -> nn.Module:
-    """With BatchNorms that do something, and of a scale that keeps deep networks finite."""
+    """Draws BatchNorms that have an effect, at a scale that keeps deep networks finite."""
     generator = torch.Generator().manual_seed(seed)
     for module in network.modules():
         if isinstance(module, nn.BatchNorm2d):
@@ -125,9 +125,7 @@ def test_vgg16_gives_torchvisions_logits_with_the_biases_in_the_running_means() 
     theirs = randomised(torchvision.models.vgg16_bn(num_classes=10, init_weights=False))
     state = theirs.state_dict()
     for name, module in theirs.features.named_modules():
-        if isinstance(
-            module, nn.Conv2d
-        ):  # BatchNorm takes a constant away again: norm(x + b; mean) = norm(x; mean - b)
+        if isinstance(module, nn.Conv2d):  # BatchNorm removes a constant: norm(x + b, mean) = norm(x, mean - b)
             nn.init.uniform_(module.bias, -0.5, 0.5)
             bias = state.pop(f"features.{name}.bias").clone()
             state[f"features.{int(name) + 1}.running_mean"] = (

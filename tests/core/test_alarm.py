@@ -1,4 +1,4 @@
-"""The sequential alarm: how often it is wrong at home, how soon it tells another place, and when it ends; and the
+"""The sequential alarm: how often it is wrong at home, how soon it detects another place, and when it ends. The
 statement of a low expected accuracy."""
 
 import numpy as np

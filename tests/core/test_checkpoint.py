@@ -48,7 +48,7 @@ NO_SETTINGS = (
     *(("mode", value) for value in ({}, None, "dnn\x1b[2J")),
     *((name, "8") for name in ("samples", "tau", "motion")),
 )
-"""Settings of a fit that can be those of no method."""
+"""Settings of a fit that no method can have."""
 TENSORS = {"weight": torch.randn(3, 2, generator=torch.Generator().manual_seed(0)), "count": torch.tensor(7)}
 
 

@@ -224,10 +224,10 @@ def test_fresh_images_miss_no_more_than_the_level_on_average() -> None:
 
 def test_coverage_counts_pixels_images_and_sequences() -> None:
     probs = torch.tensor([[0.6, 0.6, 0.5, 0.2], [0.3, 0.3, 0.5, 0.2], [0.1, 0.1, 0.0, 0.6]])  # (K, 4)
-    coverage = Coverage("lac", 0.7, void=9)  # classes of 0.3 and more
-    coverage.update(probs, torch.tensor([0, 2, 1, 9]), "a")  # in, out, in, void: 2 of 3; sets of 2, 2, 2
-    coverage.update(probs, torch.tensor([9, 1, 9, 2]), "b")  # in, in: 2 of 2; sets of 2 and 1
-    coverage.update(probs, torch.full((4,), 9), "b")  # an image of void is none
+    coverage = Coverage("lac", 0.7, void=9)  # Classes of 0.3 and more.
+    coverage.update(probs, torch.tensor([0, 2, 1, 9]), "a")  # In, out, in, void: 2 of 3. Sets of 2, 2, 2.
+    coverage.update(probs, torch.tensor([9, 1, 9, 2]), "b")  # In, in: 2 of 2. Sets of 2 and 1.
+    coverage.update(probs, torch.full((4,), 9), "b")  # An image of void does not count.
     found = coverage.result()
     assert found["coverage"] == pytest.approx(4 / 5) and found["set_size"] == pytest.approx(9 / 5)
     assert found["coverage_image_mean"] == pytest.approx((2 / 3 + 1) / 2)

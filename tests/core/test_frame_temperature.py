@@ -10,8 +10,8 @@ USUAL, SLOPE, LEVEL = 0.2, 0.5, 0.4
 
 
 def made(frames: int, pixels: int = 4000) -> tuple[torch.Tensor, list[torch.Tensor], list[torch.Tensor]]:
-    """Labels drawn from softmax(logits / T): log T is 0.2 in the first half, and 0.2 + 0.4 + 0.5 x, at least 0.2, in
-    the other; a second statistic says nothing."""
+    """Labels drawn from softmax(logits / T). In the first half log T is 0.2; in the second half it is 0.2 + 0.4 + 0.5
+    x, at least 0.2. A second statistic has no effect."""
     generator = torch.Generator().manual_seed(0)
     x = torch.randn(frames, 2, generator=generator)
     logits, labels = [], []

@@ -1,4 +1,4 @@
-"""A process of a training that freezes is found soon; one that works alone is waited for. By real processes."""
+"""A frozen process of a training is found soon; a process that works alone gets time. The processes are real."""
 
 import os
 import signal
@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def started(rank: int, port: int, meeting: Path) -> "subprocess.Popen[str]":
-    """As torchrun starts them."""
+    """Starts a process as torchrun does."""
     environment = os.environ | {
         "PYTHONPATH": str(ROOT),
         "RANK": str(rank),
@@ -42,7 +42,7 @@ def test_a_frozen_process_is_found_and_one_that_evaluates_is_waited_for(tmp_path
         assert (
             lines[1].startswith("process 0: another one has ended, or has not answered for") and "--resume" in lines[1]
         )
-        second.send_signal(signal.SIGCONT)  # it wakes up and finds that the other one is gone
+        second.send_signal(signal.SIGCONT)  # it wakes up and finds that the other process is gone
         said, errors = second.communicate(timeout=PATIENCE_S)
         assert second.returncode == 1 and "process 1: another one has ended" in said, errors
     finally:

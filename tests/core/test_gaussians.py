@@ -96,7 +96,7 @@ def test_nothing_labelled_is_refused() -> None:
 
 
 def test_logit_statistics_of_a_hand_made_case() -> None:
-    # two classes, one row of two places that are looked at: a sure and an unsure one
+    # two classes, one row of two sampled places: a sure and an unsure one
     logits = torch.tensor([[2.0, 0.0], [0.0, 0.0]]).T.repeat_interleave(4, 1)[None, :, None, :]
     entropy, lead, spread = logit_statistics(logits)[0].tolist()
     p = 1 / (1 + np.exp(-2))

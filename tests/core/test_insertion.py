@@ -275,7 +275,7 @@ def test_an_example_of_the_caller_finds_the_places_of_a_grey_network() -> None:
 
 
 class Chain(nn.Module):
-    """Calls the named members one after the other, in an order that is not that of their registration."""
+    """Calls the named members one after the other, in another order than their registration."""
 
     def __init__(self, order: str, **members: nn.Module) -> None:
         super().__init__()

@@ -29,7 +29,7 @@ def written(times: list[float], runs: list[int], values: np.ndarray, lag: int) -
 
 
 def test_two_frames_on_either_side_have_the_published_weights() -> None:
-    """With one frame before and one after, e^-0.8 : 1 : e^-0.8."""
+    """With one frame before and one after, the weights are e^-0.8 : 1 : e^-0.8."""
     smoothing, state, found = LaggedSmoothing(TAU, 1), None, []
     for one in range(3):
         probs = torch.zeros(1, 3, 1, 1, dtype=torch.float64)

@@ -367,8 +367,8 @@ def test_a_frame_may_follow_the_last_of_a_batch() -> None:
 
 
 def direct_pair(probs: Tensor, labels: Tensor) -> list[float]:
-    """Consistency, that of the labels, agreement of change and that of a frozen prediction of two frames, with NumPy
-    alone."""
+    """Consistency of predictions and of labels, and agreement of change of the real and of a frozen prediction of two
+    frames, with NumPy alone."""
     before, after = probs.numpy().argmax(1)
     true_before, true_after = labels.numpy()
     stays, label_stays = before == after, true_before == true_after
@@ -408,7 +408,7 @@ def test_agreement_of_change_by_hand() -> None:
     metrics = StreamingMetrics(3, void=9)
     metrics.update(frame_of(0, 0, 0, 0, 0), torch.tensor([[[0, 0, 1, 9, 1]]]))
     metrics.update(frame_of(0, 1, 1, 0, 0), torch.tensor([[[0, 0, 2, 0, 9]]]), continues=True)
-    result = metrics.result()  # both stay; only the prediction changes; both change; void before; void after
+    result = metrics.result()  # both stay, only the prediction changes, both change, void before, void after
     assert [result[key] for key in PAIR_KEYS] == pytest.approx([2 / 4, 2 / 4, 2 / 3, 2 / 3])
     metrics.update(frame_of(0, 1, 1, 0, 0), torch.tensor([[[9, 9, 9, 9, 0]]]), continues=True)
     result = metrics.result()  # one pixel, void before: a pair for consistency, none for agreement

@@ -551,7 +551,7 @@ def test_a_gradient_that_overflows_in_fp16_skips_its_step_and_halves_the_scale()
     assert scale == 2.0**39 and math.isfinite(value)
     assert all(torch.equal(now, start[name]) for name, now in skipped.named_parameters())
     same, scale, moved = one_fp16_step(2.0**10)
-    assert scale == 2.0**10 and same == value  # the loss is told without its scale
+    assert scale == 2.0**10 and same == value  # the loss is reported without its scale
     _, _, reference = one_fp16_step(2.0**4)
     for name, now in moved.named_parameters():
         assert not torch.equal(now, start[name]), name

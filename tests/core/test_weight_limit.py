@@ -1,5 +1,4 @@
-"""A record's network is built before its weights are looked at: not one that fills the memory, whatever the record
-says."""
+"""A record's network is built before its weights are read: not one that fills the memory, whatever the record says."""
 
 import threading
 from pathlib import Path

@@ -68,7 +68,7 @@ def test_one_changed_weight_fails(
 
 
 def test_random_draws_of_another_rate_fail(graphs: Graphs) -> None:
-    """The draws of a file are compared by mean and variance; here those of the file itself stand for a device's."""
+    """The draws of a file are compared by mean and variance; here the file's own draws stand for a device's draws."""
     proof, _ = proof_of(graphs("vq-bnn"))
     generator = np.random.default_rng(0)
     mean, variance = proof.arrays["probability"][0], proof.arrays["probability_variance"][0]

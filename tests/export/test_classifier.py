@@ -242,7 +242,7 @@ def test_a_graph_that_computes_something_else_leaves_no_file(
 
 @pytest.mark.slow
 def test_the_proof_of_the_draws_sees_a_wrong_rate(mc: Path, graphs: dict[str, Path]) -> None:
-    """The graph drops 30 %, torch is told to drop 40 %: the same mean nearly, another variance."""
+    """The graph drops 30 %, torch drops 40 %: the same mean nearly, another variance."""
     model = read_classifier(mc)
     network, meta = model.network(), model.meta
     step = ExportedClassifier(network, meta.mean, meta.std, 8, 1.0)

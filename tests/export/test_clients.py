@@ -97,7 +97,7 @@ def verifies(client: Command, graphs: Graphs, tmp_path: Path) -> None:
 
 
 def refuses(client: Command, graphs: Graphs) -> None:
-    """Another file, and one without a proof, are said in one line."""
+    """Another file, and a file without a proof, get one line."""
     for name, words in (("logits", "no stream"), ("dnn", "carries no proof")):
         assert not faults(ran([*client, str(graphs(name)), "--verify"]), words)
 
@@ -195,7 +195,7 @@ def test_verify_refuses_what_clients_refuse(graphs: Graphs, tmp_path: Path) -> N
 
 
 def limited(client: Command) -> Command:
-    """With 12 GB of addresses: a client without bounds would take all memory of the machine."""
+    """The command with 12 GB of addresses: a client without bounds would take all memory of the machine."""
     return ["sh", "-c", 'ulimit -v 12000000; exec "$@"', "sh", *client]
 
 
@@ -275,7 +275,7 @@ def test_cpp_refuses_hostile_files(cpp: Command, graphs: Graphs, tmp_path: Path)
 
 @pytest.mark.long
 def test_cpp_has_no_fault_of_memory(graphs: Graphs, pictures: Path, tmp_path: Path) -> None:
-    """By the sanitizers of addresses and of undefined behaviour, which end the program with exit code 1.
+    """The sanitizers of addresses and of undefined behaviour end a faulty program with exit code 1.
 
     OpenVINO's TBB opens a library with RTLD_DEEPBIND, which the sanitizer refuses: the flag is taken away.
     """

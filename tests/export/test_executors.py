@@ -37,7 +37,7 @@ PROJECT = Path(__file__).parents[2]
 
 
 def frames(height: int = HEIGHT, width: int = WIDTH, count: int = 12) -> Iterator[Frame]:
-    """The street with a dropped stretch, a cut and a change of size."""
+    """The street with a dropped block, a cut and a change of size."""
     for frame in Street(seed=3, height=height, width=width).frames(count):
         index = frame.index + (4 if frame.index >= 5 else 0)
         image = frame.image[:, : width - 32] if frame.index >= 10 else frame.image

@@ -1,4 +1,5 @@
-"""CUDA's libraries: the locked wheels bring all that ONNX Runtime's provider needs, and a missing one is said."""
+"""CUDA's libraries: the locked wheels bring all that ONNX Runtime's provider needs, and a missing library is
+reported."""
 
 import re
 import subprocess
@@ -13,7 +14,7 @@ PROJECT = Path(__file__).parents[2]
 SYSTEM = re.compile(r"(lib(c|m|dl|rt|pthread|stdc\+\+|gcc_s|util)|ld-linux-x86-64)\.so\.\d+")
 DRIVER = {"libcuda.so.1"}
 LOADED_LATER = {"libcudnn.so.9", "libcufft.so.12"}
-"""By dlopen at the first convolution or transform: no header names them."""
+"""Libraries that dlopen loads at the first convolution or transform; no header names them."""
 WHEELS = ("cublas", "cuda-nvrtc", "cuda-runtime", "cudnn-cu13", "cufft", "curand")
 
 

@@ -113,7 +113,7 @@ def test_the_report_says_how_many_frames_had_no_answer() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["vq-dnn", "lag"])
 def test_a_spoilt_stream_of_a_batch_leaves_the_other_alone(name: str) -> None:
-    """In ONNX Runtime and in OpenVINO, which runs the whole graph too."""
+    """It holds in ONNX Runtime and in OpenVINO, which runs the whole graph too."""
     pytest.importorskip("openvino", reason="OpenVINO is for x86-64")
     model = traced(module(METHODS[name], "nan", 1), 2)
     runs, example = [], dict(zip(model.signature.inputs, model.signature.example, strict=True))

@@ -322,7 +322,7 @@ def branch(body: onnx.GraphProto) -> NodeProto:
     return helper.make_node("Identity", ["condition"], ["x"], then_branch=body, else_branch=body)
 
 
-# Every node is called Identity: of operators that branch or repeat the name alone is refused.
+# Every node is named Identity: operators that branch or repeat are refused by their name alone.
 INDICES = helper.make_tensor("i", TensorProto.INT64, [1], [0])
 EXTERNAL: dict[str, Change] = {
     "initializer": lambda m: m.graph.initializer.append(external()),
@@ -430,7 +430,7 @@ BOMBS: dict[str, tuple[str, list[NodeProto], list[TensorProto]]] = {
         [constant("n", 2**26)],
     ),
     "by-the-pixels": (
-        "no size can be told of what ConstantOfShape makes",
+        "no size can be inferred for the output of ConstantOfShape",
         [
             node("Reshape", "frame", "all", makes="p"),
             node("Slice", "p", "from", "to", makes="q"),
@@ -462,7 +462,7 @@ def test_weights_that_are_no_numbers_are_refused(tmp_path: Path, value: float, k
 
 @pytest.mark.parametrize(("operator", "opens"), [("Add", True), ("Mul", False)])
 def test_minus_infinity_is_a_mask_where_it_is_added(tmp_path: Path, operator: str, opens: bool) -> None:
-    """As in windows of attention that reach beyond the picture."""
+    """Windows of attention that reach beyond the picture add such a mask."""
     model = stream_model()
     model.graph.initializer.append(helper.make_tensor("mask", FLOAT, [2], [0.0, -np.inf]))
     add_node(model, node(operator, "gap", "mask"))

@@ -37,7 +37,7 @@ def test_a_graph_that_computes_something_else_leaves_no_file(
 
 
 def test_the_random_proof_sees_a_wrong_rate(graphs: Graphs) -> None:
-    """The graph drops 20 %, torch is told to drop 35 %: the same mean nearly, another variance."""
+    """The graph drops 20 %, torch drops 35 %: the same mean nearly, another variance."""
     torch.manual_seed(0)
     step = ExportedStep(opened_by_torch("street-tiny", mode="vq-bnn").module, HEIGHT, WIDTH)
     traced = Traced(step, onnx.load(graphs("vq-bnn")), step.signature(HEIGHT, WIDTH))

@@ -28,7 +28,7 @@ def labels(segmenter: Segmenter) -> np.ndarray:
 
 @pytest.mark.long
 def test_models_are_first_stepped_in_threads_beside_others_that_run() -> None:
-    """Two are traced; meanwhile torch opens and runs one over and over, and a compiled one goes on."""
+    """Two models are traced; meanwhile torch opens and runs a model over and over, and a compiled model goes on."""
     expected, compiled = labels(opened("torch", 160)), opened("openvino", 160)
     before = labels(compiled)
     traced: list[np.ndarray] = []

@@ -1,6 +1,7 @@
 """Damaged files of every kind, opened as the product opens them: none may end in a traceback, hang or fill the memory.
 
 PYTHONPATH=tests python -m fuzzing --count 2000        # 15 minutes on two cores; writes the committed record
+
 PYTHONPATH=tests python -m fuzzing --kinds image --count 400 --keep found --json images.json
 """
 
@@ -24,7 +25,7 @@ from steadyseg.studies.harness.study import PAGES, origin
 
 PAGE = PAGES / "reliability"
 MAX_ABOVE_BYTES = 2 * 2**30
-"""Memory beyond that of the undamaged files."""
+"""Memory beyond the use of the undamaged files."""
 GOOD_ENDS = ("whole", "refused")
 
 

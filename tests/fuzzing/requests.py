@@ -180,7 +180,7 @@ def send_request(path: Path) -> Iterator[str]:
 def exchange(port: int, data: bytes) -> tuple[int, bytes]:
     """(status, the answer as bytes); 400 where the server closed without a word.
 
-    A request that announces more than it brings is given up after SILENCE_S, as a browser that is closed would.
+    A request that announces more than it brings times out after SILENCE_S, as a browser that is closed would.
     """
     parts = bytearray()
     with socket.create_connection(("127.0.0.1", port), SILENCE_S) as connection, contextlib.suppress(ConnectionError):

@@ -66,7 +66,7 @@ def test_every_end_of_a_trial_is_told(
 
 
 def test_the_memory_of_a_trial_is_told() -> None:
-    """In a process of its own: a child starts with its parent's memory, and that of the tests is 1.6 GB."""
+    """It runs in a separate process: a child starts with its parent's memory, and the tests have 1.6 GB."""
     program = """
 from pathlib import Path
 from fuzzing.trial import try_file

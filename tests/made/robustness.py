@@ -103,7 +103,7 @@ def fit(network: nn.Module, pictures: np.ndarray, labels: Tensor, steps: int, vo
 
 
 def classifier(path: Path, dropout: float = 0.3, seed: int = 0, names: tuple[str, ...] = NAMES) -> Path:
-    """A narrow network that tells the colours apart."""
+    """A narrow network that separates the colours."""
     torch.manual_seed(seed)
     options = ClassifierOptions(network="resnet18", channels=4, dropout=dropout)
     network = build_classifier(options, len(names))
@@ -117,7 +117,7 @@ def classifier(path: Path, dropout: float = 0.3, seed: int = 0, names: tuple[str
 
 
 def segmenter(path: Path, dropout: float = 0.3, seed: int = 0, calibrated: bool = False) -> Path:
-    """A narrow network that tells the colours apart, pixel by pixel, at the height of a still."""
+    """A narrow network that separates the colours, pixel by pixel, at the height of a still."""
     torch.manual_seed(seed)
     options = dataclasses.asdict(UNetOptions(channels=4, dropout=dropout))
     network = build_network("unet", options, len(CAMVID))

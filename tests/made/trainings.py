@@ -59,7 +59,7 @@ def boxes_folder(
 
 
 def camvid_names(around: int = 3) -> list[str]:
-    """The names of CamVid's held-out stills and of so many on either side of each stretch."""
+    """The names of CamVid's held-out stills and of so many stills on either side of each block."""
     recordings = (("0001TP_{:06}", 7560, 7770), ("0006R0_f{:05}", 3330, 3660), ("0016E5_{:05}", 1710, 2280))
     return [
         form.format(number)

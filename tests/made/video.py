@@ -11,7 +11,7 @@ TIME_BASE = Fraction(1, 90_000)
 
 
 def grey_frames(count: int, height: int = 48, width: int = 64) -> list[np.ndarray]:
-    """Frame i is one grey, 4 levels brighter than the one before: its mean tells its number."""
+    """Frame i is one grey, 4 levels brighter than the frame before: its mean gives its number."""
     return [np.full((height, width, 3), 20 + 4 * (index % 50), np.uint8) for index in range(count)]
 
 

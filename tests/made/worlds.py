@@ -14,7 +14,7 @@ COLUMNS = 4
 
 
 def world_record(stage: str) -> dict[str, Any]:
-    """Of one stage; it doubles the temperature."""
+    """The novelty record of one stage; it doubles the temperature."""
     return {
         "stages": [stage],
         "steps": [1],

@@ -145,7 +145,7 @@ def test_colour_jitter_changes_colours_and_nothing_else(part: str) -> None:
 
 @pytest.mark.parametrize("steps", [-10, 3, 100])
 def test_the_hue_turns_as_torchvision_turns_it(steps: int) -> None:
-    """Of 8-bit hue, saturation and brightness; a grey picture stays grey."""
+    """The change is in 8-bit hue, saturation and brightness; a grey picture stays grey."""
     picture = torch.randint(0, 256, (3, 90, 120), dtype=torch.uint8, generator=torch.Generator().manual_seed(0))
     expected = v2.functional.adjust_hue(picture, (steps / 256 + 0.5) % 1 - 0.5)
     difference = (shift_hue(picture, steps / 256).int() - expected.int()).abs()

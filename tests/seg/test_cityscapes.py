@@ -1,5 +1,5 @@
-"""Cityscapes in its own layout: the real frame of the sample, faults of a copy, and a set written in that layout that
-is trained on, killed, resumed, evaluated and exported."""
+"""Cityscapes in its own layout: the real frame of the sample, and faults of a copy. A training on a set in this layout
+is killed, resumed, evaluated and exported."""
 
 import json
 import shutil
@@ -70,7 +70,7 @@ def test_a_set_in_that_layout_is_trained_on_killed_resumed_evaluated_and_exporte
     assert main(["evaluate", str(model), "--data", str(data), "--report", str(report)]) == 0
     found = json.loads(report.read_text())
     assert (found["split"], found["frames"]) == ("val", 40) and "terrain" in found["absent_classes"]
-    video = data / "leftImg8bit"  # all frames of both cities; those of val have labels in this split
+    video = data / "leftImg8bit"  # all frames of both cities; the frames of val have labels in this split
     words = ["evaluate", str(model), "--data", str(data), "--sequence", str(video), "--report", str(report)]
     assert main([*words, "--overwrite"]) == 0
     found = json.loads(report.read_text())

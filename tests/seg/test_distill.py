@@ -118,7 +118,7 @@ def test_a_teacher_of_other_classes_is_refused_in_one_line() -> None:
 
 
 def painted(block: int) -> tuple[np.ndarray, np.ndarray]:
-    """A picture of 64x96 in squares of random classes, and its label; the picture's red tells the class too."""
+    """A picture of 64x96 in squares of random classes, and its label; the picture's red gives the class too."""
     squares = np.random.default_rng(5).integers(0, COUNT, (64 // block, 96 // block), np.uint8)
     label = squares.repeat(block, 0).repeat(block, 1)
     return np.stack([50 * label + 50] * 3, -1), label
@@ -197,7 +197,7 @@ def test_a_file_for_no_teachers_is_refused() -> None:
 
 
 def test_a_training_learns_from_the_stored_probabilities(tmp_path: Path) -> None:
-    """The loss is (1 - share) times that of the labels plus share times that of the teachers."""
+    """The loss is (1 - share) times the labels' loss plus share times the teachers' loss."""
     data, file = boxes_folder(tmp_path / "data", 4 * [range(11)], background=11), tmp_path / "probs.safetensors"
     config = SegTrainConfig(
         data=data,

@@ -1,4 +1,4 @@
-"""Held-out stretches: what is trained on, what is not used, and the three of CamVid."""
+"""Held-out blocks: what is trained on, what is not used, and the three of CamVid."""
 
 from pathlib import Path
 
@@ -19,7 +19,7 @@ NAMES = [f"a_{i}" for i in range(8)] + [f"b_{i}" for i in range(6)]
 def test_a_stretch_loses_its_neighbours_of_the_same_recording() -> None:
     found = hold_out(NAMES, [("a_5", "a_6"), ("b_3", "b_3")], guard=2)
     assert found.held_out == (5, 6, 11)
-    assert found.trained == (0, 1, 2, 8)  # a_3, a_4, a_7 and b_1, b_2, b_4, b_5 lie beside a stretch
+    assert found.trained == (0, 1, 2, 8)  # a_3, a_4, a_7 and b_1, b_2, b_4, b_5 lie beside a block
 
 
 def test_nothing_is_lost_without_a_stretch() -> None:

@@ -164,7 +164,7 @@ def test_noise_has_the_deviation_that_is_set_no_mean_and_is_fresh_in_every_frame
     assert not clip[-1].any()
     for noise in clip[:-1]:
         assert noise.mean() == pytest.approx(0.0, abs=4 * 3 / np.sqrt(grey.size))
-        assert noise.std() == pytest.approx(np.sqrt(9 + 1 / 12), rel=0.02)  # and that of the rounding
+        assert noise.std() == pytest.approx(np.sqrt(9 + 1 / 12), rel=0.02)  # 1 / 12 is the rounding's variance
     for first, second in itertools.pairwise(clip[:-1]):
         assert abs(np.corrcoef(first.ravel(), second.ravel())[0, 1]) < 0.02
 

@@ -22,7 +22,7 @@ NAMES = ("enc1", "enc2", "enc3", "enc4", "enc5", "dec6", "dec7", "dec8", "dec9",
 
 
 def built(channels: int = 2, classes: int = 4) -> SegNet:
-    """In double precision, in eval, with BatchNorms that change something."""
+    """A SegNet in double precision, in eval, with BatchNorms that have an effect."""
     torch.manual_seed(0)
     network = SegNet(classes, SegNetOptions(segnet_channels=channels))
     for module in network.modules():

@@ -22,7 +22,7 @@ from steadyseg.seg.networks.smp import SmpNetwork
 from steadyseg.seg.options import SmpOptions
 
 ARCHITECTURES = ("Unet", "UnetPlusPlus", "FPN", "DeepLabV3Plus", "Linknet")
-"""Unet and Linknet have a list of decoder blocks; the others get one dropout layer after the decoder."""
+"""Unet and Linknet have a list of decoder blocks; other networks get one dropout layer after the decoder."""
 
 
 def network(architecture: str = "Unet", dropout: float = 0.3) -> SmpNetwork:

@@ -108,7 +108,7 @@ def test_a_training_killed_twice_ends_bit_for_bit_like_one_that_was_left_alone(d
     assert not list(killed.glob(".model*"))
     assert events(killed)[-1]["metrics"] == events(whole)[-1]["metrics"] != {}
     logged = [event["epoch"] for event in events(killed) if event["event"] == "epoch"]
-    assert logged == sorted(logged) and logged[-1] == EPOCHS  # at most the epoch under way is done again
+    assert logged == sorted(logged) and logged[-1] == EPOCHS  # At most the current epoch is repeated.
     # The state is saved before its epoch's line is written: each of the two kills may fall between and cost that line.
     assert len(set(logged)) >= EPOCHS - 2
 

@@ -23,7 +23,7 @@ NAMES = ("enc1", "enc2", "enc3", "enc4", "enc5", "dec6", "dec7", "dec8", "dec9")
 
 
 def built(classes: int = 4, **options: Any) -> UNet:
-    """In double precision, in eval, with weights that carry a signal of size about 1 through every stage."""
+    """A U-Net in double precision, in eval, with weights that carry a signal of about 1 through every stage."""
     torch.manual_seed(0)
     unet = UNet(classes, UNetOptions(**({"channels": 2} | options)))
     for module in unet.modules():

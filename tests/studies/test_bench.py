@@ -1,6 +1,6 @@
 """The bench: turns and budgets by a simulated clock, its baselines, and whole runs on a small network.
 
-No speed is asserted anywhere: figures are only checked against each other.
+No speed is asserted anywhere: numbers are only checked against each other.
 """
 
 import json

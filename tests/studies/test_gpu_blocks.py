@@ -54,7 +54,7 @@ def test_blocks_of_seconds_end_the_work_together(data: Path, tmp_path: Path) -> 
 def test_the_rehearsal_measures_the_rows_of_the_list_piece_by_piece(
     data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A piece of no time measures one row; the next one keeps that row and measures the others."""
+    """A piece of no time measures one row; the next piece keeps that row and measures the other rows."""
     flags = ["--models", "street-tiny", "--device", "cpu", "--data", str(data), "--runs", str(tmp_path / "runs")]
     piece = ["executors", *flags, "--out", str(tmp_path), "--frames", "2", "--seconds", "0.01", "--minutes"]
     assert main(["list", *flags]) == 0

@@ -1,4 +1,4 @@
-"""One pass over the frames gives every row the figures of a `steadyseg evaluate` of its own."""
+"""One pass over the frames gives every row the metrics of a `steadyseg evaluate` of its own."""
 
 import json
 import os

@@ -3,8 +3,8 @@
 //   ffmpeg -i drive.mp4 -vf scale=480:360 -pix_fmt rgb24 -f rawvideo - | ./steadyseg_client m.onnx > labels.raw
 //   ./steadyseg_client m.onnx --verify     # runs the proof of a file that was exported --with-proof
 //
-// labels.raw gets one byte for each pixel, its class. --bf16 lets processors with bf16 compute in it: about twice as
-// fast, and about one label in 300 differs; the proof then has wider bounds.
+// labels.raw gets one byte for each pixel, its class. With --bf16, processors that have bf16
+// compute about twice as fast, and about one label in 300 differs; the proof then has wider bounds.
 
 #include "proof.hpp"
 
@@ -35,7 +35,7 @@ int main(int count, char** words) {
         }
         return 0;
     } catch (const std::exception& error) {
-        std::string line = error.what();  // OpenVINO writes several, and words of the file may be in them
+        std::string line = error.what();  // OpenVINO writes several lines, which may quote the file
         for (char& letter : line) letter = static_cast<unsigned char>(letter) < ' ' ? ' ' : letter;
         return std::fprintf(stderr, "steadyseg_client: %s\n", line.c_str()), 2;
     }

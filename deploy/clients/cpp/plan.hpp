@@ -1,11 +1,11 @@
-// What a file's proof is: the inputs of its turns, the values that are stored, and the largest differences.
+// A file's proof: the inputs of its turns, the stored values, and the largest differences.
 #pragma once
 
 #include "steadyseg_metadata.hpp"
 
 #include <array>
 
-// The entry `proof`. Its bounds are the ones of `steadyseg verify`: nothing reads past an end or computes for ever.
+// The entry `proof`. It is checked as in `steadyseg verify`: nothing reads past an end or computes for ever.
 struct Plan {
     explicit Plan(const Json& given) {
         const auto named = [&](const char* name) -> const Json& { return part(given, name, "proof"); };

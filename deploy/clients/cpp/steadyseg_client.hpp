@@ -75,8 +75,8 @@ public:
 
     Json json(const std::string& key) const { return JsonParser(text(key), key).parse(); }
 
-    // The maps of the next frame, height x width x 3 bytes of RGB; `gap`: source frames since the last one, 0 to begin
-    // anew, as after a seek. They are read by `output`.
+    // The maps of the next frame, height x width x 3 bytes of RGB; `gap`: source frames since the last one; 0 resets
+    // the states, as after a seek. `output` reads the maps.
     void step(uint8_t* frame, int gap = 1) {
         const size_t h = height, w = width;
         Tensors inputs = {{"frame", {ov::element::u8, {1, h, w, 3}, frame}}};
@@ -137,7 +137,7 @@ private:
         if (values > MAX_STATE_VALUES) refuse("graph", "its states have more than 2^30 values");
     }
 
-    // Where each pixel was in the last frame, in 1/32 pixels, and how far that is to be believed.
+    // Where each pixel was in the last frame, in 1/32 pixels, and how reliable that is.
     void add_motion(Tensors& inputs, uint8_t* frame, bool goes_on) {
 #ifdef WITH_OPENCV
         const size_t h = state_height, w = state_width;

@@ -1,4 +1,4 @@
-// The entries of a file's metadata, which may come from anyone: JSON, base64, and the bounds that `steadyseg` has.
+// The entries of a file's metadata, which may come from anyone: JSON, base64, and the limits of `steadyseg`.
 #pragma once
 
 #include <algorithm>
@@ -103,7 +103,7 @@ private:
         return found;
     }
 
-    // The next letter, also a space; a control character, which JSON has nowhere in a text, and the end are faults.
+    // The next letter or space; the end and control characters, which JSON allows in no text, are faults.
     char letter() const {
         if (at >= json.size() || static_cast<unsigned char>(json[at]) < ' ') fail();
         return json[at];
@@ -158,7 +158,7 @@ inline std::vector<std::string> class_names(const Json& value) {
     return found;
 }
 
-// Exactly `size` bytes; the length of the text is compared first, so that nothing is allocated for another one.
+// Exactly `size` bytes; the length of the text is compared first, so that a wrong text allocates nothing.
 inline std::vector<uint8_t> from_base64(const std::string& text, size_t size, const std::string& name) {
     const std::string letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     const size_t padding = (3 - size % 3) % 3;

@@ -1,4 +1,4 @@
-// The entries of a file's metadata, which may come from anyone, and the bounds that `steadyseg` has for them.
+// The entries of a file's metadata, which may come from anyone, and the limits of `steadyseg` for them.
 
 const MAX_CHARACTERS = 2 ** 20;
 const MAX_SIDE = 2 ** 14;
@@ -57,7 +57,7 @@ export function whole(value, name, low, high) {
   return refuse(name, `${given}, expected a whole number from ${low} to ${high}`);
 }
 
-// What the metadata say of a stream of one camera.
+// The metadata of a stream of one camera.
 export function described(props, path) {
   if (props.steadyseg_format !== '1' || props.kind !== 'stream') {
     throw new Error(`${path}: no stream; make one with steadyseg export --stateful`);
@@ -72,7 +72,7 @@ export function described(props, path) {
   if (typeof motion !== 'boolean') refuse('motion', 'expected true or false');
   const classes = parse(props, 'classes');
   if (!Array.isArray(classes) || classes.length < 2 || classes.length > 255) {
-    refuse('classes', 'expected 2 to 255 names'); // the void id, which a label's 8 bits hold too, is none of them
+    refuse('classes', 'expected 2 to 255 names'); // the void id also takes one of the 256 labels
   }
   const isName = (name) => typeof name === 'string' && /^[^\p{C}\p{Zl}\p{Zp}]{1,100}$/u.test(name);
   if (!classes.every(isName) || new Set(classes).size !== classes.length) {

@@ -1,4 +1,4 @@
-// The entries of a file's proof, with the bounds of `steadyseg verify`: nothing computes for ever or bounds nothing.
+// The entries of a file's proof, checked as in `steadyseg verify`: no plan computes for ever or bounds nothing.
 
 import { parse, refuse, whole } from './metadata.mjs';
 
@@ -34,7 +34,7 @@ export function planOf(props) {
   return plan;
 }
 
-// The stored arrays by name; refuses one with another number of values than plan and metadata say.
+// The stored arrays by name; refuses an array with another size than plan and metadata give.
 export function storedArrays(props, plan, { classes, motion, size, stateSize }, maps) {
   const [turns, row] = [plan.turns.length, (values, step) => Math.ceil(values / step)];
   const blocks = ([h, w], block) => Math.ceil(h / block) * Math.ceil(w / block);

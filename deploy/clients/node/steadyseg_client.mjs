@@ -1,6 +1,6 @@
 // Segments raw RGB frames with a file of `steadyseg export --stateful --motion off`, by onnxruntime-node.
 //
-//   npm ci --ignore-scripts     # the scripts would fetch CUDA's libraries, which the CPU needs not
+//   npm ci --ignore-scripts     # the scripts would fetch CUDA's libraries, which the CPU does not need
 //   ffmpeg -i drive.mp4 -vf scale=480:360 -pix_fmt rgb24 -f rawvideo - | node steadyseg_client.mjs m.onnx > labels.raw
 //   node steadyseg_client.mjs m.onnx --verify     # runs the proof of a file that was exported --with-proof
 //
@@ -49,8 +49,8 @@ export class Client {
     }
   }
 
-  // The maps of the next frame, h x w x 3 bytes of RGB. `gap`: source frames since the last one, 0 to begin anew, as
-  // after a seek; a scene cut begins anew by itself.
+  // The maps of the next frame, h x w x 3 bytes of RGB. `gap`: source frames since the last one; 0 resets the
+  // states, as after a seek. A scene cut resets them too.
   async step(frame, gap = 1) {
     if (this.motion) throw new Error('this file follows motion, which is not computed here; export it with --motion off');
     const outputs = await this.run({

@@ -2,11 +2,12 @@
 """Segments a video with a file that `steadyseg export --stateful` wrote. Needs only numpy, onnxruntime and OpenCV.
 
     python steadyseg_client.py m.onnx drive.mp4 -o out     # class ids and overlays as pictures
-    python steadyseg_client.py m.onnx --verify             # the proof of a file that was exported --with-proof
+
+    python steadyseg_client.py m.onnx --verify             # runs the proof of a file exported --with-proof
 
 Copy this file into your program: `Client(path).step(frame)` returns the maps of the next frame. `--verify` needs
 steadyseg_proof.py beside it. With `--device cuda` (pip install 'onnxruntime-gpu[cuda,cudnn]') the temporal state stays
-on the card; this was not run on one.
+on the card; this path was never run.
 """
 
 import argparse
@@ -22,7 +23,7 @@ import onnxruntime
 PROVIDERS = {"cpu": "CPUExecutionProvider", "cuda": "CUDAExecutionProvider"}
 MAPS = ("label", "confidence", "entropy", "disagreement")
 MAX_CHARACTERS, MAX_STATE_VALUES = 2**20, 2**30
-"""Of an entry of the metadata, which may come from anyone, and of all states: the bounds of `steadyseg`."""
+"""Limits on a metadata entry, which may come from anyone, and on all states, the same as in `steadyseg`."""
 
 
 def refuse(name, fault):
@@ -48,7 +49,7 @@ def whole(value, name, low, high):
 
 
 def check_classes(names, palette):
-    """The void id, which a label's 8 bits hold too, is none of the classes."""
+    """Requires 2 to 255 classes, because the void id also takes one of the 256 labels of 8 bits."""
     if not isinstance(names, list) or not 2 <= len(names) <= 255:
         refuse("classes", "expected 2 to 255 names")
     if not all(isinstance(name, str) and 1 <= len(name) <= 100 and name.isprintable() for name in names):
@@ -67,7 +68,7 @@ class Client:
     """A file and the state of one stream; everything but the path is read from the file's metadata."""
 
     def __init__(self, path, device="cpu", options=None):
-        """`options`: of the CUDA provider, such as {"use_tf32": "0"}."""
+        """`options` of the CUDA provider, such as {"use_tf32": "0"}."""
         gpu = [] if device == "cpu" else [(PROVIDERS[device], options or {})]
         if gpu and hasattr(onnxruntime, "preload_dlls"):
             onnxruntime.preload_dlls()  # CUDA's libraries from their wheels; prints the name of each that is missing
@@ -112,8 +113,8 @@ class Client:
             refuse("graph", "its maps and probabilities are not those of its metadata")
 
     def step(self, frame, gap=1):
-        """(H, W, 3) uint8 RGB -> {name: map}, each (H, W) uint8. `gap`: source frames since the last call, 0 to begin
-        anew, as after a seek; a scene cut begins anew by itself. Frames of another size begin anew."""
+        """(H, W, 3) uint8 RGB -> {name: map}, each (H, W) uint8. `gap`: source frames since the last call; 0 resets
+        the states, as after a seek. A scene cut or a frame of another size resets them too."""
         if self.previous != frame.shape:
             gap, self.previous = 0, frame.shape
         motion = self.flow(frame, gap) if self.motion else {}
@@ -121,7 +122,7 @@ class Client:
         return {name: outputs[name].numpy()[0] for name in self.outputs if not name.startswith("state_")}
 
     def run(self, inputs):
-        """One call with named inputs -> OrtValues by name. The states go from call to call where they were computed."""
+        """One call with named inputs -> OrtValues by name. The states stay on the device from call to call."""
         for name, value in inputs.items():
             self.binding.bind_cpu_input(name, np.ascontiguousarray(value, np.uint8 if name == "frame" else np.float32))
         for name, value in self.states.items():
@@ -135,7 +136,7 @@ class Client:
 
 
 class Flow:
-    """The inputs `motion` and `trust`: where each pixel was in the last frame, and how far that is to be believed."""
+    """The inputs `motion` and `trust`: where each pixel was in the last frame, and how reliable that is."""
 
     def __init__(self, size):
         self.size, self.last = size, None
@@ -191,6 +192,6 @@ def main():
 if __name__ == "__main__":
     try:
         sys.exit(main())
-    except Exception as error:  # of ONNX Runtime too, in several lines, for a file that is no graph
+    except Exception as error:  # for a file that is no graph, ONNX Runtime's error has several lines
         print(f"steadyseg_client: {' '.join(str(error).split())}", file=sys.stderr)
         sys.exit(2)

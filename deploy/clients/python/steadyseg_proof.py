@@ -15,7 +15,7 @@ MAX_TURNS = 100
 
 
 def plan_of(props):
-    """The entry `proof`, with the bounds of `steadyseg verify`: nothing computes for ever or bounds nothing."""
+    """The entry `proof`, checked as in `steadyseg verify`: no plan computes for ever or bounds nothing."""
     if "proof" not in props:
         raise ValueError("this file carries no proof; export it with --stateful --with-proof")
     plan = parse(props, "proof")
@@ -43,7 +43,7 @@ def plan_of(props):
 
 
 def stored_arrays(client, plan):
-    """The stored arrays by name; refuses one with another number of values than plan and metadata say."""
+    """The stored arrays by name; refuses an array with another size than plan and metadata give."""
     turns, values = len(plan["turns"]), len(client.classes) * math.prod(client.state_size)
     moved = [turns, *(-(-side // plan["motion_block"]) for side in client.state_size)]
     pictures = 1 + max(frame for frame, _, _ in plan["turns"])
@@ -96,7 +96,7 @@ class Proof:
             yield inputs
 
     def values(self, outputs, name):
-        """The sampled values of an output; the probabilities are the one after the four maps."""
+        """The sampled values of an output; the output after the four maps has the probabilities."""
         step = self.plan["probability_step" if name == "probability" else "map_step"]
         name = self.client.outputs[4] if name == "probability" else name
         return outputs[name].numpy().reshape(-1)[::step].astype(np.float64)
@@ -119,7 +119,7 @@ class Proof:
         }
 
     def moments_apart(self, turns):
-        """Random dropout: mean and variance over draws, of the last turn."""
+        """Compares mean and variance over random draws of dropout, of the last turn."""
         draws = self.plan["draws"]
         drawn = [self.values([self.client.run(one) for one in turns][-1], "probability") for _ in range(draws)]
         mean, spread = np.mean(drawn, 0), np.var(drawn, 0, ddof=1)

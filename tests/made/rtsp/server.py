@@ -3,8 +3,8 @@
     /usr/bin/python3 server.py PORT
 
 It runs under the system's Python, where Debian puts GStreamer's bindings (packages gir1.2-gst-rtsp-server-1.0,
-python3-gi, gstreamer1.0-plugins-good, -bad and -ugly), and prints a line when it listens. SIGUSR1 changes the size of
-the picture from 640x360 to 480x270 and back, in the middle of the stream, as a camera does whose owner moves a slider.
+python3-gi, gstreamer1.0-plugins-good, -bad and -ugly), and prints a line when it listens. In the middle of the stream,
+SIGUSR1 changes the size of the picture from 640x360 to 480x270 and back, like a camera's slider.
 """
 
 import signal

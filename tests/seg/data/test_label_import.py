@@ -1,4 +1,4 @@
-"""`steadyseg data import`: what is written, what is told, and what is refused."""
+"""`steadyseg data import`: what is written, reported and refused."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Variances of maps against those of the same numbers in one array."""
+"""Variances of maps against variances of the same numbers in one array."""
 
 import pytest
 import torch

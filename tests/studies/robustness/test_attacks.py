@@ -46,7 +46,7 @@ def labels_of(count: int = 6, classes: int = 2) -> Tensor:
 
 
 def towards_the_other(network: Linear, labels: Tensor) -> Tensor:
-    """Sign of the gradient of a two-class linear network's NLL: that of w_other - w_true for every picture."""
+    """Sign of the gradient of a two-class linear network's NLL: the sign of w_other - w_true for every picture."""
     w = network.weight.detach()
     return (w[1 - labels] - w[labels]).sign().view(-1, *SHAPE)
 
