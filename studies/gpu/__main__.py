@@ -8,8 +8,8 @@
 
 executors: parity and throughput of torch, CUDA graphs and ONNX Runtime on CUDA in every number format and with each
 option of its provider, the proofs of exported files, and many streams in one call. formats: a short training in fp32,
-bf16 and fp16. paper: `unet-replica`, width 64, 130 epochs, plain, smooth, MC dropout and both. recipes: the networks that
-ship, at full length.
+bf16 and fp16. paper: `unet-replica`, width 64, 130 epochs, plain, smooth, MC dropout and both. recipes: the networks
+that ship, at full length.
 
 A command stops after its minutes, between rows or with the state of each training on disk; the same command goes on.
 OUT gets what goes home. With --device cpu it is a rehearsal, and `list` prints the rows of that.
