@@ -1,6 +1,6 @@
 """Records that no step makes: they need trainings, a browser or an idle machine."""
 
-TRAIN = "its networks are trained first, 12 hours: `python -m steadyseg.studies.results train`; then"
+TRAIN = "its networks are trained first, 12 hours: `python -m steadyseg.studies.results train` at commit 848c36a; then"
 IDLE = "times, which other weights of the same layers leave as they are; needs an idle machine:"
 AT_COMMIT = "its code stands at the commit that its page names"
 BY_HAND = {
@@ -8,8 +8,8 @@ BY_HAND = {
     "scale/*": AT_COMMIT,
     "reliability/*": AT_COMMIT,
     "results/vector-scaling.json:*": AT_COMMIT,
-    "results/networks.json:*": f"{TRAIN} `python -m steadyseg.studies.results`",
-    "results/record.json:[pc][ap][pu]*": f"{TRAIN} `python -m steadyseg.studies.results`",
+    "results/networks.json:*": AT_COMMIT,
+    "results/record.json:[pc][ap][pu]*": AT_COMMIT,
     "robustness/segmentation*": f"{TRAIN} `python -m steadyseg.studies.robustness`",
     "analysis/segmentation/*": f"{TRAIN} `python -m steadyseg.studies.analysis`",
     "novelty/record.json:networks/paper-*": f"{TRAIN} `python -m steadyseg.studies.novelty.collect`",
@@ -21,10 +21,10 @@ BY_HAND = {
     "labelling/*": AT_COMMIT,
     "training/*": AT_COMMIT,
     "transformers/*": AT_COMMIT,
-    "results/again.json:*": "trainings, whose settings are in its table: `python -m steadyseg.studies.results.again`",
+    "results/again.json:*": AT_COMMIT,
     "gating/record.json:*-street/*": "trainings by presets of these names: `-m steadyseg.studies.gating --street M`",
     "cuts/*": AT_COMMIT,
-    "results/throughput.json:*": f"{IDLE} `steadyseg bench`",
+    "results/throughput.json:*": AT_COMMIT,
     "performance/record.json:*": f"{IDLE} `python -m steadyseg.studies.performance`",
     "browser/record.json:*": "a browser and an idle machine: `python -m steadyseg.studies.in_browser`",
 }

@@ -100,7 +100,7 @@ def study(
 
 def on_camvid() -> list[Step]:
     """Studies of single networks on CamVid and the street."""
-    rule, front, guide = "results.jobs:rule_digest", "results.front:front_digest", "guide.measure:guide_digest"
+    rule, front, guide = "results.rule:rule_digest", "results.front:front_digest", "guide.measure:guide_digest"
     gating = "gating.__main__:gating_digest"
     return [
         study("rule", CAMVID, "results/record:{} default rule", rule, "results --data CAMVID"),
