@@ -128,11 +128,11 @@ def report(kind: str, run: ReportRun) -> Step:
 
 def novelty() -> list[Step]:
     """Scores of pictures stay in runs/novelty; `python -m steadyseg.studies.novelty` makes the record from them."""
-    parts = ("streams", "motorway_labels", "passes")
+    parts = ("streams", "motorway_labels")
     each = "; ".join(f"novelty.{part} --data DATA NAMES" for part in parts)
     collect, own = f"novelty.collect --data DATA --every 2 NAMES; {each}; novelty", "novelty.collect:novelty_digest"
-    regions, classifiers, temperatures = (
-        f"novelty.{part} --data DATA NAMES; novelty" for part in ("regions", "classifiers", "temperatures")
+    classifiers, temperatures = (
+        f"novelty.{part} --data DATA NAMES; novelty" for part in ("classifiers", "temperatures")
     )
     alarms, told = "novelty.alarm_scores --data DATA NAMES; novelty.alarm", "novelty.alarm_scores:alarm_digest"
     low = "novelty.accuracy_rows --data DATA NAMES; novelty.accuracy_alarm"
@@ -140,10 +140,8 @@ def novelty() -> list[Step]:
     tempered, beside = "novelty.temperatures:temperatures_digest", [f"{part}/{{}}" for part in parts]
     return [
         study("novelty", [UNET, REALTIME], "novelty/record:networks/{}", own, collect, beside),
-        study("regions", [*CAMVID, STREET], "novelty/record:regions/{}", WEIGHTS, regions),
         study("temperatures", CAMVID, "novelty/temperatures:{}", tempered, temperatures),
         study("alarms", CAMVID, "novelty/alarms:{}", told, alarms),
-        study("alarms-street", [STREET], "novelty/alarms:{}", told, alarms),
-        study("low-accuracy", [*CAMVID, STREET], "novelty/low_accuracy:{}", low_digest, low),
+        study("low-accuracy", CAMVID, "novelty/low_accuracy:{}", low_digest, low),
         study("novelty-classifiers", CLASSIFIERS, "novelty/record:classifiers/{}", WEIGHTS, classifiers),
     ]
