@@ -1,8 +1,9 @@
-"""Measured numbers in the hand-written sentences of a page, and the generated tables that must hold them."""
+"""Measured numbers in the hand-written sentences of a page, and the tables that must hold them: generated ones, and
+those that are kept of code that is gone."""
 
 import re
 
-TABLE = re.compile(r"<!-- table \S+ -->\n.*?<!-- end -->", re.DOTALL)
+TABLE = re.compile(r"<!-- (?:table|kept) \S+ -->\n.*?<!-- end -->", re.DOTALL)
 NOT_PROSE = re.compile(r"(?s:```.*?```)|`[^`]*`|\]\([^)]*\)|arXiv [\d.]+|^#.*|[\w.]*\d[x^]\d+", re.MULTILINE)
 """Code, link targets, papers, headings and sizes such as 480x360."""
 NUMBER = re.compile(r"(?<![\w.])(?<!\w-)[-+]?\d[\d,]*(?:\.\d+)*(?!\w)")

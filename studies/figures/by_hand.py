@@ -1,6 +1,6 @@
 """Records that no step makes: they need trainings, a browser or an idle machine."""
 
-TRAIN = "its networks are trained first, 12 hours: `python -m steadyseg.studies.results train`; then"
+TRAIN = "its networks are trained first, 12 hours: `python -m steadyseg.studies.results train` at commit 848c36a; then"
 IDLE = "times, which other weights of the same layers leave as they are; needs an idle machine:"
 AT_COMMIT = "its code stands at the commit that its page names"
 BY_HAND = {
@@ -8,23 +8,27 @@ BY_HAND = {
     "scale/*": AT_COMMIT,
     "reliability/*": AT_COMMIT,
     "results/vector-scaling.json:*": AT_COMMIT,
-    "results/networks.json:*": f"{TRAIN} `python -m steadyseg.studies.results`",
-    "results/record.json:[pc][ap][pu]*": f"{TRAIN} `python -m steadyseg.studies.results`",
+    "results/networks.json:*": AT_COMMIT,
+    "results/record.json:[pc][ap][pu]*": AT_COMMIT,
     "robustness/segmentation*": f"{TRAIN} `python -m steadyseg.studies.robustness`",
     "analysis/segmentation/*": f"{TRAIN} `python -m steadyseg.studies.analysis`",
     "novelty/record.json:networks/paper-*": f"{TRAIN} `python -m steadyseg.studies.novelty.collect`",
-    "novelty/record.json:ensemble*": "the networks of the line above: `python -m steadyseg.studies.novelty`",
-    "novelty/record.json:left_out*": "two trainings: `python -m steadyseg.studies.novelty.left_out`",
-    "novelty/record.json:cost*": f"{IDLE} `python -m steadyseg.studies.novelty.cost`",
-    "ablations/record.json:*": "36 trainings: `python -m steadyseg.studies.ablations`",
+    "novelty/record.json:regions/*": AT_COMMIT,
+    "novelty/record.json:left_out*": AT_COMMIT,
+    "novelty/record.json:passes*": AT_COMMIT,
+    "novelty/record.json:ensemble*": AT_COMMIT,
+    "novelty/record.json:cost*": AT_COMMIT,
+    "novelty/alarms.json:street-tiny/*": AT_COMMIT,
+    "novelty/low_accuracy.json:street-tiny/*": AT_COMMIT,
+    "ablations/*": AT_COMMIT,
     "classification/*": AT_COMMIT,
     "labelling/*": AT_COMMIT,
     "training/*": AT_COMMIT,
     "transformers/*": AT_COMMIT,
-    "results/again.json:*": "trainings, whose settings are in its table: `python -m steadyseg.studies.results.again`",
-    "gating/record.json:*-street/*": "trainings by presets of these names: `-m steadyseg.studies.gating --street M`",
-    "cuts/record.json:*[!ey]/digest": "no network: `python -m steadyseg.studies.cuts.measure`",
-    "results/throughput.json:*": f"{IDLE} `steadyseg bench`",
+    "results/again.json:*": AT_COMMIT,
+    "gating/record.json:*street*": AT_COMMIT,
+    "cuts/*": AT_COMMIT,
+    "results/throughput.json:*": AT_COMMIT,
     "performance/record.json:*": f"{IDLE} `python -m steadyseg.studies.performance`",
     "browser/record.json:*": "a browser and an idle machine: `python -m steadyseg.studies.in_browser`",
 }

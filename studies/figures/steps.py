@@ -12,7 +12,6 @@ from steadyseg.studies.harness.reports import ReportRun
 
 CHECKPOINT = "seg/checkpoints/{}"
 CAMVID = UNET, REALTIME, MOBILE = "camvid-unet-s", "camvid-realtime", "camvid-mobile"
-STREET = "street-tiny"
 CLASSIFIERS = ("cifar10-resnet18-plain", "cifar10-resnet18-mc-smooth")
 WEIGHTS = "harness.networks:rests_on"
 
@@ -100,15 +99,14 @@ def study(
 
 def on_camvid() -> list[Step]:
     """Studies of single networks on CamVid and the street."""
-    rule, front, guide = "results.jobs:rule_digest", "results.front:front_digest", "guide.measure:guide_digest"
-    gating, cuts = "gating.__main__:gating_digest", "cuts.measure:cuts_digest"
+    rule, front, guide = "results.rule:rule_digest", "results.front:front_digest", "guide.measure:guide_digest"
+    gating = "gating.__main__:gating_digest"
     return [
         study("rule", CAMVID, "results/record:{} default rule", rule, "results --data CAMVID"),
         study("protocol", CAMVID, "results/protocol:{}", WEIGHTS, "results.protocol --data CAMVID"),
         study("front", CAMVID, "results/front:{}", front, "results.front --data CAMVID"),
         study("guide", CAMVID, "guide/record:{}", guide, "guide.measure NAMES --data DATA"),
-        study("gating", [*CAMVID, STREET], "gating/record:{}", gating, "gating --data CAMVID"),
-        study("cuts", [STREET, REALTIME], "cuts/record:{}", cuts, "cuts.measure DATA"),
+        study("gating", CAMVID, "gating/record:{}", gating, "gating --data CAMVID"),
     ]
 
 
@@ -129,11 +127,11 @@ def report(kind: str, run: ReportRun) -> Step:
 
 def novelty() -> list[Step]:
     """Scores of pictures stay in runs/novelty; `python -m steadyseg.studies.novelty` makes the record from them."""
-    parts = ("streams", "motorway_labels", "passes")
+    parts = ("streams", "motorway_labels")
     each = "; ".join(f"novelty.{part} --data DATA NAMES" for part in parts)
     collect, own = f"novelty.collect --data DATA --every 2 NAMES; {each}; novelty", "novelty.collect:novelty_digest"
-    regions, classifiers, temperatures = (
-        f"novelty.{part} --data DATA NAMES; novelty" for part in ("regions", "classifiers", "temperatures")
+    classifiers, temperatures = (
+        f"novelty.{part} --data DATA NAMES; novelty" for part in ("classifiers", "temperatures")
     )
     alarms, told = "novelty.alarm_scores --data DATA NAMES; novelty.alarm", "novelty.alarm_scores:alarm_digest"
     low = "novelty.accuracy_rows --data DATA NAMES; novelty.accuracy_alarm"
@@ -141,10 +139,8 @@ def novelty() -> list[Step]:
     tempered, beside = "novelty.temperatures:temperatures_digest", [f"{part}/{{}}" for part in parts]
     return [
         study("novelty", [UNET, REALTIME], "novelty/record:networks/{}", own, collect, beside),
-        study("regions", [*CAMVID, STREET], "novelty/record:regions/{}", WEIGHTS, regions),
         study("temperatures", CAMVID, "novelty/temperatures:{}", tempered, temperatures),
         study("alarms", CAMVID, "novelty/alarms:{}", told, alarms),
-        study("alarms-street", [STREET], "novelty/alarms:{}", told, alarms),
-        study("low-accuracy", [*CAMVID, STREET], "novelty/low_accuracy:{}", low_digest, low),
+        study("low-accuracy", CAMVID, "novelty/low_accuracy:{}", low_digest, low),
         study("novelty-classifiers", CLASSIFIERS, "novelty/record:classifiers/{}", WEIGHTS, classifiers),
     ]

@@ -44,23 +44,13 @@ def likeness(power: int, floor: float, now: Tensor, mean: Tensor) -> Tensor:
 RULES: dict[str, Rule | None] = {
     "single frames": None,
     "no gate, tau 8": Rule(8.0),
-    "no gate, tau 4": Rule(4.0),
-    "no gate, tau 2": Rule(2.0),
-    "other class: 0.5 stays": Rule(8.0, partial(same_class, 0.5)),
     "other class: 0.3 stays": Rule(8.0, partial(same_class, 0.3)),
-    "other class: 0.2 stays": Rule(8.0, partial(same_class, 0.2)),
-    "other class: 0.3 stays, tau 16": Rule(16.0, partial(same_class, 0.3)),
-    "other class: 0.3 stays, tau 3": Rule(3.0, partial(same_class, 0.3)),
-    "likeness, power 8, 0.3": Rule(8.0, partial(likeness, 8, 0.3)),
     "likeness, power 16, 0.3": Rule(8.0, partial(likeness, 16, 0.3)),
-    "likeness, power 1, 0.3": Rule(8.0, partial(likeness, 1, 0.3)),
 }
-"""Rules that the street compares; None: no mean."""
-REPORTED = tuple(list(RULES)[i] for i in (0, 1, 5, 10))
-"""Rules measured on val: single frames, the mean without a gate, and the chosen gate in both forms."""
+"""Single frames, the mean without a gate, and the chosen gate in both forms; None: no mean."""
 
 
-def run_rules(names: Iterable[str], single: Iterable[tuple[Frame, Maps]]) -> Iterator[tuple[Frame, dict[str, Maps]]]:
+def run_rules(single: Iterable[tuple[Frame, Maps]]) -> Iterator[tuple[Frame, dict[str, Maps]]]:
     """Yields each frame with the maps of every rule, of which only `probs` is that of the mean.
 
     `single`: the frames, with maps that have the probabilities of the frame alone. A frame marked as a discontinuity
@@ -74,7 +64,7 @@ def run_rules(names: Iterable[str], single: Iterable[tuple[Frame, Maps]]) -> Ite
         assert maps.probs is not None
         probs = torch.from_numpy(maps.probs)[None]
         motion = estimate(frame.image, maps.probs.shape[1:])
-        means = {name: step(RULES[name], name, probs, states, motion) for name in names}
+        means = {name: step(rule, name, probs, states, motion) for name, rule in RULES.items()}
         yield frame, {name: replace(maps, probs=mean[0].numpy()) for name, mean in means.items()}
 
 

@@ -6,35 +6,18 @@ from torch import Tensor
 
 from steadyseg.core.classes import CAMVID
 from steadyseg.core.evaluation.stretches import Stretches, intervals
-from steadyseg.studies.gating.rules import REPORTED, RULES
+from steadyseg.studies.gating.rules import RULES
 from steadyseg.studies.harness.tables import Tables, bind, read_record, table
 
 Rows = dict[str, Any]
-BASE = REPORTED[0]
+BASE, *MEANS = RULES
 
 
 def tables() -> Tables:
     """The tables of the page by name; each is a function that writes the table."""
     rows = {name: part["rows"] for name, part in read_record("gating").items()}
     on_val = {name: found for name, found in rows.items() if "stretches" in found[BASE]}
-    on_streets = {
-        name: rows[name] for name in sorted(rows.keys() - on_val, key=lambda name: (name != "street-tiny", name))
-    }
-    return {**bind(on_streets, {"choice": choice}), **bind(on_val, {"val": val, "classes": classes})}
-
-
-def choice(rows: Rows) -> str:
-    """Figures of each network and rule on the streets of the choice."""
-    header = ["network", "rule", "NLL", "mIoU, %", "worst class, points", "without Fence", "consistency, %"]
-    lines = []
-    for network, found in rows.items():
-        for name in RULES:
-            row, changes = found[name], iou_changes(found[name], found[BASE])
-            others = min(value for label, value in changes.items() if label != "Fence")
-            against = [f"{value:+.2f}" for value in (min(changes.values()), others)]
-            nll, miou, steady = f"{row['nll']:.4f}", f"{100 * row['miou']:.2f}", f"{100 * row['consistency']:.2f}"
-            lines.append([network, name, nll, miou, *against, steady])
-    return table(header, lines)
+    return bind(on_val, {"val": val, "classes": classes})
 
 
 def val(rows: Rows) -> str:
@@ -43,7 +26,7 @@ def val(rows: Rows) -> str:
     header += ["consistency, %", "change agreement, %"]
     lines = []
     for network, found in rows.items():
-        for name in REPORTED:
+        for name in RULES:
             row = found[name]
             shares = [f"{100 * row[key]:.2f}" for key in ("ece", "consistency", "change_agreement")]
             against = "-" if name == BASE else spread(*difference(row, found[BASE])["mIoU"])
@@ -56,16 +39,10 @@ def classes(rows: Rows) -> str:
     """Change of each class's IoU on val, with intervals."""
     lines = []
     for network, found in rows.items():
-        for name in REPORTED[1:]:
+        for name in MEANS:
             told = difference(found[name], found[BASE])
             lines.append([network, name, *(spread(*told[label]) for label in CAMVID.names)])
     return table(["network", "rule", *CAMVID.names], lines)
-
-
-def iou_changes(row: Rows, base: Rows) -> dict[str, float]:
-    """Points of IoU by class."""
-    pairs = zip(CAMVID.names, row["iou"], base["iou"], strict=True)
-    return {label: 100 * (one - other) for label, one, other in pairs}
 
 
 def difference(row: Rows, base: Rows) -> dict[str, tuple[float, float, float]]:

@@ -11,10 +11,8 @@ from steadyseg.studies.harness.study import PAGES
 from steadyseg.studies.harness.tables import Tables, write_tables
 
 STUDIES = {
-    "ablations": "ablations",
     "analysis": "analysis",
     "browser": "in_browser",
-    "cuts": "cuts",
     "gating": "gating",
     "guide": "guide",
     "novelty": "novelty",

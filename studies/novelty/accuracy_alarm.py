@@ -1,5 +1,4 @@
-"""The statement that the expected accuracy is low: how its form was chosen, how often and how soon it is made, and how
-true it is.
+"""The statement that the expected accuracy is low: how often and how soon it is made, and how true it is.
 
     python -m steadyseg.studies.novelty.accuracy_alarm
 
@@ -19,7 +18,6 @@ from steadyseg.studies.novelty.alarm_streams import HZ
 from steadyseg.studies.novelty.by_network import write_figures
 
 LIMITS = (0.7, 0.8, 0.9)
-BLOCKS = (1, 2, 3, 5)
 STEP_S = STEP / HZ
 
 
@@ -36,9 +34,9 @@ class Told(NamedTuple):
     onsets: int
 
 
-def tell(rows: np.ndarray, limit: float, blocks: int) -> Told:
+def tell(rows: np.ndarray, limit: float) -> Told:
     """(N, 4) as of `accuracy_rows.look` -> what the product says of the stream."""
-    watch = LowAccuracy(blocks)
+    watch = LowAccuracy(LOW_BLOCKS)
     novel, on, onsets, was_on = rows[:, 1] <= NOVEL, [], 0, False
     for (time_s, _, confidence, _), is_novel in zip(rows, novel, strict=True):
         if not is_novel:
@@ -53,9 +51,9 @@ def tell(rows: np.ndarray, limit: float, blocks: int) -> Told:
     return Told(said, novel, (sums / np.maximum(counts, 1))[seconds], first, onsets)
 
 
-def figures(streams: list[np.ndarray], limit: float, blocks: int = LOW_BLOCKS) -> dict[str, Any]:
+def figures(streams: list[np.ndarray], limit: float) -> dict[str, Any]:
     """Seconds of the streams: said, true among them, low without being said though no frame was novel."""
-    told = [tell(rows, limit, blocks) for rows in streams]
+    told = [tell(rows, limit) for rows in streams]
     said, novel, accuracy = (
         np.concatenate([getattr(one, name) for one in told]) for name in ("said", "novel", "accuracy")
     )
@@ -83,17 +81,8 @@ def measure(kept: dict[str, Any]) -> dict[str, Any]:
         kind, _, which = name.partition(": ")
         kind = which if kind == "motorway" else "val mild" if kind == "val" and which != "unchanged" else kind
         kinds.setdefault(kind, []).append(rows)
-    found: dict[str, Any] = {"rests_on": kept["rests_on"]} | origin()
-    if "changed street" in kinds:
-        drives = [rows for streams in kinds.values() for rows in streams]
-        found["choice"] = {
-            f"{blocks}": {f"{limit}": figures(drives, limit, blocks) for limit in LIMITS} for blocks in BLOCKS
-        }
-    else:
-        found["kinds"] = {
-            kind: {f"{limit}": figures(streams, limit) for limit in LIMITS} for kind, streams in kinds.items()
-        }
-    return found
+    told = {kind: {f"{limit}": figures(streams, limit) for limit in LIMITS} for kind, streams in kinds.items()}
+    return {"rests_on": kept["rests_on"], **origin(), "kinds": told}
 
 
 if __name__ == "__main__":

@@ -1,46 +1,37 @@
 """Novelty, expected accuracy and true accuracy of every frame of the streams of the statement about expected accuracy,
 kept in OUT/NETWORK/accuracy.pickle. Resumable by stream.
 
-    python -m steadyseg.studies.novelty.accuracy_rows --data ../shared/data street-tiny
     python -m steadyseg.studies.novelty.accuracy_rows --data ../shared/data camvid-realtime camvid-unet-s
 
-The default method at three frames a second. `street-tiny` has streets under the corruptions meant for tuning, on which
-the form of the statement is chosen; `steadyseg calibrate` fits its temperature on a street that it never saw.
+The default method at three frames a second.
 """
 
-import itertools
 import pickle
 import time
 from collections.abc import Callable, Iterator
-from functools import lru_cache, partial
-from pathlib import Path
+from functools import partial
 
 import numpy as np
 import torch
 
-from steadyseg.app.cli import main as steadyseg
 from steadyseg.app.open_model import open_segmenter
 from steadyseg.core.classes import CAMVID
-from steadyseg.core.corruptions.corruptions import BENCHMARK_CORRUPTIONS, TUNING_CORRUPTIONS, corrupt
-from steadyseg.core.errors import CheckFailed
+from steadyseg.core.corruptions.corruptions import BENCHMARK_CORRUPTIONS, corrupt
 from steadyseg.core.frame import Frame
 from steadyseg.core.method import MethodOptions
 from steadyseg.core.preprocess import nearest
-from steadyseg.seg.street.drive import Street
 from steadyseg.studies.harness.networks import name_of, rests_on
-from steadyseg.studies.novelty.alarm_streams import CHOICE_DRIVES, HZ, STREET, motorway
-from steadyseg.studies.novelty.by_network import flags, is_of_streets, save
+from steadyseg.studies.novelty.alarm_streams import HZ, motorway
+from steadyseg.studies.novelty.by_network import flags, save
 from steadyseg.studies.novelty.samples import CLIPS, CONTROLS, Data, of_split
 
 STEP = 5
 """Frames of `HZ` between two that are looked at."""
-STREET_S = 12
-"""Seconds of a drawn drive."""
 Stream = Iterator[Frame]
 Change = Callable[[np.ndarray, int], np.ndarray]
 
 
-def camvid_streams(data: Data) -> dict[str, Callable[[], Stream]]:
+def streams(data: Data) -> dict[str, Callable[[], Stream]]:
     """By name `KIND: WHICH`."""
     return {
         "val: unchanged": partial(val, data, unchanged),
@@ -48,17 +39,6 @@ def camvid_streams(data: Data) -> dict[str, Callable[[], Stream]]:
         **{f"motorway: {clip}": partial(clip_frames, data, clip) for clip in CLIPS},
         **{f"val: {name}": partial(val, data, mildly(change)) for name, change in CONTROLS.items()},
     }
-
-
-def street_streams() -> dict[str, Callable[[], Stream]]:
-    streams: dict[str, Callable[[], Stream]] = {}
-    for seed in CHOICE_DRIVES[:2]:
-        streams[f"street: {seed}"] = partial(street, seed, unchanged)
-        for kind, severity in itertools.product(TUNING_CORRUPTIONS, (3, 5)):
-            streams[f"changed street: {seed} {kind} {severity}"] = partial(
-                street, seed, corrupted(kind, severity, seed)
-            )
-    return streams
 
 
 def unchanged(image: np.ndarray, _: int) -> np.ndarray:
@@ -86,19 +66,6 @@ def clip_frames(data: Data, clip: str) -> Stream:
         yield Frame(image, index, index / HZ)
 
 
-def street(seed: int, change: Change) -> Stream:
-    for index in range(0, round(STREET_S * HZ), STEP):
-        frame = drawn(seed, index)
-        yield Frame(change(frame.image, index), index, index / HZ, frame.label)
-
-
-@lru_cache(maxsize=128)
-def drawn(seed: int, index: int) -> Frame:
-    """A picture of a street, which all changes of it share."""
-    drive = Street(seed=seed, height=STREET[0], width=STREET[1])
-    return drive.frame(round(index / HZ * drive.fps))
-
-
 def look(model: str, stream: Stream) -> np.ndarray:
     """(N, 4): time in seconds, novelty, mean confidence and accuracy, NaN where there is none."""
     segmenter, rows = open_segmenter(model), []
@@ -113,20 +80,9 @@ def look(model: str, stream: Stream) -> np.ndarray:
     return np.array(rows)
 
 
-def calibrated(model: str, folder: Path) -> str:
-    """The checkpoint with a temperature of a street."""
-    path = folder / "calibrated.safetensors"
-    if not path.exists():
-        folder.mkdir(parents=True, exist_ok=True)
-        if steadyseg(["calibrate", model, "--data", "street", "-o", str(path)]):
-            raise CheckFailed(f"{model} could not be calibrated")
-    return str(path)
-
-
 def accuracy_digest(model: str, data: str) -> str:
-    """The digests of the data and of the weights, and where they are the checkpoint's of the temperature and the
-    novelty statistics."""
-    return rests_on(model, data) if is_of_streets(model) else rests_on(model, data, MethodOptions(), novelty=True)
+    """The digests of the data, of the weights and of the novelty statistics, and the temperature in use."""
+    return rests_on(model, data, MethodOptions(), novelty=True)
 
 
 def main() -> None:
@@ -135,17 +91,15 @@ def main() -> None:
     data = Data(given.data)
     for model in given.models:
         folder, digest = given.out / name_of(model), accuracy_digest(model, data.digest)
-        is_street = is_of_streets(model)
-        opened = calibrated(model, folder) if is_street else model
         path = folder / "accuracy.pickle"
         kept = pickle.loads(path.read_bytes()) if path.exists() else {}
         if kept.get("rests_on") != digest:
             kept = {"rests_on": digest, "streams": {}}
-        for name, stream in (street_streams() if is_street else camvid_streams(data)).items():
+        for name, stream in streams(data).items():
             if name in kept["streams"]:
                 continue
             started = time.perf_counter()
-            kept["streams"][name] = look(opened, stream())
+            kept["streams"][name] = look(model, stream())
             save(path, kept)
             print(f"{model}, {name}: {time.perf_counter() - started:.0f} s", flush=True)
 

@@ -5,34 +5,77 @@
 Reads OUT/NETWORK/alarm.pickle of studies.novelty.alarm_scores and writes docs/studies/novelty/alarms.json.
 """
 
-from typing import Any
+import math
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from steadyseg.core.reference import ReferenceScores, binomial_interval
+from steadyseg.core.alarm import PlaceAlarm
+from steadyseg.core.reference import ReferenceScores, binomial_interval, smooth_score
 from steadyseg.studies.harness.study import origin
-from steadyseg.studies.novelty.alarm_choice import compare, evidence, shipped
-from steadyseg.studies.novelty.alarm_watch import LAGS, SOON_S, Watched, watch
+from steadyseg.studies.novelty.alarm_streams import HZ
 from steadyseg.studies.novelty.by_network import write_figures
+
+TAU = 8.0
+"""Frames, of the default method: scores are averaged over time as in the product."""
+SOON_S = 5.0
+"""Seconds within which another place is to be told."""
+
+
+class Watched(NamedTuple):
+    """A stream as the alarm sees it."""
+
+    seconds: float
+    alarms: tuple[float, ...]
+    """Seconds from the start of the stream to each alarm."""
+    shares: np.ndarray
+    """(N,) novelty of its frames."""
+
+
+def watch(rows: np.ndarray, reference: ReferenceScores) -> Watched:
+    """(N, 2) frame index and score -> what the product tells of the stream; no scene is cut inside it.
+
+    Where frames are not a second apart, as stills are, scores in between are interpolated: to every frame of `HZ`, or
+    to one a second where they are further apart.
+    """
+    rows = dense(rows)
+    alarm, state, before = PlaceAlarm(), (0.0, 0.0), math.nan
+    shares: list[float] = []
+    alarms: list[float] = []
+    was_on = False
+    for index, score in rows:
+        decay = math.exp((before - index) / TAU) if shares else 0.0
+        state = smooth_score(reference.bounded(score), state, decay)
+        shares.append(reference.share(state[0]))
+        is_on = alarm.update(shares[-1], index / HZ) is not None
+        if is_on and not was_on:
+            alarms.append(float(index / HZ))
+        was_on, before = is_on, index
+    step_s = (rows[-1, 0] - rows[0, 0]) / HZ / max(1, len(rows) - 1)
+    return Watched(len(rows) * step_s, tuple(alarms), np.array(shares))
+
+
+def dense(rows: np.ndarray) -> np.ndarray:
+    """(N, 2) -> (M, 2)"""
+    step = np.diff(rows[:, 0]).max() if len(rows) > 1 else HZ
+    if step == HZ:
+        return rows
+    places = np.arange(rows[0, 0], rows[-1, 0] + 1, HZ if step > HZ else 1)
+    return np.stack([places, np.interp(places, rows[:, 0], rows[:, 1])], 1)
 
 
 def measure(kept: dict[str, Any]) -> dict[str, Any]:
     """By kind of stream: how many, their seconds, alarms, and how many told no alarm in 5 s."""
-    reference = ReferenceScores(tuple(kept.get("trained") or kept["novelty"]["scores"]))
+    reference = ReferenceScores(tuple(kept["novelty"]["scores"]))
     watched = {name: watch(rows, reference) for name, rows in kept["streams"].items()}
     kinds: dict[str, list[Watched]] = {}
     for name, stream in watched.items():
         kinds.setdefault(kind_of(name), []).append(stream)
-    drives, choice = (
-        [one for name, one in watched.items() if name.startswith(part)] for part in ("report drive", "choice drive")
-    )
-    changed = [one for name, one in watched.items() if name.startswith("choice street")]
     return {
         "rests_on": kept["rests_on"],
         "reference": len(reference.scores),
         "kinds": {kind: figures(streams) for kind, streams in kinds.items()},
         "streams": {name: figures([stream]) for name, stream in watched.items()},
-        **({"correlation": correlations(choice + drives), "choice": compare(choice, changed)} if choice else {}),
     } | origin()
 
 
@@ -58,17 +101,6 @@ def figures(streams: list[Watched]) -> dict[str, Any]:
 def upper_rate(events: int, hours: float) -> float:
     """The rate an hour below which it lies with 95 % confidence, were the seconds independent."""
     return 3600 * binomial_interval(events, max(1, round(3600 * hours)), 0.9)[1]
-
-
-def correlations(drives: list[Watched]) -> dict[str, list[float]]:
-    """Correlation of the log e-values of two blocks by the seconds between them, over all drives, and about the mean of
-    each drive."""
-    blocks = np.stack([evidence(one, shipped) for one in drives])
-    return {"over drives": lagged(blocks - blocks.mean()), "within": lagged(blocks - blocks.mean(1, keepdims=True))}
-
-
-def lagged(blocks: np.ndarray) -> list[float]:
-    return [float((blocks[:, lag:] * blocks[:, :-lag]).mean() / (blocks**2).mean()) for lag in LAGS]
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Streams of the study of alarms: home, home through another camera, foreign places, and streets in other weather.
+"""Streams of the study of alarms: home, home through another camera or in other weather, and foreign places.
 
 A stream is an iterator of pictures (H, W, 3) uint8 with the index of each at `HZ` frames a second, the rate of the
 method.
@@ -6,15 +6,14 @@ method.
 
 import itertools
 from collections.abc import Callable, Iterator
-from functools import lru_cache, partial
+from functools import partial
 
 import numpy as np
 
 from steadyseg.app.sources.open_source import open_source
-from steadyseg.core.corruptions.corruptions import BENCHMARK_CORRUPTIONS, TUNING_CORRUPTIONS, corrupt
+from steadyseg.core.corruptions.corruptions import BENCHMARK_CORRUPTIONS, corrupt
 from steadyseg.seg.data.moving_stills import seed_of, still_clip
-from steadyseg.seg.street.drive import LOOKS, StreetSet
-from steadyseg.seg.street.drive import Street as Drive
+from steadyseg.seg.street.drive import Street
 from steadyseg.studies.novelty.samples import (
     CLIPS,
     CONTROLS,
@@ -39,16 +38,12 @@ Stream = Iterator[tuple[int, np.ndarray]]
 Change = Callable[[np.ndarray], np.ndarray]
 Streams = dict[str, Callable[[], Stream]]
 
-STREET = (180, 240)
-"""Height and width of the streets of street-tiny."""
-CHOICE_DRIVES, REPORT_DRIVES = range(6000, 6006), range(7000, 7036)
-"""Seeds of the drives that the alarm was chosen on, half an hour, and of those that are reported, 3 hours."""
-DRIVE_SECONDS, DRIVE_HZ = 300, 0.5
-CHANGED_SECONDS = 7
+DRIVES = range(7000, 7005)
+"""Seeds of the drives down a street."""
 
 
-def camvid_streams(data: Data) -> Streams:
-    """The streams of a network of CamVid by name, `KIND: WHICH`."""
+def streams(data: Data) -> Streams:
+    """The streams by name, `KIND: WHICH`."""
     unchanged = {"unchanged": np.asarray}
     return {
         **{f"motorway: {clip}": partial(motorway, data, clip) for clip in CLIPS},
@@ -61,27 +56,8 @@ def camvid_streams(data: Data) -> Streams:
         "val: unchanged": partial(val, data, 1, np.asarray),
         **{f"val: {name}": partial(val, data, STEP, change) for name, change in CONTROLS.items()},
         **{f"corrupted val: {kind}": partial(corrupted_val, data, kind) for kind in BENCHMARK_CORRUPTIONS},
-        **{f"street: {seed}": partial(drive, seed, (HEIGHT, WIDTH), 6, A_SECOND) for seed in REPORT_DRIVES[:5]},
+        **{f"street: {seed}": partial(drive, seed) for seed in DRIVES},
     }
-
-
-def street_streams(data: Data) -> Streams:
-    """The streams of a network of the street."""
-    streams: Streams = {}
-    for part, kinds, changed, drives in (
-        ("choice", TUNING_CORRUPTIONS, CHOICE_DRIVES[:3], CHOICE_DRIVES),
-        ("report", BENCHMARK_CORRUPTIONS, REPORT_DRIVES[:2], REPORT_DRIVES),
-    ):
-        for seed, kind, severity in itertools.product(changed, kinds, (3, 5)):
-            name = f"{part} street of severity {severity}: {kind} {seed}"
-            streams[name] = partial(corrupted_street, seed, kind, severity)
-        for seed in drives:
-            streams[f"{part} drive: {seed}"] = partial(drive, seed, STREET, DRIVE_SECONDS, DRIVE_HZ)
-        if part == "choice":
-            streams |= {f"motorway: {clip}": partial(motorway, data, clip) for clip in CLIPS}
-            streams["camvid: val"] = partial(val, data, STEP, np.asarray)
-            streams |= foreign_pictures(data)
-    return streams
 
 
 def stills(data: Data, split: str, change: Change) -> Stream:
@@ -112,22 +88,11 @@ def motorway(data: Data, clip: str) -> Stream:
         yield STEP * number, images[there_and_back[int(number * 25 / A_SECOND) % len(there_and_back)]]
 
 
-def drive(seed: int, size: tuple[int, int], seconds: float, a_second: float) -> Stream:
-    for number in range(round(seconds * a_second)):
-        time_s = number / a_second
-        yield round(time_s * HZ), drawn(seed, size, time_s)
-
-
-@lru_cache(maxsize=64)
-def drawn(seed: int, size: tuple[int, int], time_s: float) -> np.ndarray:
-    """A picture of a street, which several changes of it share."""
-    street = Drive(seed=seed, height=size[0], width=size[1])
-    return street.frame(round(time_s * street.fps)).image
-
-
-def corrupted_street(seed: int, kind: str, severity: int) -> Stream:
-    for index, image in drive(seed, STREET, CHANGED_SECONDS, 1):
-        yield index, corrupt(image, kind, severity, seed, index)
+def drive(seed: int) -> Stream:
+    street = Street(seed=seed, height=HEIGHT, width=WIDTH)
+    for number in range(round(6 * A_SECOND)):
+        time_s = number / A_SECOND
+        yield round(time_s * HZ), street.frame(round(time_s * street.fps)).image
 
 
 def foreign_pictures(data: Data) -> Streams:
@@ -155,18 +120,3 @@ def moving(still: Sample) -> Stream:
 def standing(sample: Sample) -> Stream:
     for number in range(CLIP):
         yield STEP * number, sample.image
-
-
-def street_domain() -> tuple[Iterator[np.ndarray], Iterator[np.ndarray]]:
-    """Streets that a network's novelty is fitted on: 160 pictures of streets it was trained on, and one picture of each
-    of 60 that it never saw, the reference."""
-    trained = StreetSet(height=STREET[0], width=STREET[1])
-    places = np.linspace(0, len(trained) - 5 * LOOKS - 1, 160).round().astype(int).tolist()
-    unseen = (Drive(8000 + number, *STREET).frame(37 * (number % 50) + 1) for number in range(60))
-    return (trained[place][0] for place in places), (frame.image for frame in unseen)
-
-
-def trained_streets() -> Iterator[np.ndarray]:
-    """60 other pictures of streets that the network was trained on."""
-    trained = StreetSet(height=STREET[0], width=STREET[1])
-    return (trained[place][0] for place in range(3, len(trained) - 5 * LOOKS, 18))

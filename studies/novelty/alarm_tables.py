@@ -1,10 +1,9 @@
-"""Tables of the sequential alarm in docs/studies/novelty, from alarms.json."""
+"""Tables of the sequential alarm and of a low expected accuracy in docs/studies/novelty."""
 
 from collections.abc import Iterable
 from typing import Any
 
 from steadyseg.studies.harness.tables import Tables, bind, read_record, table
-from steadyseg.studies.novelty.alarm_watch import LAGS
 
 Record = dict[str, Any]
 HOME = ("val", "val mild", "test stills", "test stills mild", "held-out stills", "choice drive", "report drive")
@@ -14,13 +13,10 @@ NO_PICTURES = ("noise", "one colour", "text", "test pattern", "green test patter
 
 def alarm_tables() -> Tables:
     """The tables of the page by name; each is a function that writes the table."""
-    makers = {"alarm-home": home, "alarm-foreign": foreign, "alarm-forms": forms, "alarm-blocks": blocks}
-    return bind(read_record("novelty", "alarms.json"), makers)
-
-
-def streets(record: Record) -> Record:
-    """The networks that were trained on the street."""
-    return {name: found for name, found in record.items() if "choice" in found}
+    return {
+        **bind(read_record("novelty", "alarms.json"), {"alarm-home": home, "alarm-foreign": foreign}),
+        **bind(read_record("novelty", "low_accuracy.json"), {"low-accuracy": low_accuracy}),
+    }
 
 
 def home(record: Record) -> str:
@@ -69,23 +65,26 @@ def delay(row: Any) -> str:
     return "" if row is None else f"{row['delay_s']:.1f} s" if row["alarms"] else "none"
 
 
-def forms(record: Record) -> str:
-    """The forms of the alarm on the streets for choosing."""
+def low_accuracy(record: Record) -> str:
+    """How often and how soon a low accuracy is expected, and how true it is, by limit and kind of stream."""
     lines = [
-        [form, f"{row['alarms_an_hour']:.1f}", f"{100 * row['highest']:.0f}", f"{100 * row['told']:.0f}"]
-        for found in streets(record).values()
-        for form, row in found["choice"].items()
+        [
+            name,
+            kind,
+            limit,
+            f"{row['told']} of {row['streams']}",
+            "" if row["delay_s"] is None else f"{row['delay_s']:.1f}",
+            f"{row['said_s']:.0f}",
+            *("" if row[key] is None else f"{100 * row[key]:.0f}" for key in ("true", "accuracy_said")),
+            *(
+                "" if kind.startswith("motorway") else f"{row[key]:.0f}"
+                for key in ("low_s", "low_novel_s", "low_said_s")
+            ),
+        ]
+        for name, found in record.items()
+        for kind, limits in found.get("kinds", {}).items()
+        for limit, row in limits.items()
+        if limit != "0.7"
     ]
-    return table(
-        ["e-value", "alarms an hour", "highest ln S at home, % of the limit", "changed streets told, %"], lines
-    )
-
-
-def blocks(record: Record) -> str:
-    """Correlation of two blocks of a drive."""
-    lines = [
-        [name, *(f"{value:.2f}" for value in values)]
-        for found in streets(record).values()
-        for name, values in found["correlation"].items()
-    ]
-    return table(["correlation of ln e", *(f"{lag} s" for lag in LAGS)], lines)
+    head = ["network", "streams of", "limit", "said in", "after, s", "said, s", "true of these, %", "accuracy then, %"]
+    return table([*head, "truly below, s", "of these novel, s", "of these said, s"], lines)

@@ -51,11 +51,6 @@ def write_figures(about: str, study: str, record: str, measure: Callable[[Any], 
     write_page("novelty")
 
 
-def is_of_streets(model: str) -> bool:
-    """True if the network was trained on the procedural street."""
-    return bool(read_meta(find_model(model)).training.get("config", {}).get("data") == "street")
-
-
 CAMVID = ("camvid", "--mode", "dnn", "--protocol", "stills")
 """The folder of the data, and flags of `steadyseg calibrate`."""
 

@@ -35,7 +35,7 @@ def novelty_digest(model: str, data: str) -> str:
     return rests_on(model, data, MethodOptions(mode="dnn"), MethodOptions(mode="vq-dnn"), novelty=True)
 
 
-OTHERS = ("accuracy", "alarm", "classifier", "left_out", "regions")
+OTHERS = ("accuracy", "alarm", "classifier")
 """Studies whose results lie in the same folders."""
 
 

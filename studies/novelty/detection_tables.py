@@ -1,4 +1,4 @@
-"""Tables of what novelty and other scores detect: pictures, stages, cameras, objects, classes, several passes."""
+"""Tables of what novelty and other scores detect: foreign pictures and other cameras."""
 
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -14,7 +14,6 @@ NO_ROADS = tuple(
         "pattern, green test pattern"
     ).split(", ")
 )
-KINDS = (*MOTORWAYS, *NO_ROADS)
 SEEDS = "paper-plain"
 """Networks of one recipe that differ in their seed."""
 
@@ -44,16 +43,6 @@ def pictures_table(record: Record) -> str:
     return by_network(record, ["pictures of", "pictures", "alarms, %", *scores], lines)
 
 
-def stages_table(record: Record) -> str:
-    parts = []
-    for name, found in included(record).items():
-        stages = list(next(iter(found["by_stage"].values())))
-        lines = [[kind, *(f"{row[stage]:.2f}" for stage in stages)] for kind, row in found["by_stage"].items()]
-        head = ["pictures", *(f"**{stage}**" if stage in found["stages"] else stage for stage in stages)]
-        parts.append(f"`{name}`\n\n{table(head, lines)}")
-    return "\n\n".join(parts)
-
-
 def motorways_table(record: Record) -> str:
     lines = []
     for name, clips in record["motorway_labels"].items():
@@ -75,79 +64,8 @@ def cameras_table(record: Record) -> str:
     return by_network(record, ["change", "alarms, %", "accuracy, points", "AUROC: novelty", *CONTROL_SCORES], lines)
 
 
-def average_precision(row: dict[str, float]) -> list[str]:
-    return [f"{row['ap']:.3f}", f"{row['auroc']:.2f}", percent(row["fpr95"])]
-
-
-def objects_table(record: Record) -> str:
-    """Scores of regions on the objects for choosing and on those that are reported."""
-    lines = [
-        [
-            f"{name}, {percent(found['report']['share'])} %",
-            score,
-            f"{found['choice']['scores'][score]['ap']:.3f}",
-            *average_precision(row),
-            f"{row['f1']:.2f}",
-            f"{100 * found['home']['regions'][score] / found['home']['pictures']:.0f}",
-        ]
-        for name, found in record["regions"].items()
-        for score, row in (found["report"]["scores"] if found else {}).items()
-    ]
-    head = [
-        "network, objects' share of the pixels",
-        "score",
-        "AP, chosen on",
-        "AP",
-        "AUROC",
-        "FPR95, %",
-        "F1 of regions",
-    ]
-    return table([*head, "regions in 100 pictures at home"], lines)
-
-
-def classes_table(record: Record) -> str:
-    lines = [
-        [name, f"{found['pictures']}, {percent(found['share'])} %", score, *average_precision(row)]
-        for name, found in record["left_out"].items()
-        for score, row in found["scores"].items()
-    ]
-    return table(["class", "stills, its share of the pixels", "score", "AP", "AUROC", "FPR95, %"], lines)
-
-
-def passes_table(record: Record) -> str:
-    """AUROC by several dropout passes and by an ensemble, beside that of one pass without dropout."""
-    lines = []
-
-    def add(name: str, aurocs: dict[str, float], alarms: float | None = None) -> None:
-        cells = [f"{aurocs[kind]:.2f}" if kind in aurocs else "" for kind in KINDS]
-        lines.append([name, *cells, "" if alarms is None else percent(alarms)])
-
-    for name, found in record["passes"].items():
-        for count, row in (found["passes"] if found else {}).items():
-            for score in ("disagreement", "entropy", "novelty") if int(count) > 1 else ("novelty",):
-                title = f"{name}, {count} dropout {'passes' if int(count) > 1 else 'pass'}: {score}"
-                aurocs = {kind: told[score] for kind, told in row["auroc"].items()}
-                add(title, aurocs, row["alarms"]["test"] if score == "novelty" else None)
-    ensemble = record["ensemble"]
-    add(f"{SEEDS}, {ensemble['members']} members: disagreement", ensemble["auroc"])
-    for name, found in record["networks"].items():
-        add(f"{name}: novelty", {kind: row["auroc"]["novelty"] for kind, row in found["foreign"].items()})
-    return table(["score", *KINDS, "alarms among test stills, %"], lines)
-
-
-def ensemble_table(record: Record) -> str:
-    ece = record["ensemble"]["corrupted_ece"]
-    lines = [["every member at temperature 1", percent(ece["none"])]]
-    return table(["three plain trainings together, 15 corruptions", "mean ECE, %"], lines)
-
-
 DETECTION: dict[str, Callable[[Record], str]] = {
     "pictures": pictures_table,
-    "stages": stages_table,
     "motorways": motorways_table,
     "cameras": cameras_table,
-    "objects": objects_table,
-    "classes": classes_table,
-    "passes": passes_table,
-    "ensemble": ensemble_table,
 }

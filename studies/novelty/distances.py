@@ -18,7 +18,6 @@ class Bank:
 
     def __init__(self, rows: Sequence[dict[str, Any]], scored: Sequence[str]) -> None:
         self.rows, self.scored = rows, scored
-        self.stages = list(rows[0]["pooled"])
         self.fitted = cache(self._fit)
         deepest = np.stack([row["pooled"][scored[0]] for row in rows])
         self.mean, self.deviation = deepest.mean(0), deepest.std(0) + 1e-6

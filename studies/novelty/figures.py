@@ -79,23 +79,7 @@ def measure(folder: Path) -> dict[str, Any]:
             | {"accuracy": mean_of(rows, "accuracy"), "clean_accuracy": mean_of(same_stills(test, rows), "accuracy")}
             for kind, rows in by_kind(controls).items()
         },
-        "by_stage": by_stage(seen),
         "risk": {name: risk_at(labelled, scores) for name, scores in seen.scores(labelled).items()},
-    }
-
-
-def by_stage(seen: Collected) -> dict[str, dict[str, float]]:
-    """AUROC of the distance at every stage alone, on the pictures that chose the stages and on foreign ones."""
-    held, proxies = seen.group("held_out"), seen.group("proxies")
-    test = seen.group("test")
-    pairs = {f"chosen on: {kind}": (held, rows) for kind, rows in by_kind(proxies).items()}
-    pairs |= {kind: (test, rows) for group in FOREIGN[:2] for kind, rows in by_kind(seen.group(group)).items()}
-    return {
-        kind: {
-            stage: auroc_of(seen.bank.distances(inside, stage), seen.bank.distances(rows, stage))
-            for stage in seen.bank.stages
-        }
-        for kind, (inside, rows) in pairs.items()
     }
 
 

@@ -15,32 +15,27 @@ from steadyseg.core.novelty.head import NoveltyHead
 from steadyseg.core.novelty.record import novelty_head
 from steadyseg.core.novelty.statistics import STRIDE, subsample, subsampling_step
 from steadyseg.core.preprocess import Normalize, enlarge, nearest, network_size, resize
-from steadyseg.core.stages import StageFeatures, named_stages
+from steadyseg.core.stages import StageFeatures
 from steadyseg.export.run.networks import OpenVinoNetwork, cpu_has_bf16, openvino_model
 from steadyseg.seg.pretrained import read_segmenter
 from steadyseg.studies.novelty.samples import Sample
 
-GRID = 10
-"""Stride of the pixels whose logits are kept."""
-
 
 class FeatureOutputs(nn.Module):
-    """(1, 3, h, w) normalised -> logits, statistics, score, temperature, energy, and the mean features of every
-    stage."""
+    """(1, 3, h, w) normalised -> logits, statistics, score, temperature, energy, and the mean features of the
+    scored stages."""
 
     def __init__(self, network: nn.Module, head: NoveltyHead) -> None:
         super().__init__()
-        self.stages = tuple(name for name in named_stages(network) if name != "decoder")  # on its own: the last of it
-        self.network, self.head, self.taps = network, head, StageFeatures(network, self.stages)
+        self.network, self.head, self.taps = network, head, StageFeatures(network, head.names)
 
     def forward(self, images: Tensor) -> tuple[Tensor, ...]:
         logits = self.network(images)
-        features = dict(zip(self.stages, self.taps.take(), strict=True))
-        own = [features[name] for name in self.head.names]
+        own = self.taps.take()
         novelty = self.head(own, logits)
         statistics = (self.head.statistics(self.head.subsample(own), logits) - self.head.mean) / self.head.deviation
         height = images.shape[-2]
-        means = (subsample(one, subsampling_step(height, one)).float().mean((2, 3)) for one in features.values())
+        means = (subsample(one, subsampling_step(height, one)).float().mean((2, 3)) for one in own)
         return logits, statistics, novelty.score, novelty.temperature, novelty.energy, *means
 
 
@@ -75,8 +70,8 @@ class NoveltyNetwork:
 
 
 def measure_sample(network: NoveltyNetwork, sample: Sample) -> dict[str, Any]:
-    """Returns the record of a picture: scores, temperature, pooled features, and logits on a grid."""
-    (logits, statistics, score, temperature, _, *pooled), size = network(sample.image)
+    """Returns the record of a picture: scores, pooled features, and the accuracy where it has a label."""
+    (logits, _, score, _, _, *pooled), size = network(sample.image)
     logits = enlarge(logits, size)
     seen = logits[..., ::STRIDE, ::STRIDE].float()
     logs = seen.log_softmax(1)
@@ -84,17 +79,13 @@ def measure_sample(network: NoveltyNetwork, sample: Sample) -> dict[str, Any]:
         "kind": sample.kind,
         "name": sample.name,
         "score": float(score),
-        "temperature": float(temperature),
-        "deviations": statistics[0].numpy(),
         "entropy": float(-(logs.exp() * logs).sum(1).mean()),
         "max_logit": float(seen.amax(1).mean()),
         "energy": float(torch.logsumexp(seen, 1).mean()),
-        "pooled": {stage: means[0].numpy() for stage, means in zip(network.outputs.stages, pooled, strict=True)},
-        "grid": logits[0, :, GRID // 2 :: GRID, GRID // 2 :: GRID].flatten(1).half().numpy(),
+        "pooled": {stage: means[0].numpy() for stage, means in zip(network.outputs.head.names, pooled, strict=True)},
     }
     if sample.label is not None:
         label = nearest(torch.from_numpy(sample.label)[None], size)[0]
-        record["label"] = label[GRID // 2 :: GRID, GRID // 2 :: GRID].flatten().numpy().astype(np.uint8)
         kept = label != CAMVID.void_id
         record["accuracy"] = float((logits[0].argmax(0) == label)[kept].float().mean())
     return record

@@ -9,8 +9,7 @@ import numpy as np
 
 from steadyseg.app.sources.open_source import open_source
 from steadyseg.core.corruptions.camera_changes import gains, gamma, h264, random_camera, rescale
-from steadyseg.core.corruptions.corruptions import BENCHMARK_CORRUPTIONS, TUNING_CORRUPTIONS, corrupt
-from steadyseg.core.corruptions.tuning import texture, under_texture
+from steadyseg.core.corruptions.corruptions import BENCHMARK_CORRUPTIONS, corrupt
 from steadyseg.core.seeds import mix_seed
 from steadyseg.core.system.pictures import read_upright
 from steadyseg.seg.data.camvid import ImageFolderSplit, open_split
@@ -96,39 +95,11 @@ def bank(data: Data) -> Samples:
 
 
 def held_out(data: Data) -> Samples:
-    """The blocks, on which the scale of novelty and the stages are chosen."""
+    """The blocks, on which the scale of novelty is fitted."""
     for name, image, label in of_split(data, "train", data.blocks[1]):
         yield Sample("clean", name, image, label)
         for number in range(2):
             yield Sample("camera", name, random_camera(image, drawing("held", name, number)), label)
-
-
-def proxies(data: Data) -> Samples:
-    """Changed pictures of the blocks, to choose stages by: strong tuning corruptions, textures, shuffled and turned
-    scenes."""
-    places = data.blocks[1][::3]
-    for number, (name, image, _) in enumerate(of_split(data, "train", places)):
-        for kind in TUNING_CORRUPTIONS:
-            yield Sample(kind, name, corrupt(image, kind, 5, 7, number))
-        draw = drawing("proxy", name)
-        yield Sample("texture over", name, under_texture(image, 3, draw))
-        yield Sample("texture", name, texture(HEIGHT, WIDTH, draw))
-        tiles = [image[y : y + 90, x : x + 120] for y in range(0, 360, 90) for x in range(0, 480, 120)]
-        order = draw.permutation(16)
-        rows = [np.concatenate([tiles[i] for i in order[r : r + 4]], 1) for r in range(0, 16, 4)]
-        yield Sample("tiles", name, np.concatenate(rows))
-        yield Sample("upside down", name, np.ascontiguousarray(image[::-1]))
-        yield Sample("close", name, zoomed(image, draw))
-
-
-def zoomed(image: np.ndarray, draw: np.random.Generator) -> np.ndarray:
-    """Close-ups: a sixth of the width, enlarged."""
-    import cv2
-
-    y, x = int(draw.integers(0, 300)), int(draw.integers(0, 400))
-    return cv2.resize(
-        np.ascontiguousarray(image[y : y + 60, x : x + 80]), (WIDTH, HEIGHT), interpolation=cv2.INTER_CUBIC
-    )
 
 
 def test(data: Data) -> Samples:
@@ -256,7 +227,6 @@ def street(data: Data) -> Samples:
 GROUPS: dict[str, Callable[[Data], Samples]] = {
     "bank": bank,
     "held_out": held_out,
-    "proxies": proxies,
     "test": test,
     "motorways": motorways,
     "objects": objects,

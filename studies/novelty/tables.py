@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 
 from steadyseg.studies.harness.tables import Tables, bind, read_record, table
-from steadyseg.studies.novelty.accuracy_tables import accuracy_tables
 from steadyseg.studies.novelty.alarm_tables import alarm_tables
 from steadyseg.studies.novelty.detection_tables import DETECTION, MOTORWAYS, NO_ROADS, SEEDS, included, percent
 from steadyseg.studies.novelty.figures import KEPT
@@ -23,13 +22,11 @@ def tables() -> Tables:
         "alarms": alarms_table,
         "risk": risk_table,
         "classifiers": classifiers_table,
-        "cost": cost_table,
     }
     return {
         **bind(read_record("novelty"), makers | DETECTION),
         **temperature_tables(),
         **alarm_tables(),
-        **accuracy_tables(),
     }
 
 
@@ -106,13 +103,3 @@ def corrupted_mean(found: Any, key: str) -> float:
 
 def digits(value: float, key: str) -> str:
     return f"{value:.2f}" if key == "nll" else f"{100 * value:+.1f}" if key == "ece_signed" else percent(value)
-
-
-def cost_table(record: Record) -> str:
-    lines = []
-    for processor, found in record["cost"].items():
-        for name, row in found["models"].items():
-            cells = [f"{row['without_ms']:.1f}", f"{row['with_ms']:.1f}", f"{100 * row['share']:+.1f}"]
-            quartiles = " to ".join(f"{100 * one:+.1f}" for one in row["share_quartiles"])
-            lines.append([processor, name, *cells, quartiles])
-    return table(["processor", "network", "without, ms", "with, ms", "change, %", "quartiles of pairs"], lines)

@@ -26,7 +26,7 @@ from steadyseg.seg.evaluate import FrameMetrics, seed_frames
 from steadyseg.studies.harness.networks import rests_on
 from steadyseg.studies.harness.study import PAGES, Cache, data_digest, exit_code, origin
 from steadyseg.studies.harness.tables import read_record, table
-from steadyseg.studies.results.rows import unseen_stills
+from steadyseg.studies.results.rule import unseen_stills
 
 SHOWN = ("camvid-unet-s", "camvid-realtime", "camvid-mobile")
 STILLS, FRAMES = 7, 10

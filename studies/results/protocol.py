@@ -19,7 +19,6 @@ from steadyseg.studies.harness.networks import rests_on
 from steadyseg.studies.harness.study import PAGES, Cache, data_digest, origin
 from steadyseg.studies.harness.tables import read_record, table
 from steadyseg.studies.results.front import SHOWN, run_command
-from steadyseg.studies.results.published import CAMVID_ROWS
 
 RECORD = PAGES / "results" / "protocol.json"
 COMMAND = "steadyseg evaluate NAME --data CamVid --split test --calibrated off --by recording"
@@ -65,11 +64,6 @@ def protocol_table() -> str:
             cells = [percent_with_interval(*figures[key]) for key in KEYS]
             lines.append([f"`{name}`", recording, *cells, row["params"], row["gflops"], row["size"]])
     return table(["network", "recording", "accuracy, %", "mIoU, %", "ECE, %", "parameters", "GFLOP", "input"], lines)
-
-
-def published_rows_table() -> str:
-    """Published networks: their mIoU on test, and the points in which their training departs from the protocol."""
-    return table(["network", "mIoU, %", "parameters", "what differs"], [list(row) for row in CAMVID_ROWS])
 
 
 if __name__ == "__main__":

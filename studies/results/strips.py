@@ -1,11 +1,5 @@
-"""Qualitative strips: frame, labels, uncertainty and error of a few frames, each network and mode below the other.
+"""The qualitative strip of the street: frame, labels, uncertainty and error, each network and mode below the other."""
 
-Those of CamVid go to the ignored folder out/ (its pictures are not ours to publish); the committed one shows the
-street.
-"""
-
-from collections.abc import Callable, Iterable, Iterator
-from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -16,53 +10,26 @@ from steadyseg.core.classes import CAMVID
 from steadyseg.core.frame import Frame, Maps
 from steadyseg.core.method import MethodOptions, ModeName
 from steadyseg.core.segmenter import Segmenter, segment
-from steadyseg.seg.data.camvid import open_split
 from steadyseg.seg.pretrained import read_segmenter
 from steadyseg.seg.street.drive import Street
 from steadyseg.seg.torch_executor import torch_executor
-from steadyseg.studies.results.matrix import COMPARED
 
-CAMVID_PLACES = (20, 60, 100)
-"""Positions in the val stream."""
-STREET_PLACE = 12
-MEMORY = 16
-"""Frames before it that a shown frame's mean has seen."""
+MODELS = ("street-tiny", "camvid-unet-s")
+MODES: tuple[ModeName, ...] = ("dnn", "vq-dnn")
+PLACE = 12
 TITLE_HEIGHT = 18
 
 
-def write_strips(data: Path, page: Path, private: Path) -> dict[str, str]:
-    """{title: file name in docs} of the committed strip; those of CamVid are written to `private`."""
-    private.mkdir(parents=True, exist_ok=True)
-    for network in COMPARED:
-        target = private / f"strip-{network.name}.png"
-        if network.file.exists() and not (target.exists() and target.stat().st_mtime > network.file.stat().st_mtime):
-            found = strips(network.file, lambda: open_split(data, "val").frames(), CAMVID_PLACES)
-            picture = np.concatenate([row for rows in found for row in rows])
-            Image.fromarray(picture).save(target)
+def write_strip(page: Path) -> None:
+    """Rows of single frames and of the mean that follows motion, of each network."""
     rows = []
-    for model in ("street-tiny", "camvid-unet-s"):
-        for row in next(strips(model, lambda: Street(seed=7).frames(STREET_PLACE + 1, 0), (STREET_PLACE,))):
-            rows.append(row)
-    name = "strip.png"
-    Image.fromarray(np.concatenate(rows)).quantize(128).save(page / name, optimize=True)
-    return {"The street, by a network trained on it alone and by one trained on it and then on CamVid": name}
-
-
-def strips(
-    model: str | Path, frames: Callable[[], Iterable[Frame]], places: tuple[int, ...]
-) -> Iterator[list[np.ndarray]]:
-    """For each place the rows of single frames and of the mean that follows motion: (h, 4 w, 3) uint8 RGB."""
-    modes: tuple[ModeName, ...] = ("dnn", "vq-dnn")
-    opened = read_segmenter(model)
-    methods = {mode: MethodOptions(mode).resolve(opened.meta) for mode in modes}
-    segmenters = {mode: Segmenter(torch_executor(opened, method)) for mode, method in methods.items()}
-    for place in places:
-        rows = []
-        for mode, segmenter in segmenters.items():
-            segmenter.reset()
-            *_, (frame, maps) = segment(islice(frames(), max(0, place - MEMORY), place + 1), segmenter)
-            rows.append(add_title(strip(frame, maps), f"{Path(model).stem}, {mode}, frame {place}"))
-        yield rows
+    for name in MODELS:
+        opened = read_segmenter(name)
+        for mode in MODES:
+            segmenter = Segmenter(torch_executor(opened, MethodOptions(mode).resolve(opened.meta)))
+            *_, (frame, maps) = segment(Street(seed=7).frames(PLACE + 1, 0), segmenter)
+            rows.append(add_title(strip(frame, maps), f"{name}, {mode}, frame {PLACE}"))
+    Image.fromarray(np.concatenate(rows)).quantize(128).save(page / "strip.png", optimize=True)
 
 
 def strip(frame: Frame, maps: Maps) -> np.ndarray:

@@ -1,116 +1,38 @@
-"""The tables of docs/studies/results, from its record."""
+"""The tables of docs/studies/results that are made again with other weights; the page keeps those of its trainings."""
 
-from collections.abc import Callable
-from functools import partial
+from typing import Any
 
 from steadyseg.studies.harness.tables import Tables, bind, read_record, table
-from steadyseg.studies.results.again import again_table
-from steadyseg.studies.results.cells import (
-    TITLES,
-    TITLES_SHOWN,
-    Rows,
-    cell,
-    change,
-    format_row,
-    mark_columns,
-    row_at,
-)
-from steadyseg.studies.results.findings_tables import findings_table, neighbours_table, rule_table, spread_table
-from steadyseg.studies.results.matrix import CONTROL, MEMBERS, Network
-from steadyseg.studies.results.protocol import protocol_table, published_rows_table
-from steadyseg.studies.results.published_tables import (
-    effects_table,
-    passes_table,
-    published_effects_table,
-    throughput_table,
-    vqbnn_table,
-)
+from steadyseg.studies.results.front import SHOWN
+from steadyseg.studies.results.protocol import protocol_table
+from steadyseg.studies.results.rule import rule_job
+
+TRAINED = [f"{recipe}-{kind}-0" for recipe in ("paper", "cpu") for kind in ("plain", "smooth", "mc", "mc-smooth")]
+NETWORKS = (*SHOWN, *TRAINED, "paper-plain-1", "paper-plain-2")
+TITLES = {"nll": "NLL", "accuracy": "acc", "ece": "ECE", "change_agreement": "agreement"}
+METHODS = {"dnn": "single frame", "vq-dnn": "window", "vq-dnn motion": "motion"}
 
 
 def tables() -> Tables:
     """The tables by their names in the page."""
-    rows = read_record("results")
-    makers: dict[str, Callable[[Rows], str]] = {
-        "rule": rule_table,
-        "effects": effects_table,
-        "vqbnn": vqbnn_table,
-        "passes": passes_table,
-        "ensemble": ensemble_table,
-        "seeds": seeds_table,
-        "control": control_table,
-        "findings": findings_table,
-        "spread": spread_table,
-        "neighbours": neighbours_table,
-    }
-    published = ("stream", "moving-stills")
-    return {
-        **bind(rows, makers),
-        "protocol": protocol_table,
-        "again": again_table,
-        "published_rows": published_rows_table,
-        **{f"published_effects_{name}": partial(published_effects_table, rows, name) for name in published},
-        **bind(read_record("results", "throughput.json"), {"throughput": throughput_table}),
-        **bind(read_record("results", "vector-scaling.json"), {"scaling": scaling_table}),
-    }
+    return {**bind(read_record("results"), {"rule": rule_table}), "protocol": protocol_table}
 
 
-def ensemble_table(rows: Rows) -> str:
-    names = ("ensemble", "vq-ensemble", "ensemble calibrated", "vq-ensemble calibrated")
-    lines = [
-        [protocol, name, *format_row(found)]
-        for protocol in TITLES
-        for name in names
-        if (found := row_at(rows, "paper-ensemble", protocol, name))
-    ]
-    return table(["protocol", "row", *TITLES_SHOWN], lines)
-
-
-def seeds_table(rows: Rows) -> str:
-    """Spread of trainings that differ in their seed alone, and the effect of temporal smoothing on each."""
+def rule_table(record: dict[str, Any]) -> str:
+    """The default rule on frames that it was not chosen on."""
+    header = ["network"]
+    for words in METHODS.values():
+        first, *others = TITLES.values()
+        header += [f"{words}: {first}", *others]
     lines = []
-    for protocol in ("stream", "stills"):
-        for name in ("dnn", "vq-dnn", "vq-dnn motion"):
-            for network in MEMBERS:
-                found, single = (row_at(rows, network.name, protocol, row) for row in (name, "dnn"))
-                if found:
-                    lines.append([protocol, name, str(network.seed), *format_row(found), change(found, single)])
-    return table(["protocol", "row", "seed", *TITLES_SHOWN, "NLL change"], lines)
+    for network in NETWORKS:
+        rows = [record[rule_job(network)]["rows"]["unseen"][method] for method in METHODS]
+        single, window, motion = (row["nll"] for row in rows)
+        changes = [f"{100 * (motion / other - 1):+.1f} %" for other in (single, window)]
+        lines.append([network, *(cell(key, row[key]) for row in rows for key in TITLES), *changes])
+    return table([*header, "motion against single frame: NLL", "against window: NLL"], lines)
 
 
-def control_table(rows: Rows) -> str:
-    """One training with and without the stills nearest in time to the val stream."""
-    whole = Network("paper", True, True)
-    lines = []
-    for name in ("dnn", "bnn-30", "vq-dnn", "vq-dnn motion", "vq-bnn", "vq-bnn motion"):
-        without, with_all = (row_at(rows, network.name, "stream", name) for network in (CONTROL, whole))
-        if without and with_all:
-            lines.append([name, *format_row(with_all), *format_row(without), change(without, with_all)])
-    header = ["row", *TITLES_SHOWN, *mark_columns("without", TITLES_SHOWN), "NLL change"]
-    return table(header, lines)
-
-
-SCALINGS = {
-    "none": "as trained",
-    "temperature": "temperature",
-    "vector": "vector scaling",
-    "weights undone": "weights undone",
-}
-
-
-def scaling_table(record: Rows) -> str:
-    """One temperature, a scale and shift for each class, or the class weights of the loss taken back."""
-    lines = [
-        [
-            model,
-            split,
-            meaning,
-            *format_row(row, ["nll", "accuracy", "miou", "ece"]),
-            cell("", row["pedestrian_recall"]),
-        ]
-        for model, found in record.items()
-        for split, rows in found["rows"].items()
-        for name, meaning in SCALINGS.items()
-        if (row := rows.get(name))
-    ]
-    header = ["network", "measured on", "scaling", "NLL", "acc", "mIoU", "ECE", "Pedestrian recall"]
-    return table(header, lines)
+def cell(key: str, value: float) -> str:
+    """NLL with four digits, shares in percent."""
+    return f"{value:.4f}" if key == "nll" else f"{100 * value:.2f}"

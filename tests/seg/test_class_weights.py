@@ -7,9 +7,13 @@ from steadyseg.core.errors import InputError
 from steadyseg.seg.calibrate import adjust_head, read_class_weights
 from steadyseg.seg.networks.unet import UNet
 from steadyseg.seg.options import UNetOptions
-from steadyseg.studies.results.sweep import without_class_weights
 
 WEIGHTS = torch.tensor([0.2, 1.0, 5.0])
+
+
+def without_class_weights(logits: torch.Tensor) -> torch.Tensor:
+    """(B, K, ...) logits of a network trained with the weights -> the logits without their effect."""
+    return logits - WEIGHTS.log().view(1, -1, *[1] * (logits.ndim - 2))
 
 
 def test_the_minimum_of_a_weighted_loss_is_taken_back_to_the_data() -> None:
@@ -27,14 +31,14 @@ def test_the_minimum_of_a_weighted_loss_is_taken_back_to_the_data() -> None:
     optimizer.step(loss)
     fitted = logits.detach()
     assert torch.softmax(fitted, 0).argmax() == 2 and shares.argmax() == 0
-    undone = without_class_weights(fitted[None], WEIGHTS)[0]
+    undone = without_class_weights(fitted[None])[0]
     torch.testing.assert_close(torch.softmax(undone, 0), shares, atol=1e-4, rtol=0)
 
 
 def test_the_last_bias_does_it_for_a_whole_network() -> None:
     network = UNet(3, UNetOptions(channels=2, depth=2, dropout=0.0, dropout_places=())).eval()
     picture = torch.rand(1, 3, 8, 8)
-    expected = without_class_weights(network(picture), WEIGHTS)
+    expected = without_class_weights(network(picture))
     record = {"class_weights": WEIGHTS.tolist()}
     network.load_state_dict(adjust_head(network.state_dict(), record))
     torch.testing.assert_close(network(picture), expected)

@@ -7,10 +7,10 @@ from steadyseg.studies.novelty.collect import begin
 
 
 def test_new_weights_leave_the_results_of_other_studies(tmp_path: Path) -> None:
-    for name in ("test", "regions"):
+    for name in ("test", "alarm"):
         save(tmp_path / f"{name}.pickle", name)
     begin(tmp_path, {"weights": "new"})
-    assert sorted(file.name for file in tmp_path.iterdir()) == ["about.pickle", "regions.pickle"]
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["about.pickle", "alarm.pickle"]
     save(tmp_path / "test.pickle", "test")
     begin(tmp_path, {"weights": "new"})
     assert (tmp_path / "test.pickle").exists()
