@@ -73,13 +73,10 @@ def values_of(rows: Sequence[Row], title: str, severity: int, key: str) -> list[
 
 
 def nll_against_passes(study: dict[str, Any]) -> "Figure | None":
-    """mCNLL where AlexNet's values hold, else the mean NLL, against dropout passes; None where there is no bnn
-    method."""
+    """The mean NLL against dropout passes; None without a bnn method."""
     if not any(row["mode"] == "bnn" for row in study["means"]):
         return None
-    key, word = (
-        ("mcnll", "mCNLL") if study["means"][0]["mcnll"] is not None else ("mean_nll", "mean corrupted NLL, nats")
-    )
+    key = "mean_nll"
     figure, (axis,) = new_figure(1, 5.0)
     for number, model in enumerate(dict.fromkeys(row["model"] for row in study["means"])):
         mine = [row for row in study["means"] if row["model"] == model and row[key] is not None]
@@ -95,7 +92,7 @@ def nll_against_passes(study: dict[str, Any]) -> "Figure | None":
     axis.set_xticks(counts, list(map(str, counts)))
     axis.minorticks_off()
     axis.set_xlabel("dropout passes")
-    axis.set_ylabel(word)
+    axis.set_ylabel("mean corrupted NLL, nats")
     axis.legend(fontsize=7)
     return figure
 

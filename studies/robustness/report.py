@@ -1,10 +1,11 @@
 """The report of the robustness studies as Markdown, and its summary as a table of the terminal."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from rich.table import Table
 
+from steadyseg.core.evaluation.figures import mean_of_known
 from steadyseg.studies.harness.rows import Row, title_of, titles_of
 from steadyseg.studies.harness.tables import bullets, figure, paragraphs, report_table
 
@@ -38,21 +39,18 @@ def corruptions(study: dict[str, Any]) -> str:
         *(f"clean {word}" for word in words.values()),
         *(f"corrupted {word}" for word in words.values()),
     ]
-    ratios = [key for key in ("mce", "mcnll", "mcece") if any(row[key] is not None for row in study["means"])]
     rows = [
         [
             title_of(clean),
             *(clean[key] for key in words),
             *(of_mean(row, key, "mean_") for key in words),
-            *(row[key] for key in ratios),
         ]
         for clean, row in zip(study["clean"], study["means"], strict=True)
     ]
-    parts = [heading("Corruptions", study), numbers([*columns, *(RATIO_WORDS[key] for key in ratios)], rows)]
+    parts = [heading("Corruptions", study), numbers(columns, rows)]
     titles = [title_of(row) for row in study["means"]]
     severities = ", ".join(map(str, study["severities"]))
-    per_type = words | ({"ce": "CE", "cnll": "CNLL", "cece": "CECE"} if ratios else {})
-    for key, word in per_type.items():
+    for key, word in words.items():
         parts.append(f"{'Accuracy' if key == 'accuracy' else word} by type, mean over severities {severities}:")
         lines = [[name, *(of_mean(row["types"][name], key) for row in study["means"])] for name in study["types"]]
         parts.append(numbers(["type", *titles], lines))
@@ -65,9 +63,6 @@ def of_mean(row: Row, key: str, prefix: str = "") -> float | None:
         return row[f"{prefix}{key}"]
     error: float | None = row[f"{prefix}error"]
     return None if error is None else 1.0 - error
-
-
-RATIO_WORDS = {"mce": "mCE", "mcnll": "mCNLL", "mcece": "mCECE"}
 
 
 def stream(study: dict[str, Any]) -> str:
@@ -96,7 +91,7 @@ def stream(study: dict[str, Any]) -> str:
 def stream_mean(study: dict[str, Any], title: str, severity: int, key: str, name: str = "") -> float | None:
     """Mean of a method at a severity: of one type, or over all; severity 0 is clean, whatever the type."""
     mine = [row for row in study["rows"] if stream_title(row) == title and row["severity"] == severity]
-    return mean(row[key] for row in mine if not severity or name in ("", row["type"]))
+    return mean_of_known([row[key] for row in mine if not severity or name in ("", row["type"])])
 
 
 def stream_gain(study: dict[str, Any], title: str, severity: int, key: str, name: str = "") -> float | None:
@@ -232,8 +227,3 @@ def measures(rows: Sequence[Row]) -> dict[str, str]:
 
 def heading(title: str, study: dict[str, Any]) -> str:
     return f"## {title}\n\n{study['seconds']:.0f} s."
-
-
-def mean(values: Iterable[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return sum(known) / len(known) if known else None
