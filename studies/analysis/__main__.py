@@ -2,8 +2,7 @@
 
     python -m steadyseg.studies.analysis --data ../shared/data [--only PAIR/STUDY ...] [--fresh]
 
-The data folder holds camvid/ and cifar10/. A study is kept while its networks, its data and its flags stay what they
-are. The contact sheets of the worst errors show pictures of the data sets, so they are left out.
+The data folder holds camvid/ and cifar10/. A study is kept while its networks, its data and its flags stay the same.
 """
 
 import argparse
@@ -46,7 +45,7 @@ def study(one: Run, data: Path, digest: str) -> None:
     record = round_figures(run(kind, job, keep=lambda _: None)) | {"digest": digest}
     command = command_line(one.study, one.models, one.job(one.models, one.data))
     write_record(record, PAGE / one.name, command)
-    write_plots(kind, record, PAGE / one.name, without=("worst",))
+    write_plots(kind, record, PAGE / one.name)
 
 
 if __name__ == "__main__":

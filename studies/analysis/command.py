@@ -55,19 +55,18 @@ def write_report(study: Any, record: dict[str, Any], out: Path, command: str, pl
     write_atomic(out / "report.md", markdown(study, record, command, names).encode())
 
 
-def write_plots(study: Any, record: dict[str, Any], out: Path, without: tuple[str, ...] = ()) -> list[str]:
-    """Writes the plots but those `without`; returns the names of their files."""
-    drawn = {name: figure for name, figure in study.figures(record["results"]).items() if name not in without}
+def write_plots(study: Any, record: dict[str, Any], out: Path) -> list[str]:
+    """Writes the plots and returns the names of their files."""
+    drawn = study.figures(record["results"])
     for name, plot in drawn.items():
         write_figure(out / f"{name}.png", plot, dpi=130)
     return sorted(f"{name}.png" for name in drawn)
 
 
 def write_record(record: dict[str, Any], out: Path, command: str) -> None:
-    """Writes report.json, without the pixels that only a plot shows, in a folder that is made where there is none."""
+    """Writes report.json into the folder, which is made if it is missing."""
     out.mkdir(parents=True, exist_ok=True)
-    results = {key: value for key, value in record["results"].items() if key != "images"}
-    write_json(out / "report.json", {"command": command, **record, "results": results})
+    write_json(out / "report.json", {"command": command, **record})
 
 
 def markdown(study: Any, record: dict[str, Any], command: str, plots: list[str]) -> str:
