@@ -13,9 +13,10 @@ from steadyseg.core.prediction import entropy
 from steadyseg.core.seeds import mix_seed
 from steadyseg.studies.analysis.measures.regions import DISTANCES, SIZES, distance_groups, interval_names, size_groups
 from steadyseg.studies.analysis.measures.reliability import CONFIDENT, GroupTally, scores
-from steadyseg.studies.analysis.plots import new_figure
-from steadyseg.studies.analysis.study import Results, Study, StudyContext, Table
+from steadyseg.studies.analysis.study import Results, Study, StudyContext
 from steadyseg.studies.analysis.subjects import StudyTarget
+from steadyseg.studies.harness.panels import new_figure
+from steadyseg.studies.harness.report_folder import Table
 from steadyseg.studies.harness.target import DNN, at_size_of
 
 if TYPE_CHECKING:
