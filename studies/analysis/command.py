@@ -1,19 +1,25 @@
 """`steadyseg analyze STUDY`: measures, prints the table, and writes report.md, report.json and the plots into a
 folder."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
 from rich.table import Table
 
 from steadyseg.app.commands import load
-from steadyseg.app.report_file import write_figure, write_json
 from steadyseg.core.system.files import write_atomic
 from steadyseg.studies.analysis.flags import StudyJob
 from steadyseg.studies.harness.command_line import command_line
-from steadyseg.studies.harness.requirements import PLOTS, check_folder, require_extra
-from steadyseg.studies.harness.tables import bullets, figure, paragraphs, report_table
+from steadyseg.studies.harness.report_folder import (
+    choose_folder,
+    print_report,
+    report_tables,
+    require_checkpoints,
+    write_plots,
+    write_report_json,
+)
+from steadyseg.studies.harness.tables import bullets, figure, paragraphs
 
 FORM = ".4g"
 """Numbers of a report: four significant digits."""
@@ -21,53 +27,35 @@ FORM = ".4g"
 
 def run_study(job: StudyJob) -> int:
     """Runs the study that the job names, prints its tables and writes its report."""
-    from steadyseg.studies.analysis.study import Study, run
-    from steadyseg.studies.analysis.subjects import require_checkpoints
-    from steadyseg.studies.harness.target import short_names
+    require_checkpoints(
+        job.options.models,
+        "a pretrained name, a .safetensors file or timm:NAME",
+        "a study looks inside the network",
+    )
+    from steadyseg.studies.analysis.study import Study, run  # after what can be refused without torch
 
-    require_checkpoints(job.options.models)
-    if job.options.plots:
-        require_extra(PLOTS, "plots")
-    names = "+".join(Path(name).name for name in short_names(job.options.models))
-    out = job.options.output or Path("runs") / job.study / names
-    check_folder(out, overwrite=job.options.overwrite)
+    out = choose_folder(job.study, job.options.models, job.options)
     study: Study = load(f"steadyseg.studies.analysis.{job.study}:STUDY")
     command = command_line(job.study, job.options.models, job)
 
-    record = run(study, job, keep=lambda so_far: write_record(so_far, out, command))
+    record = run(study, job, keep=lambda so_far: write_report_json(so_far, out, command))
     write_report(study, record, out, command, job.options.plots)
-    console = Console()
-    for title, columns, rows in study.tables(record["results"]):
-        table = Table(*columns, title=title, title_justify="left")
-        for row in rows:
-            table.add_row(*(figure(value, FORM) for value in row))
-        console.print(table)
-    for note in record["notes"]:
-        Console(stderr=True).print(f"note: {note}", soft_wrap=True, highlight=False)
-    print(out / "report.md")
+    print_report([screen_table(*table) for table in study.tables(record["results"])], record["notes"], out)
     return 0
+
+
+def screen_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> Table:
+    table = Table(*columns, title=title, title_justify="left")
+    for row in rows:
+        table.add_row(*(figure(value, FORM) for value in row))
+    return table
 
 
 def write_report(study: Any, record: dict[str, Any], out: Path, command: str, plots: bool) -> None:
     """report.json, the plots and report.md."""
-    write_record(record, out, command)
-    names = write_plots(study, record, out) if plots else []
+    write_report_json(record, out, command)
+    names = sorted(write_plots(study.figures(record["results"]), out)) if plots else []
     write_atomic(out / "report.md", markdown(study, record, command, names).encode())
-
-
-def write_plots(study: Any, record: dict[str, Any], out: Path, without: tuple[str, ...] = ()) -> list[str]:
-    """Writes the plots but those `without`; returns the names of their files."""
-    drawn = {name: figure for name, figure in study.figures(record["results"]).items() if name not in without}
-    for name, plot in drawn.items():
-        write_figure(out / f"{name}.png", plot, dpi=130)
-    return sorted(f"{name}.png" for name in drawn)
-
-
-def write_record(record: dict[str, Any], out: Path, command: str) -> None:
-    """Writes report.json, without the pixels that only a plot shows, in a folder that is made where there is none."""
-    out.mkdir(parents=True, exist_ok=True)
-    results = {key: value for key, value in record["results"].items() if key != "images"}
-    write_json(out / "report.json", {"command": command, **record, "results": results})
 
 
 def markdown(study: Any, record: dict[str, Any], command: str, plots: list[str]) -> str:
@@ -83,9 +71,6 @@ def markdown(study: Any, record: dict[str, Any], command: str, plots: list[str])
         study.about,
         bullets(record["notes"]),
         *(f"![{plot.removesuffix('.png')}]({plot})" for plot in plots),
-        *(
-            f"{title}\n\n{report_table(columns, rows, FORM)}"
-            for title, columns, rows in study.tables(record["results"])
-        ),
+        *report_tables(study.tables(record["results"]), FORM),
     ]
     return paragraphs(parts)

@@ -9,9 +9,11 @@ from torch import Tensor
 from steadyseg.studies.analysis.measures.features import watch_maps
 from steadyseg.studies.analysis.measures.fourier import frequencies, log_amplitude
 from steadyseg.studies.analysis.measures.units import Unit
-from steadyseg.studies.analysis.plots import depth_colours, draw_by_depth, legend_below, new_figure
-from steadyseg.studies.analysis.study import Results, Study, StudyContext, Table, depths
+from steadyseg.studies.analysis.plots import depth_colours, draw_by_depth
+from steadyseg.studies.analysis.study import Results, Study, StudyContext, depths
 from steadyseg.studies.analysis.subjects import StudyTarget
+from steadyseg.studies.harness.panels import legend_below, new_figure
+from steadyseg.studies.harness.report_folder import Table
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -13,10 +13,11 @@ from steadyseg.studies.analysis.measures.curvature import Hessian, require_memor
 from steadyseg.studies.analysis.measures.eigenvalues import top_eigenpairs
 from steadyseg.studies.analysis.measures.nll import score
 from steadyseg.studies.analysis.measures.spectrum import Quadrature, lanczos, mean_quadrature, random_signs
-from steadyseg.studies.analysis.plots import STYLES, legend_below, new_figure
-from steadyseg.studies.analysis.study import Results, Study, StudyContext, Table
+from steadyseg.studies.analysis.study import Results, Study, StudyContext
 from steadyseg.studies.analysis.subjects import StudyTarget
 from steadyseg.studies.analysis.training_pictures import TrainingPictures
+from steadyseg.studies.harness.panels import STYLES, legend_below, new_figure
+from steadyseg.studies.harness.report_folder import Table
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -22,10 +22,11 @@ from steadyseg.studies.analysis.measures.landscape import (
 )
 from steadyseg.studies.analysis.measures.nll import score
 from steadyseg.studies.analysis.measures.trajectory import Trajectory, project
-from steadyseg.studies.analysis.plots import new_figure
-from steadyseg.studies.analysis.study import Results, Study, StudyContext, Table
+from steadyseg.studies.analysis.study import Results, Study, StudyContext
 from steadyseg.studies.analysis.subjects import StudyTarget
 from steadyseg.studies.analysis.training_pictures import TrainingPictures
+from steadyseg.studies.harness.panels import new_figure
+from steadyseg.studies.harness.report_folder import Table
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -11,9 +11,10 @@ from steadyseg.studies.analysis.measures.features import Seen, trace
 from steadyseg.studies.analysis.measures.lesion import can_be_removed, removed, weighted
 from steadyseg.studies.analysis.measures.nll import score
 from steadyseg.studies.analysis.measures.units import KINDS, find_units, list_units
-from steadyseg.studies.analysis.plots import MARKS, legend_below, new_figure
-from steadyseg.studies.analysis.study import Results, Study, StudyContext, Table
+from steadyseg.studies.analysis.study import Results, Study, StudyContext
 from steadyseg.studies.analysis.subjects import StudyTarget
+from steadyseg.studies.harness.panels import MARKS, legend_below, new_figure
+from steadyseg.studies.harness.report_folder import Table
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from steadyseg.core.method import Method
@@ -14,9 +13,10 @@ from steadyseg.core.prediction import entropy
 from steadyseg.core.seeds import mix_seed
 from steadyseg.studies.analysis.measures.regions import DISTANCES, SIZES, distance_groups, interval_names, size_groups
 from steadyseg.studies.analysis.measures.reliability import CONFIDENT, GroupTally, scores
-from steadyseg.studies.analysis.plots import new_figure
-from steadyseg.studies.analysis.study import Results, Study, StudyContext, Table
+from steadyseg.studies.analysis.study import Results, Study, StudyContext
 from steadyseg.studies.analysis.subjects import StudyTarget
+from steadyseg.studies.harness.panels import new_figure
+from steadyseg.studies.harness.report_folder import Table
 from steadyseg.studies.harness.target import DNN, at_size_of
 
 if TYPE_CHECKING:
@@ -29,15 +29,9 @@ ABOUT = (
     "from the nearest boundary of the true labels, in steps; by the size of the region of equal true labels, in "
     "pixels; and by novelty. The last are five equal groups of pictures by the score of their statistics, or by their "
     "mean entropy where the network has no statistics for the method. Fitted temperatures are used for the "
-    "methods that have one. The contact sheet shows the most confident errors, one a picture."
+    "methods that have one."
 )
 NOVELTY_GROUPS = 5
-SHEET = 24
-CROP = 64
-"""Pixels of a picture around the worst place."""
-AROUND = 9
-"""Side of the square over which confidence in errors is averaged to find it: a lone pixel may be a slip of the
-label."""
 
 
 class Reliability:
@@ -51,7 +45,6 @@ class Reliability:
         self.pictures = GroupTally(pictures)
         self.novelty: dict[int, float] = {}
         self.measured_by = "entropy"
-        self.worst: list[Results] = []
 
     def add(self, number: int, probs: Tensor, truth: Tensor, score: float | None = None) -> None:
         """Adds one picture: probs (1, K, ...) and labels (1, ...) of one size, and its novelty where the network tells
@@ -73,33 +66,6 @@ class Reliability:
         else:
             self.measured_by = "score"
         self.novelty[number] = score
-        self._note_worst(number, probs, truth, kept)
-
-    def _note_worst(self, number: int, probs: Tensor, truth: Tensor, kept: Tensor) -> None:
-        """Remembers the picture's most confident error."""
-        confidence, predicted = probs.max(1)
-        blame = torch.where(kept & (predicted != truth), confidence, torch.zeros_like(confidence))
-        if not float(blame.max()):
-            return
-        y = x = 0
-        if blame.ndim == 3:
-            around = F.avg_pool2d(blame[None], AROUND, 1, AROUND // 2)[0, 0]
-            around = torch.where(blame[0] > 0, around, torch.zeros_like(around))
-            y, x = divmod(int(around.argmax()), blame.shape[-1])
-        place = (0, y, x) if blame.ndim == 3 else (0,)
-        names = self.target.subject.meta.classes.names
-        self.worst.append(
-            {
-                "model": self.target.name,
-                "mode": str(self.method),
-                "picture": number,
-                "y": y,
-                "x": x,
-                "true": names[int(truth[place])],
-                "predicted": names[int(predicted[place])],
-                "confidence": float(confidence[place]),
-            }
-        )
 
     def rows(self) -> list[Results]:
         """One row for each group of every kind."""
@@ -147,35 +113,7 @@ def measure(context: StudyContext) -> Iterator[Results]:
                 for place, number in enumerate(numbers):
                     score = float(prediction.novelty.score[place]) if prediction.novelty else None
                     mine[method].add(number, probs[place : place + 1], truth[place : place + 1], score)
-        yield {"rows": [row for tally in tallies for row in tally.rows()], "worst": worst_of(tallies)} | sheet_of(
-            tallies
-        )
-
-
-def worst_of(tallies: Sequence[Reliability]) -> list[Results]:
-    """The most confident errors of each network and method."""
-    return [
-        one
-        for tally in tallies
-        for one in sorted(tally.worst, key=lambda one: -one["confidence"])[: SHEET // max(1, min(len(tallies), 4))]
-    ]
-
-
-def sheet_of(tallies: Sequence[Reliability]) -> Results:
-    """Pixels around the worst places, for the plot; the record leaves them out."""
-    by_name = {tally.target.name: tally.target for tally in tallies}
-    images = []
-    for one in worst_of(tallies):
-        image = by_name[one["model"]].pictures.images[one["picture"]]
-        if by_name[one["model"]].subject.is_segmentation:
-            half = CROP // 2
-            top, left = (
-                max(0, min(place - half, side - CROP))
-                for place, side in zip((one["y"], one["x"]), image.shape[:2], strict=True)
-            )
-            image = image[top : top + CROP, left : left + CROP]
-        images.append(image)
-    return {"images": images}
+        yield {"rows": [row for tally in tallies for row in tally.rows()]}
 
 
 def tables(results: Results) -> list[Table]:
@@ -186,11 +124,6 @@ def tables(results: Results) -> list[Table]:
         mine = [[row[key] for key in keys] for row in results["rows"] if row["by"] == by]
         if mine:
             found.append((title, columns, mine))
-    worst = [
-        [one[key] for key in ("model", "mode", "picture", "true", "predicted", "confidence")]
-        for one in results["worst"]
-    ]
-    found.append(("Most confident errors", ("network", "method", "picture", "true", "predicted", "confidence"), worst))
     return found
 
 
@@ -239,25 +172,7 @@ def figures(results: Results) -> dict[str, "Figure"]:
     for axis in axes[len(kinds) :]:
         axis.set_axis_off()
     figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=2, fontsize=8)
-    return {"reliability": figure} | contact_sheet(results)
-
-
-def contact_sheet(results: Results) -> dict[str, "Figure"]:
-    """Plot of the most confident errors, each with its true and its predicted class."""
-    images = results.get("images")
-    if not images:
-        return {}
-    columns = 8
-    figure, axes = new_figure(columns, 1.5, 2.0, -(-len(images) // columns))
-    for axis in axes:
-        axis.set_axis_off()
-    for axis, image, one in zip(axes, images, results["worst"], strict=False):
-        axis.imshow(image)
-        told = f"{one['true']}\nas {one['predicted']}\n{one['confidence']:.3f}"
-        axis.set_title(told, fontsize=6)
-    models = list(dict.fromkeys(f"{one['model']} {one['mode']}" for one in results["worst"]))
-    figure.suptitle(f"Most confident errors, of {'; then of '.join(models)}", fontsize=8)
-    return {"worst": figure}
+    return {"reliability": figure}
 
 
 STUDY = Study("reliability", "Reliability by group", ABOUT, measure, tables, figures, (1000, 30))

@@ -15,9 +15,11 @@ from steadyseg.studies.analysis.measures.features import watch_maps
 from steadyseg.studies.analysis.measures.lesion import removed
 from steadyseg.studies.analysis.measures.similarity import MIN_BATCH, MinibatchCka, gram, mean_beside_diagonal
 from steadyseg.studies.analysis.measures.units import Unit, list_units
-from steadyseg.studies.analysis.plots import draw_by_depth, legend_below, new_figure
-from steadyseg.studies.analysis.study import Results, Study, StudyContext, Table, depths
+from steadyseg.studies.analysis.plots import draw_by_depth
+from steadyseg.studies.analysis.study import Results, Study, StudyContext, depths
 from steadyseg.studies.analysis.subjects import StudyTarget
+from steadyseg.studies.harness.panels import legend_below, new_figure
+from steadyseg.studies.harness.report_folder import Table
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -15,14 +15,13 @@ from steadyseg.studies.analysis.flags import StudyJob, StudyOptions
 from steadyseg.studies.analysis.subjects import StudyTarget, open_study_targets
 from steadyseg.studies.harness.machine import about_torch
 from steadyseg.studies.harness.pictures import batches_of
+from steadyseg.studies.harness.report_folder import Table
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 T = TypeVar("T")
 Results = dict[str, Any]
-Table = tuple[str, Sequence[str], Sequence[Sequence[Any]]]
-"""Title, columns and rows of a table."""
 
 
 class Tally(Protocol):

@@ -8,7 +8,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from steadyseg.app.open_model import is_graph
 from steadyseg.classification.data.open import HELD_OUT, TRAINED, open_classification
 from steadyseg.classification.networks.build import build_classifier
 from steadyseg.classification.networks.layout import TIMM
@@ -80,7 +79,6 @@ def open_study_targets(
 
     `images`: how many pictures for classifiers and for segmentation networks where the options do not say.
     """
-    require_checkpoints(options.models)
     device = choose_device(options.device)
     found = []
     for model, name in zip(options.models, short_names(options.models), strict=True):
@@ -97,17 +95,6 @@ def open_study_targets(
         found.append(StudyTarget(subject, pictures, layout_of(subject.network), labelled))
     require_alike(found)
     return found
-
-
-def require_checkpoints(models: Sequence[str]) -> None:
-    """Raises InputError where there is none, or a graph file."""
-    if not models:
-        raise InputError(
-            "say which network: a pretrained name, a .safetensors file or timm:NAME, or several to compare"
-        )
-    for model in models:
-        if is_graph(model):
-            raise InputError(f"{model}: a study looks inside the network; give the checkpoint it was exported from")
 
 
 def open_one(

@@ -11,9 +11,11 @@ from steadyseg.studies.analysis.fourier import sides
 from steadyseg.studies.analysis.measures.features import watch_maps
 from steadyseg.studies.analysis.measures.units import Unit
 from steadyseg.studies.analysis.measures.variance import DrawVariance
-from steadyseg.studies.analysis.plots import draw_by_depth, legend_below, new_figure, smoothing_pairs
-from steadyseg.studies.analysis.study import Results, Study, StudyContext, Table, depths
+from steadyseg.studies.analysis.plots import draw_by_depth, smoothing_pairs
+from steadyseg.studies.analysis.study import Results, Study, StudyContext, depths
 from steadyseg.studies.analysis.subjects import StudyTarget
+from steadyseg.studies.harness.panels import legend_below, new_figure
+from steadyseg.studies.harness.report_folder import Table
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

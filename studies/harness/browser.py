@@ -1,9 +1,7 @@
-"""A headless Chromium with a made camera, for the studies and tests that drive the page."""
+"""A headless Chromium with a made camera, for the study and the tests that drive the page."""
 
-import os
 import shutil
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -15,26 +13,6 @@ from steadyseg.seg.street.drive import Street
 CAMERA_FRAMES, CAMERA_HZ = 250, 25
 BROWSER_FLAGS = ("--no-sandbox", "--disable-background-networking", "--disable-component-update", "--disable-sync")
 CAMERA_FLAGS = ("--disable-gpu", "--use-fake-ui-for-media-stream", "--use-fake-device-for-media-stream")
-FIRST_PICTURE_MS = 120_000
-
-
-def wait_for_picture(page: Any) -> None:
-    page.wait_for_function("steadyseg.counts.shown > 0", timeout=FIRST_PICTURE_MS)
-
-
-@contextmanager
-def browser_page(camera: Path) -> Iterator[Any]:
-    """A page of a headless Chromium whose camera plays that file."""
-    try:
-        from playwright.sync_api import sync_playwright
-    except ImportError as error:
-        raise InputError("driving the page needs Playwright: pip install playwright") from error
-    with sync_playwright() as playwright:
-        browser = launch_chromium(playwright, camera)
-        try:
-            yield browser.new_context(viewport={"width": 1280, "height": 800}, permissions=["camera"]).new_page()
-        finally:
-            browser.close()
 
 
 def launch_chromium(playwright: Any, camera: Path, *flags: str) -> Any:
@@ -70,14 +48,3 @@ def write_camera(path: Path, images: Iterable[np.ndarray]) -> Path:
             container.mux(stream.encode(av.VideoFrame.from_ndarray(image)))
         container.mux(stream.encode())
     return path
-
-
-def memory_mb() -> float:
-    """Resident memory of this process, the server; the browser is another one."""
-    with open("/proc/self/statm") as file:
-        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6
-
-
-def disk_use_kb(folder: Path) -> int:
-    """Size in kB of all files in a folder."""
-    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) // 1000

@@ -1,5 +1,6 @@
 """Reports of studies that are kept while their networks, data and settings stay the same: docs/studies/PAGE/NAME."""
 
+import argparse
 import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -11,7 +12,8 @@ from steadyseg.classification.data.open import open_classification
 from steadyseg.core.errors import InputError
 from steadyseg.core.system.machine import keep_freed_memory
 from steadyseg.studies.harness.networks import file_of
-from steadyseg.studies.harness.study import data_digest
+from steadyseg.studies.harness.pages import write_page
+from steadyseg.studies.harness.study import PAGES, data_digest, exit_code
 
 
 class ReportRun(Protocol):
@@ -32,6 +34,37 @@ class ReportRun(Protocol):
 
 
 R = TypeVar("R", bound=ReportRun)
+
+
+def run_reports(
+    name: str, about: str | None, runs: Callable[[Path], Sequence[R]], study: Callable[[R, Path, str], None]
+) -> int:
+    """The command that makes the reports of docs/studies/NAME; returns its exit code.
+
+    Args:
+        name: Name of the page.
+        about: The text of --help.
+        runs: All runs, from the folder of the data.
+        study: Makes the report of a run, from the folder of the data and the digest.
+    """
+    parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, required=True, help="folder with camvid/ and cifar10/")
+    parser.add_argument("--only", nargs="*", help="only these runs, by name")
+    parser.add_argument("--fresh", action="store_true", help="run again what is there already")
+    given = parser.parse_args()
+
+    def work() -> None:
+        run_missing(
+            runs(given.data),
+            PAGES / name,
+            given.data,
+            given.only,
+            given.fresh,
+            lambda run, digest: study(run, given.data, digest),
+        )
+        write_page(name)
+
+    return exit_code(name, work)
 
 
 def run_missing(

@@ -6,40 +6,23 @@ The data folder holds camvid/ and cifar10/, and video/ with what is not CamVid. 
 data and its settings stay what they are.
 """
 
-import argparse
 import dataclasses
 import sys
 from pathlib import Path
 
 from steadyseg.app.console import track
-from steadyseg.app.report_file import write_json
 from steadyseg.studies.harness.bundle import round_figures
 from steadyseg.studies.harness.command_line import command_line
 from steadyseg.studies.harness.networks import file_of
-from steadyseg.studies.harness.pages import write_page
-from steadyseg.studies.harness.reports import run_missing
-from steadyseg.studies.harness.study import PAGES, exit_code
+from steadyseg.studies.harness.report_folder import write_plots, write_report_json
+from steadyseg.studies.harness.reports import run_reports
+from steadyseg.studies.harness.study import PAGES
 from steadyseg.studies.robustness.flags import RobustnessJob
-from steadyseg.studies.robustness.plots import write_plots
+from steadyseg.studies.robustness.plots import draw_plots
 from steadyseg.studies.robustness.runs import Run, all_runs
 from steadyseg.studies.robustness.studies import robustness
 
 PAGE = PAGES / "robustness"
-
-
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, required=True, help="folder with camvid/, cifar10/ and video/")
-    parser.add_argument("--only", nargs="*", help="only these runs, by name")
-    parser.add_argument("--fresh", action="store_true", help="run again what is there already")
-    given = parser.parse_args()
-    return exit_code("robustness", lambda: work(given.data, given.only, given.fresh))
-
-
-def work(data: Path, only: list[str] | None, fresh: bool) -> None:
-    """Runs each study that is missing, into a folder of its own, then writes the page."""
-    run_missing(all_runs(ood_videos(data)), PAGE, data, only, fresh, lambda run, digest: study(run, data, digest))
-    write_page("robustness")
 
 
 def study(run: Run, data: Path, digest: str) -> None:
@@ -50,11 +33,9 @@ def study(run: Run, data: Path, digest: str) -> None:
     command = command_line("robustness", run.models, job)
     record = robustness(models, data / run.data, studies=run.studies, options=run.options, watch=track)
     record = round_figures(record) | {"digest": digest}
-    out = PAGE / run.name
-    out.mkdir(parents=True, exist_ok=True)
-    write_json(out / "report.json", {"command": command, **record})
+    write_report_json(record, PAGE / run.name, command)
     if not run.options.seed:  # only the tables over seeds read the others
-        write_plots(record, out)
+        write_plots(draw_plots(record), PAGE / run.name)
 
 
 def ood_videos(data: Path) -> tuple[str, ...]:
@@ -63,4 +44,4 @@ def ood_videos(data: Path) -> tuple[str, ...]:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_reports("robustness", __doc__, lambda data: all_runs(ood_videos(data)), study))

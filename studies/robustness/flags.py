@@ -30,7 +30,7 @@ class RobustnessOptions:
     """Settings of all studies; an empty tuple and None leave a choice to the network and the data."""
 
     types: Rare[tuple[str, ...]] = ()
-    """Corruptions by name; all 19, or those that the published folder has."""
+    """Corruptions by name; all 19 without it."""
     severities: Rare[tuple[int, ...]] = ()
     """All five, and of the stream 1, 3 and 5."""
     images: int | None = None
@@ -46,10 +46,6 @@ class RobustnessOptions:
     noise: Rare[tuple[float, ...]] = (0.02, 0.08)
     """Root mean squares of the noise of each band, of the pixel range: the larger is that of ImageNet-C's
     gaussian_noise at severity 1, at which a network that has never seen noise fails in every band."""
-    cifar_c: Rare[Path | None] = None
-    """Folder with the files of CIFAR-10-C or CIFAR-100-C."""
-    cifar_p: Rare[Path | None] = None
-    """Folder with the files of CIFAR-10-P."""
     ood: tuple[str, ...] = ()
     """Videos and image folders of out-of-distribution pictures."""
     calibrated: Literal["auto", "on", "off"] = "auto"

@@ -2,35 +2,33 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import product
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from steadyseg.core.errors import InputError
+from steadyseg.core.evaluation.figures import mean_of_known
 from steadyseg.core.method import Method
 from steadyseg.core.seeds import mix_seed
-from steadyseg.studies.harness.pictures import Pictures, batches_of, chosen_places
+from steadyseg.studies.harness.pictures import Pictures, batches_of
 from steadyseg.studies.harness.rows import Row
 from steadyseg.studies.harness.target import TargetNetwork
-from steadyseg.studies.robustness.corruptions import require_published
 from steadyseg.studies.robustness.flags import RobustnessOptions, Watch, no_progress
 from steadyseg.studies.robustness.measures.perturbations import (
     GENERATED,
     PUBLISHED,
-    PUBLISHED_EXTRA,
     compared_with,
     perturb,
 )
-from steadyseg.studies.robustness.measures.published_images import open_perturbation
 from steadyseg.studies.robustness.measures.temporal_consistency import (
     MEASURES,
     TemporalConsistency,
     relative_confidence,
 )
 
-MOVING = ("translate", "rotate", "tilt", "scale", "shear")
+MOVING = ("translate", "rotate", "tilt", "scale")
 """Perturbations that put the picture's points elsewhere, so that labels of pixels do not hold for their frames."""
 GROUP = 16
 """Sequences of small pictures whose metrics are taken together: one by one they cost more than the network."""
@@ -48,43 +46,46 @@ class Sums:
 def study_perturbations(
     subjects: Sequence[TargetNetwork], pictures: Pictures, options: RobustnessOptions, watch: Watch = no_progress
 ) -> dict[str, Any]:
-    """`rows` by perturbation and `means` over those that the published mean is of."""
-    source = PublishedSequences(options, pictures) if options.cifar_p else MadeSequences(options, pictures)
+    """`rows` by perturbation and `means` over all of them."""
     rows: list[Row] = []
     sums: dict[tuple[str, str, Method], Sums] = {}
     dense = subjects[0].is_segmentation
-    jobs = [(name, numbers) for name in source.types for numbers in batches_of(source.count, 1 if dense else GROUP)]
+    jobs = list(product(GENERATED, batches_of(len(pictures), 1 if dense else GROUP)))
     for name, numbers in watch(jobs, "perturbations"):
-        sequences, labels = source.sequences(name, numbers)
-        if dense and labels is not None and bool((labels == subjects[0].meta.classes.void_id).all()):
+        labels = pictures.truth(numbers)
+        if dense and bool((labels == subjects[0].meta.classes.void_id).all()):
             continue  # a still without a label says nothing
+        sequences = np.stack([perturb(pictures.images[n], name, options.seed, pictures.places[n]) for n in numbers])
         for subject in subjects:
             void = subject.meta.classes.void
             methods, seed = subject.methods(options.sample_counts), mix_seed(options.seed, numbers.start)
             for method, probs in along(subject, sequences, methods, pictures.batch, seed):
                 key = (name, subject.name, method)
                 found = sums.setdefault(key, Sums(TemporalConsistency(len(subject), compared_with(name), void)))
-                truth = None if labels is None else subject.labels_at(labels, (probs.shape[-2], probs.shape[-1]))
+                truth = subject.labels_at(labels, (probs.shape[-2], probs.shape[-1]))
                 found.consistency.update(probs, truth)
-                if truth is not None and not (dense and name in MOVING):
+                if not (dense and name in MOVING):
                     found.confidence += [mean_confidence(*one, void) for one in zip(probs, truth, strict=True)]
     for (name, model, method), found in sums.items():
         confidence = sum(found.confidence) / len(found.confidence) if found.confidence else None
         about = {"model": model, "mode": method.mode, "samples": method.samples, "perturbation": name}
         rows.append({**about, **found.consistency.result(), "relative_confidence": confidence})
     return {
-        "sequences": source.count,
-        "perturbations": list(source.types),
-        "published": options.cifar_p.name if options.cifar_p else None,
+        "sequences": len(pictures),
+        "perturbations": list(GENERATED),
         "rows": rows,
-        "means": means_of([row for row in rows if row["perturbation"] in source.counted]),
-        "notes": [*source.notes, *definitions(subjects)],
+        "means": means_of(rows),
+        "notes": definitions(subjects),
     }
 
 
 def definitions(subjects: Sequence[TargetNetwork]) -> list[str]:
-    """Definitions of the figures."""
+    """Says how sequences are made and figures defined."""
+    lacking = ", ".join(name for name in PUBLISHED if name not in GENERATED)
+    instead = ", ".join(name for name in GENERATED if name not in PUBLISHED)
     notes = [
+        f"sequences are generated here with the steps of CIFAR-10-P; {instead} replaces {lacking}, which is not "
+        "available",
         "consistency: share of pairs of neighbouring frames with equal arg-max; under noise, pairs of the first and "
         "each later frame",
         "cec: cross-entropy of such a pair as in the paper (Eq. 35, sum over classes); cec_reference: as in its code "
@@ -92,7 +93,7 @@ def definitions(subjects: Sequence[TargetNetwork]) -> list[str]:
     ]
     if subjects[0].is_segmentation:
         notes.append(
-            f"pixel by pixel, without following the motion: in {', '.join(MOVING[:4])} it also counts what truly "
+            f"pixel by pixel, without following the motion: in {', '.join(MOVING)} it also counts what truly "
             "changed, and relative confidence is left out there"
         )
     return notes
@@ -123,65 +124,13 @@ def mean_confidence(probs: Tensor, label: Tensor, void: int | None) -> float:
 
 
 def means_of(rows: Sequence[Row]) -> list[Row]:
-    """One for each network and method, over those of the published ten, or what stands in for them, that were
-    measured."""
+    """Means over all perturbations, a row for each network and method."""
     keys = list(dict.fromkeys((row["model"], row["mode"], row["samples"]) for row in rows))
     means = []
     for model, mode, samples in keys:
         mine = [row for row in rows if (row["model"], row["mode"], row["samples"]) == (model, mode, samples)]
         row: Row = {"model": model, "mode": mode, "samples": samples}
         for measure in (*MEASURES, "relative_confidence"):
-            known = [found[measure] for found in mine if found[measure] is not None]
-            row[measure] = sum(known) / len(known) if known else None
+            row[measure] = mean_of_known([found[measure] for found in mine])
         means.append(row)
     return means
-
-
-class MadeSequences:
-    """Sequences of the study's own pictures, drawn from the seed."""
-
-    def __init__(self, options: RobustnessOptions, pictures: Pictures) -> None:
-        self.pictures, self.seed = pictures, options.seed
-        self.types = self.counted = tuple(GENERATED)
-        self.count = len(pictures)
-        lacking = ", ".join(name for name in PUBLISHED if name not in GENERATED)
-        instead = ", ".join(name for name in GENERATED if name not in PUBLISHED)
-        self.notes = [
-            f"sequences are generated here with the steps of CIFAR-10-P; {instead} replaces {lacking}, which is not "
-            "available",
-        ]
-
-    def sequences(self, name: str, numbers: range) -> tuple[np.ndarray, Tensor | None]:
-        """(S, F, H, W, 3) uint8 and the pictures' labels (S, ...)."""
-        made = [perturb(self.pictures.images[n], name, self.seed, self.pictures.places[n]) for n in numbers]
-        return np.stack(made), self.pictures.truth(numbers)
-
-
-class PublishedSequences:
-    """The files of CIFAR-10-P, which have no labels beside them."""
-
-    def __init__(self, options: RobustnessOptions, pictures: Pictures) -> None:
-        folder = options.cifar_p
-        assert folder is not None
-        require_published(folder, pictures)
-        self.types = tuple(name for name in (*PUBLISHED, *PUBLISHED_EXTRA) if (folder / f"{name}.npy").is_file())
-        if not self.types:
-            raise InputError(
-                f"{folder}: has none of the published files; expected {', '.join(PUBLISHED)}, each as .npy"
-            )
-        self.counted = tuple(name for name in self.types if name in PUBLISHED)
-        self.files = {name: open_perturbation(folder, name) for name in self.types}
-        whole = min(map(len, self.files.values()))
-        self.places = chosen_places(whole, len(pictures), options.seed)
-        self.count = len(self.places)
-        self.notes = [
-            f"sequences are read from {folder.name}: {self.count} of {whole}",
-            "no relative confidence: the published sequences have no labels",
-        ]
-        lacking = [name for name in PUBLISHED if name not in self.types]
-        if lacking:
-            self.notes.append(f"means are over {len(self.counted)} of the ten files: without {', '.join(lacking)}")
-
-    def sequences(self, name: str, numbers: range) -> tuple[np.ndarray, Tensor | None]:
-        """(S, F, 32, 32, 3) uint8, and no labels."""
-        return np.asarray(self.files[name][[self.places[n] for n in numbers]]), None

@@ -2,39 +2,27 @@
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from steadyseg.app.report_file import write_figure
+from steadyseg.studies.harness.panels import STYLES, legend_below, new_figure
 from steadyseg.studies.harness.rows import Row, title_of, titles_of
 from steadyseg.studies.robustness.report import band_kind, band_kinds, stream_gain, stream_mean, stream_title
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 PANELS = (("accuracy", "accuracy"), ("nll", "NLL, nats"), ("ece", "ECE"))
 
 
-def write_plots(record: dict[str, Any], folder: Path) -> list[str]:
-    """PNG files of the studies in the record; their names begin with the study's."""
-    names = []
+def draw_plots(record: dict[str, Any]) -> dict[str, "Figure"]:
+    """The plots of the studies in the record, by file name; it begins with the study's name."""
+    drawn = {}
     for study, name, draw in PLOTS:
         found = record["studies"].get(study)
         figure = draw(found) if found else None
         if figure is not None:
-            write_figure(folder / f"{name}.png", figure, dpi=120)
-            names.append(f"{name}.png")
-    return names
-
-
-def new_figure(panels: int, width: float = 4.2) -> tuple["Figure", list["Axes"]]:
-    """Without pyplot, which keeps every figure of the process."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(width * panels, 3.6), layout="constrained")
-    axes = figure.subplots(1, panels, squeeze=False)[0]
-    return figure, list(axes)
+            drawn[name] = figure
+    return drawn
 
 
 def corruption_boxes(study: dict[str, Any]) -> "Figure":
@@ -63,7 +51,7 @@ def corruption_boxes(study: dict[str, Any]) -> "Figure":
         axis.set_xticks(range(len(severities) + 1), ["clean", *map(str, severities)])
         axis.set_xlabel("severity")
         axis.set_ylabel(word)
-    legend(figure, axes[0])
+    legend_below(figure, axes[:1])
     figure.suptitle(f"{len(study['types'])} types of corruption, {study['pictures']} pictures", fontsize=10)
     return figure
 
@@ -73,13 +61,10 @@ def values_of(rows: Sequence[Row], title: str, severity: int, key: str) -> list[
 
 
 def nll_against_passes(study: dict[str, Any]) -> "Figure | None":
-    """mCNLL where AlexNet's values hold, else the mean NLL, against dropout passes; None where there is no bnn
-    method."""
+    """The mean NLL against dropout passes; None without a bnn method."""
     if not any(row["mode"] == "bnn" for row in study["means"]):
         return None
-    key, word = (
-        ("mcnll", "mCNLL") if study["means"][0]["mcnll"] is not None else ("mean_nll", "mean corrupted NLL, nats")
-    )
+    key = "mean_nll"
     figure, (axis,) = new_figure(1, 5.0)
     for number, model in enumerate(dict.fromkeys(row["model"] for row in study["means"])):
         mine = [row for row in study["means"] if row["model"] == model and row[key] is not None]
@@ -95,7 +80,7 @@ def nll_against_passes(study: dict[str, Any]) -> "Figure | None":
     axis.set_xticks(counts, list(map(str, counts)))
     axis.minorticks_off()
     axis.set_xlabel("dropout passes")
-    axis.set_ylabel(word)
+    axis.set_ylabel("mean corrupted NLL, nats")
     axis.legend(fontsize=7)
     return figure
 
@@ -122,7 +107,7 @@ def stream_curves(study: dict[str, Any]) -> "Figure":
     for axis in axes:
         axis.set_xticks(places, ["clean", *map(str, levels[1:])])
         axis.set_xlabel("severity")
-    legend(figure, axes[0])
+    legend_below(figure, axes[:1])
     figure.suptitle(f"{study['frames']} frames of the val stream", fontsize=9)
     return figure
 
@@ -130,14 +115,6 @@ def stream_curves(study: dict[str, Any]) -> "Figure":
 def with_gaps(values: Iterable[float | None]) -> list[float]:
     """With a gap in the line where there is no value."""
     return [math.nan if value is None else value for value in values]
-
-
-STYLES = ("-", "--", ":", "-.")
-
-
-def legend(figure: "Figure", axis: "Axes") -> None:
-    """Draws one legend, that of a panel, below all panels."""
-    figure.legend(*axis.get_legend_handles_labels(), loc="outside lower center", ncols=4, fontsize=7)
 
 
 def consistency_points(study: dict[str, Any]) -> "Figure":
@@ -151,7 +128,7 @@ def consistency_points(study: dict[str, Any]) -> "Figure":
     axis.set_xticks(range(len(names)), names, rotation=30, ha="right", fontsize=8)
     axis.grid(axis="x", linewidth=0.3)
     axis.set_ylabel("consistency")
-    legend(figure, axis)
+    legend_below(figure, [axis])
     return figure
 
 
@@ -168,7 +145,7 @@ def band_sweep(study: dict[str, Any]) -> "Figure":
         axis.set_xlabel("centre of the band / pi")
         axis.set_ylabel("drop in accuracy")
         axis.axhline(0.0, color="grey", linewidth=0.5)
-    legend(figure, axes[0])
+    legend_below(figure, axes[:1])
     return figure
 
 

@@ -1,17 +1,19 @@
-"""The report of the robustness studies as Markdown, and its summary as a table of the terminal."""
+"""The tables of the robustness studies, their report as Markdown, and its summary."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from typing import Any
 
-from rich.table import Table
+from rich.table import Table as ScreenTable
 
+from steadyseg.core.evaluation.figures import mean_of_known
+from steadyseg.studies.harness.report_folder import Table, report_tables
 from steadyseg.studies.harness.rows import Row, title_of, titles_of
-from steadyseg.studies.harness.tables import bullets, figure, paragraphs, report_table
+from steadyseg.studies.harness.tables import bullets, figure, paragraphs
 
 MEASURES = {"accuracy": "accuracy", "nll": "NLL", "ece": "ECE", "miou": "mIoU"}
 
 
-def markdown(record: dict[str, Any], command: str, plots: Sequence[str]) -> str:
+def markdown(record: dict[str, Any], command: str, plots: list[str]) -> str:
     """The whole report; `plots` are names of PNG files beside it."""
     studies = record["studies"]
     models = ", ".join(model["model"] for model in record["models"])
@@ -23,40 +25,31 @@ def markdown(record: dict[str, Any], command: str, plots: Sequence[str]) -> str:
         "xN` the mean of N dropout passes. Fractions in 0..1, NLL in nats.",
         bullets(record["notes"]),
     ]
-    for name, section in SECTIONS.items():
+    for name, (title, tables, form) in SECTIONS.items():
         if name in studies:
+            study = studies[name]
             shown = [f"![{name}]({plot})" for plot in plots if plot.startswith(name)]
-            parts += [section(studies[name]), *shown, bullets(studies[name]["notes"])]
+            parts += [f"## {title}", f"{study['seconds']:.0f} s.", *report_tables(tables(study), form), *shown]
+            parts.append(bullets(study["notes"]))
     return paragraphs(parts)
 
 
-def corruptions(study: dict[str, Any]) -> str:
-    """The section on corruptions: means, then type by type."""
-    words = measures(study["clean"])
-    columns = [
-        "network",
-        *(f"clean {word}" for word in words.values()),
-        *(f"corrupted {word}" for word in words.values()),
-    ]
-    ratios = [key for key in ("mce", "mcnll", "mcece") if any(row[key] is not None for row in study["means"])]
+def corruptions(study: dict[str, Any]) -> list[Table]:
+    """Means, then type by type."""
+    words = {key: word for key, word in MEASURES.items() if key in study["clean"][0]}
+    columns = ["network", *(f"{kind} {word}" for kind in ("clean", "corrupted") for word in words.values())]
     rows = [
-        [
-            title_of(clean),
-            *(clean[key] for key in words),
-            *(of_mean(row, key, "mean_") for key in words),
-            *(row[key] for key in ratios),
-        ]
+        [title_of(clean), *(clean[key] for key in words), *(of_mean(row, key, "mean_") for key in words)]
         for clean, row in zip(study["clean"], study["means"], strict=True)
     ]
-    parts = [heading("Corruptions", study), numbers([*columns, *(RATIO_WORDS[key] for key in ratios)], rows)]
-    titles = [title_of(row) for row in study["means"]]
+    found: list[Table] = [("", columns, rows)]
+    titles = titles_of(study["means"])
     severities = ", ".join(map(str, study["severities"]))
-    per_type = words | ({"ce": "CE", "cnll": "CNLL", "cece": "CECE"} if ratios else {})
-    for key, word in per_type.items():
-        parts.append(f"{'Accuracy' if key == 'accuracy' else word} by type, mean over severities {severities}:")
+    for key, word in words.items():
+        title = f"{'Accuracy' if key == 'accuracy' else word} by type, mean over severities {severities}:"
         lines = [[name, *(of_mean(row["types"][name], key) for row in study["means"])] for name in study["types"]]
-        parts.append(numbers(["type", *titles], lines))
-    return "\n\n".join(parts)
+        found.append((title, ["type", *titles], lines))
+    return found
 
 
 def of_mean(row: Row, key: str, prefix: str = "") -> float | None:
@@ -67,36 +60,30 @@ def of_mean(row: Row, key: str, prefix: str = "") -> float | None:
     return None if error is None else 1.0 - error
 
 
-RATIO_WORDS = {"mce": "mCE", "mcnll": "mCNLL", "mcece": "mCECE"}
-
-
-def stream(study: dict[str, Any]) -> str:
-    """The section on the stream: every method by severity, then the gain by averaging over time, type by type."""
+def stream(study: dict[str, Any]) -> list[Table]:
+    """Every method by severity, then the gain by averaging over time, type by type."""
     levels = [0, *study["severities"]]
     headings = ["clean", *(f"severity {level}" for level in levels[1:])]
     groups = list(dict.fromkeys(map(stream_title, study["rows"])))
-    parts = [heading("Stream", study)]
+    found: list[Table] = []
     for key, word in (("accuracy", "Accuracy"), ("nll", "NLL"), ("ece", "ECE"), ("consistency", "Consistency")):
         lines = [[title, *(stream_mean(study, title, level, key) for level in levels)] for title in groups]
-        parts += [f"{word}, mean over types:", numbers(["network", *headings], lines)]
-    for key, word in (("accuracy", "accuracy"), ("nll", "NLL")):
+        found.append((f"{word}, mean over types:", ["network", *headings], lines))
+    for key, word in (("accuracy", "Accuracy"), ("nll", "NLL")):
         lines = [
             [title, name, *(stream_gain(study, title, level, key, name) for level in levels)]
             for title in groups
             if " vq-" in title
             for name in study["types"]
         ]
-        parts += [
-            f"{word[0].upper()}{word[1:]} minus that of dnn, type by type:",
-            numbers(["network", "type", *headings], lines),
-        ]
-    return "\n\n".join(parts)
+        found.append((f"{word} minus that of dnn, type by type:", ["network", "type", *headings], lines))
+    return found
 
 
 def stream_mean(study: dict[str, Any], title: str, severity: int, key: str, name: str = "") -> float | None:
     """Mean of a method at a severity: of one type, or over all; severity 0 is clean, whatever the type."""
     mine = [row for row in study["rows"] if stream_title(row) == title and row["severity"] == severity]
-    return mean(row[key] for row in mine if not severity or name in ("", row["type"]))
+    return mean_of_known([row[key] for row in mine if not severity or name in ("", row["type"])])
 
 
 def stream_gain(study: dict[str, Any], title: str, severity: int, key: str, name: str = "") -> float | None:
@@ -114,8 +101,8 @@ def stream_title(row: Row) -> str:
     return f"{row['model']} {row['mode']} {memory}, tau {row['tau']:g}"
 
 
-def perturbations(study: dict[str, Any]) -> str:
-    """The section on perturbations: means, then perturbation by perturbation."""
+def perturbations(study: dict[str, Any]) -> list[Table]:
+    """Means, then perturbation by perturbation."""
     keys = {
         "consistency": "consistency",
         "cec": "CEC (paper)",
@@ -123,47 +110,36 @@ def perturbations(study: dict[str, Any]) -> str:
         "relative_confidence": "relative confidence",
     }
     rows = [[title_of(row), *(row[key] for key in keys)] for row in study["means"]]
-    parts = [
-        heading("Perturbation sequences", study),
-        numbers(["network, mean over perturbations", *keys.values()], rows, ".4f"),
-    ]
-    titles = titles_of(study["rows"])
     lines = [
         [name, *(row["consistency"] for row in study["rows"] if row["perturbation"] == name)]
         for name in study["perturbations"]
     ]
-    parts += ["Consistency by perturbation:", numbers(["perturbation", *titles], lines, ".4f")]
-    return "\n\n".join(parts)
+    return [
+        ("", ["network, mean over perturbations", *keys.values()], rows),
+        ("Consistency by perturbation:", ["perturbation", *titles_of(study["rows"])], lines),
+    ]
 
 
-def attacks(study: dict[str, Any]) -> str:
+def attacks(study: dict[str, Any]) -> list[Table]:
     columns = ["network", "attack", "budget", "clean accuracy", "attacked accuracy", "attack success rate"]
+    keys = ("clean_accuracy", "attacked_accuracy", "attack_success_rate")
     rows = [
-        [
-            title_of(row),
-            row["attack"],
-            f"{row['eps_levels']:g}/255",
-            row["clean_accuracy"],
-            row["attacked_accuracy"],
-            row["attack_success_rate"],
-        ]
+        [title_of(row), row["attack"], f"{row['eps_levels']:g}/255", *(row[key] for key in keys)]
         for row in study["rows"]
     ]
-    return heading("Attacks", study) + "\n\n" + numbers(columns, rows)
+    return [("", columns, rows)]
 
 
-def bands(study: dict[str, Any]) -> str:
-    """The section on bands: the drop in accuracy in each."""
-    titles = titles_of(study["rows"])
+def bands(study: dict[str, Any]) -> list[Table]:
+    """The drop in accuracy in each band."""
     centres = list(dict.fromkeys(row["centre"] for row in study["rows"]))
-    parts = [heading("Bands of frequency", study), "Drop in accuracy by the centre of the band, in units of pi:"]
     lines = []
     for kind in band_kinds(study):
-        for title in titles:
+        for title in titles_of(study["rows"]):
             mine = [row for row in study["rows"] if band_kind(row) == kind and title_of(row) == title]
             lines.append([f"{title}, {kind}", *(row["accuracy_drop"] for row in mine)])
-    parts.append(numbers(["network", *(f"{centre:g}" for centre in centres)], lines))
-    return "\n\n".join(parts)
+    title = "Drop in accuracy by the centre of the band, in units of pi:"
+    return [(title, ["network", *(f"{centre:g}" for centre in centres)], lines)]
 
 
 def band_kind(row: Row) -> str:
@@ -176,24 +152,24 @@ def band_kinds(study: dict[str, Any]) -> list[str]:
     return list(dict.fromkeys(map(band_kind, study["rows"])))
 
 
-def ood(study: dict[str, Any]) -> str:
+def ood(study: dict[str, Any]) -> list[Table]:
     rows = [[title_of(row), row["score"], row["mean_data"], row["mean_ood"], row["auroc"]] for row in study["rows"]]
-    table_ = numbers(["network", "score", "mean, data", "mean, OOD", "AUROC"], rows)
-    told = f"{study['pictures']} pictures against {study['ood_pictures']} from {', '.join(study['sources'])}"
-    return "\n\n".join([heading("Out-of-distribution pictures", study), told, table_])
+    title = f"{study['pictures']} pictures against {study['ood_pictures']} from {', '.join(study['sources'])}"
+    return [(title, ["network", "score", "mean, data", "mean, OOD", "AUROC"], rows)]
 
 
-SECTIONS: dict[str, Callable[[dict[str, Any]], str]] = {
-    "corruptions": corruptions,
-    "stream": stream,
-    "perturbations": perturbations,
-    "attacks": attacks,
-    "bands": bands,
-    "ood": ood,
+SECTIONS: dict[str, tuple[str, Callable[[dict[str, Any]], list[Table]], str]] = {
+    "corruptions": ("Corruptions", corruptions, ".3f"),
+    "stream": ("Stream", stream, ".3f"),
+    "perturbations": ("Perturbation sequences", perturbations, ".4f"),
+    "attacks": ("Attacks", attacks, ".3f"),
+    "bands": ("Bands of frequency", bands, ".3f"),
+    "ood": ("Out-of-distribution pictures", ood, ".3f"),
 }
+"""Study -> title of its section, its tables, form of their numbers."""
 
 
-def summary(record: dict[str, Any]) -> Table:
+def summary(record: dict[str, Any]) -> ScreenTable:
     """A column for each network and method: the figures to look at first."""
     studies = record["studies"]
     lines: dict[str, dict[str, Any]] = {}
@@ -215,25 +191,7 @@ def summary(record: dict[str, Any]) -> Table:
         if row["score"] in ("entropy", "disagreement"):
             note(row, f"AUROC {row['score']}", row["auroc"])
     figures = list(dict.fromkeys(name for values in lines.values() for name in values))
-    made = Table("", *lines, title=f"{record['data']} {record['split']}", title_justify="left")
+    made = ScreenTable("", *lines, title=f"{record['data']} {record['split']}", title_justify="left")
     for name in figures:
         made.add_row(name, *(figure(values.get(name), ".3f") for values in lines.values()))
     return made
-
-
-def numbers(columns: Sequence[str], rows: Sequence[Sequence[Any]], form: str = ".3f") -> str:
-    return report_table(columns, rows, form)
-
-
-def measures(rows: Sequence[Row]) -> dict[str, str]:
-    """The measures that rows have, with their words."""
-    return {key: word for key, word in MEASURES.items() if rows and key in rows[0]}
-
-
-def heading(title: str, study: dict[str, Any]) -> str:
-    return f"## {title}\n\n{study['seconds']:.0f} s."
-
-
-def mean(values: Iterable[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return sum(known) / len(known) if known else None

@@ -16,7 +16,7 @@ from steadyseg.studies.robustness.bands import study_bands
 from steadyseg.studies.robustness.corruptions import study_corruptions
 from steadyseg.studies.robustness.flags import STUDIES, RobustnessOptions, StudyName, Watch, no_progress
 from steadyseg.studies.robustness.ood import require_recorded, study_ood
-from steadyseg.studies.robustness.perturbations import PublishedSequences, study_perturbations
+from steadyseg.studies.robustness.perturbations import study_perturbations
 from steadyseg.studies.robustness.stream import study_stream, val_stream
 
 COSTLY_STILLS, COSTLY_IMAGES = 3, 50
@@ -60,7 +60,7 @@ def robustness(
         raise InputError("--config sample_counts asks for dropout passes and there is no dropout to draw; omit it")
     pictures = open_pictures(data, split, subjects, options.images, options.seed)
     chosen, notes = chosen_studies(subjects, pictures, studies, options)
-    check_files(chosen, pictures, options)
+    check_sources(options)
     few = pictures.first(options.costly_images or (COSTLY_STILLS if subjects[0].is_segmentation else COSTLY_IMAGES))
     notes += general_notes(subjects, pictures, few, chosen, options)
     head, done = about(subjects, pictures, options), dict[str, Any]()
@@ -129,23 +129,16 @@ def chosen_studies(
         if name in lacking:
             raise InputError(f"--only {name}: {lacking[name]}")
     chosen = [name for name in STUDIES if (name in asked if asked else name not in lacking)]
-    for flag, given, needs in (
-        ("cifar-c", options.cifar_c, "corruptions"),
-        ("cifar-p", options.cifar_p, "perturbations"),
-        ("ood", options.ood, "ood"),
-    ):
-        if given and needs not in chosen:
-            raise InputError(f"--{flag} is for the study {needs}, which --only leaves out")
+    if options.ood and "ood" not in chosen:
+        raise InputError("--ood is for the study ood, which --only leaves out")
     left_out = [f"{name} left out: {reason}" for name, reason in lacking.items() if not asked]
     return chosen, left_out if subjects[0].is_segmentation else [
         told for told in left_out if not told.startswith("stream")
     ]
 
 
-def check_files(chosen: Sequence[str], pictures: Pictures, options: RobustnessOptions) -> None:
-    """Opens the files that later studies read, so that a mistake shows now and not after the first study."""
-    if "perturbations" in chosen and options.cifar_p:
-        PublishedSequences(options, pictures)
+def check_sources(options: RobustnessOptions) -> None:
+    """Opens the sources of the study ood, so that a mistake shows now and not after the first study."""
     for spec in options.ood:
         with open_source(spec) as source:
             require_recorded(spec, source)

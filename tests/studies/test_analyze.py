@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from made.robustness import SIDE, classifier, image_folder, segmenter, stills_folder
+from made.robustness import classifier, image_folder, segmenter, stills_folder
 from PIL import Image
 from refusals import one_line_error
 
@@ -213,7 +213,6 @@ def test_a_pretrained_network_on_two_stills_of_camvid(data_dir: Path, tmp_path: 
         (["--only", "theory"], "invalid choice 'theory'"),
         (["--ood", "nowhere.mp4", "--only", "ood"], "no such file or folder: 'nowhere.mp4'"),
         (["--split", "train"], "train: no such folder"),
-        (["--config", "cifar_c=."], "published pictures are 32x32 pixels with a class each"),
         (["--config", "device=tpu"], "unknown device 'tpu'"),
     ],
 )
@@ -254,22 +253,6 @@ def test_dropout_passes_of_a_network_without_dropout_are_refused(
         capsys, plain, "--data", room / "pictures", "--config", "sample_counts=5", "--output", tmp_path / "out"
     )
     assert "no dropout to draw" in line
-
-
-@pytest.mark.parametrize("setting", ["cifar_c", "cifar_p"])
-def test_published_files_of_another_shape_or_with_objects_are_one_line(
-    setting: str, room: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    study, name = ("corruptions", "fog") if setting == "cifar_c" else ("perturbations", "tilt")
-    arguments = (room / "drop.safetensors", "--data", room / "pictures", "--only", study, "--output", tmp_path / "out")
-    folder = tmp_path / "files"
-    folder.mkdir()
-    assert "has none of the published files" in refused(capsys, *arguments, "--config", f"{setting}={folder}")
-    np.save(folder / "labels.npy", np.zeros(5, np.int64))
-    np.save(folder / f"{name}.npy", np.zeros((5, SIDE, SIDE, 1), np.uint8))
-    assert f"{name}.npy: expected uint8" in refused(capsys, *arguments, "--config", f"{setting}={folder}")
-    np.save(folder / f"{name}.npy", np.array([{"a": 1}], dtype=object), allow_pickle=True)
-    assert "not a whole .npy file of numbers" in refused(capsys, *arguments, "--config", f"{setting}={folder}")
 
 
 def test_pictures_under_32_pixels_are_one_line(room: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

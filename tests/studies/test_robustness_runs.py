@@ -10,6 +10,7 @@ from safetensors.torch import save_file
 
 from steadyseg.studies.harness.reports import data_digests, known_digest
 from steadyseg.studies.robustness.__main__ import PAGE, ood_videos
+from steadyseg.studies.robustness.corruptions import means_of
 from steadyseg.studies.robustness.runs import GROUPS, SEEDS, all_runs
 from steadyseg.studies.robustness.seed_tables import compare, corruption_mean, seeds_table, success
 
@@ -33,6 +34,18 @@ def report(nll: float, smooth: float) -> dict[str, Any]:
             "attacks": {"rows": [attacked]},
         }
     }
+
+
+def test_only_the_15_common_types_count_in_the_means() -> None:
+    clean = {"model": "plain", "mode": "dnn", "samples": 1}
+
+    def row(kind: str, error: float) -> dict[str, Any]:
+        return {**clean, "type": kind, "error": error, "nll": 10 * error, "ece": error / 2}
+
+    found = means_of(clean, [row("fog", 0.1), row("fog", 0.3), row("snow", 0.4), row("saturate", 0.9)])
+    assert found["types"]["fog"]["error"] == pytest.approx(0.2) and found["types"]["saturate"]["nll"] == 9.0
+    assert found["mean_error"] == pytest.approx(0.3) and found["mean_ece"] == pytest.approx(0.15)
+    assert means_of(clean, [row("saturate", 0.9)])["mean_nll"] is None
 
 
 def test_a_figure_is_the_mean_over_types_at_the_severity_of_all_seeds() -> None:

@@ -54,10 +54,8 @@ def fgsm(
 
     network: pixels (B, 3, h, w) in 0..1 -> logits (B, K, ...), see `OnPixels`; labels (B, ...) class ids or void. The
     loss is the NLL of the mean softmax of `samples` passes, whose graphs are all held at once; void pixels have none.
-    Depends on the arguments alone: dropout masks come from the seed. Raises InputError for bad input, CheckFailed for a
-    gradient of NaN.
+    Depends on the arguments alone: dropout masks come from the seed. Raises CheckFailed for a gradient of NaN.
     """
-    _check(images, labels, eps, samples)
     with _seed_torch(seed, images.device), torch.inference_mode(False), torch.enable_grad():
         clean, labels = (
             images.detach().clone(),
@@ -84,10 +82,7 @@ def pgd(
     The start is uniform in the budget and drawn from the seed, as is every pass's dropout mask. `step` is eps / 4
     without it. The rest is as in `fgsm`.
     """
-    _check(images, labels, eps, samples)
     step = PGD_STEP_SHARE * eps if step is None else step
-    if steps < 1 or not 0.0 < step <= 1.0:
-        raise InputError(f"PGD needs one or more steps of a size in (0, 1], got {steps} of {step:g}")
     with _seed_torch(seed, images.device), torch.inference_mode(False), torch.enable_grad():
         clean, labels = images.detach().clone(), labels.clone()
         low, high = (clean - eps).clamp_min(0.0), (clean + eps).clamp_max(1.0)
@@ -110,9 +105,6 @@ class AttackSuccess:
 
     def update(self, clean: Tensor, attacked: Tensor, labels: Tensor) -> None:
         """Adds predicted class ids (B, ...) of the clean and of the attacked pictures, and the true ones."""
-        if not clean.shape == attacked.shape == labels.shape:
-            shapes = f"{tuple(clean.shape)}, {tuple(attacked.shape)}, {tuple(labels.shape)}"
-            raise InputError(f"predictions and labels must have one shape, got {shapes}")
         counted = torch.ones_like(labels, dtype=torch.bool) if self.void is None else labels != self.void
         before, after = (clean == labels) & counted, (attacked == labels) & counted
         self._counts += torch.stack([x.sum() for x in (counted, before, after, before & after)]).cpu()
@@ -135,7 +127,6 @@ def _gradient(network: nn.Module, images: Tensor, labels: Tensor, samples: int, 
     """(B, 3, h, w): of the summed NLL of the mean probabilities; a picture's gradient does not depend on its batch."""
     images = images.detach().requires_grad_(True)
     log_probs = MeanOfPasses(network, samples)(images)
-    _check_labels(labels, log_probs, void)
     ignored = -100 if void is None else void
     loss = F.nll_loss(log_probs, labels.long(), ignore_index=ignored, reduction="sum")
     gradient = torch.autograd.grad(loss, images)[0]
@@ -150,28 +141,3 @@ def _seed_torch(seed: int, device: torch.device) -> Iterator[None]:
     with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
         torch.manual_seed(seed)
         yield
-
-
-def _check(images: Tensor, labels: Tensor, eps: float, samples: int) -> None:
-    if images.ndim != 4 or not images.is_floating_point() or not images.numel():
-        raise InputError(f"attacks need pixels (B, C, h, w) in 0..1, got {images.dtype} {tuple(images.shape)}")
-    low, high = (float(x) for x in images.detach().aminmax())  # both are NaN if one value is
-    if not (low >= 0.0 and high <= 1.0):
-        raise InputError(f"attacks need pixels in 0..1, not normalised and not of 255, got {low:g}..{high:g}")
-    if labels.is_floating_point() or labels.shape[:1] != images.shape[:1]:
-        raise InputError(f"expected {len(images)} labels of whole numbers, got {labels.dtype} {tuple(labels.shape)}")
-    if not 0.0 < eps <= 1.0:
-        raise InputError(f"the budget is a share of the pixel range in (0, 1], such as 2/255, got {eps:g}")
-    if samples < 1:
-        raise InputError(f"the number of dropout samples must be 1 or more, got {samples}")
-
-
-def _check_labels(labels: Tensor, log_probs: Tensor, void: int | None) -> None:
-    expected, classes = log_probs.shape[:1] + log_probs.shape[2:], log_probs.shape[1]
-    if labels.shape != expected:
-        raise InputError(f"the network answers for labels {tuple(expected)}, got {tuple(labels.shape)}")
-    unknown = (labels < 0) | (labels >= classes)
-    if void is not None:
-        unknown &= labels != void
-    if bool(unknown.any()):
-        raise InputError(f"labels must lie in 0..{classes - 1} or be void ({void}), got {int(labels[unknown][0])}")

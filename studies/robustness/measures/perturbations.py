@@ -17,8 +17,6 @@ PUBLISHED = tuple(
     "gaussian_noise shot_noise motion_blur zoom_blur spatter brightness translate rotate tilt scale".split()
 )
 """The ten perturbations of CIFAR-10-P that a mean is taken of."""
-PUBLISHED_EXTRA = ("speckle_noise", "gaussian_blur", "snow", "shear")
-"""Further files of the set."""
 
 FRAMES = 31
 NOISE_SD = 0.02

@@ -4,7 +4,6 @@
 import torch
 from torch import Tensor
 
-from steadyseg.core.errors import InputError
 from steadyseg.core.evaluation.metrics import StreamingMetrics
 from steadyseg.studies.robustness.measures.perturbations import Comparison
 
@@ -21,8 +20,6 @@ class TemporalConsistency:
     """
 
     def __init__(self, num_classes: int, compare: Comparison = "neighbours", void: int | None = None) -> None:
-        if compare not in ("first", "neighbours"):
-            raise InputError(f"frames are compared with 'first' or 'neighbours', got {compare!r}")
         self.num_classes, self.compare, self.void = num_classes, compare, void
         self._sums = dict.fromkeys(MEASURES, 0.0)
         self.sequences = 0
@@ -30,11 +27,8 @@ class TemporalConsistency:
     def update(self, probs: Tensor, labels: Tensor | None = None) -> None:
         """Adds a batch: probabilities (S, F, K, ...) of S sequences of F frames, K classes, pixels if there are any.
 
-        `labels` (S, ...) of the sequences leave void pixels out; without them all count. Raises InputError for other
-        shapes.
+        `labels` (S, ...) of the sequences leave void pixels out; without them all count.
         """
-        if probs.ndim < 3 or probs.shape[1] < 2 or 0 in probs.shape:
-            raise InputError(f"expected (sequences, 2 or more frames, classes, ...), got {tuple(probs.shape)}")
         void = self.void
         if labels is None:  # any class will do
             labels, void = torch.zeros(probs[:, 0, 0].shape, dtype=torch.int64, device=probs.device), None
@@ -52,19 +46,13 @@ class TemporalConsistency:
         self.sequences += len(probs)
 
     def result(self) -> dict[str, float]:
-        """`consistency` (share), `cec` and `cec_reference` (nats). InputError if there was no sequence."""
-        if not self.sequences:
-            raise InputError("consistency needs at least one sequence, got none")
+        """`consistency` (share), `cec` and `cec_reference` (nats)."""
         return {measure: total / self.sequences for measure, total in self._sums.items()}
 
 
 def relative_confidence(probs: Tensor, labels: Tensor) -> Tensor:
     """Probability of the true class over the largest one, 1 where the prediction is right (arXiv 2105.12639, Eq. 36).
 
-    probs (N, K, ...), labels (N, ...) class ids -> (N, ...). Raises InputError for other shapes or ids.
+    probs (N, K, ...), labels (N, ...) class ids -> (N, ...).
     """
-    if probs.ndim < 2 or labels.shape != probs.shape[:1] + probs.shape[2:]:
-        raise InputError(f"expected (N, K, ...) and (N, ...), got {tuple(probs.shape)} and {tuple(labels.shape)}")
-    if labels.numel() and not 0 <= int(labels.min()) <= int(labels.max()) < probs.shape[1]:
-        raise InputError(f"class ids must lie in 0..{probs.shape[1] - 1}, got {int(labels.min())}..{int(labels.max())}")
     return probs.gather(1, labels.long().unsqueeze(1)).squeeze(1) / probs.amax(1)

@@ -71,7 +71,7 @@ def check_report(out: Path, study: str, record: dict[str, Any], plots: tuple[str
 def test_two_classifiers_side_by_side(study: str, room: Path, tmp_path: Path) -> None:
     models = (room / "drop.safetensors", room / "smooth.safetensors")
     record = run(tmp_path, study, *models, "--data", room / "pictures", "--images", "8")
-    plots = {"similarity": ("similarity", "correlation"), "reliability": ("reliability", "worst")}.get(study, (study,))
+    plots = ("similarity", "correlation") if study == "similarity" else (study,)
     text = check_report(tmp_path, study, record, plots)
     assert "drop" in text and "smooth" in text and record["pictures"] == 8
     CHECKS[study](record["results"])
@@ -135,7 +135,7 @@ def check_reliability(results: dict[str, Any]) -> None:
     rows = [row for row in results["rows"] if row["by"] == "all"]
     assert [(row["model"], row["mode"]) for row in rows] == [("drop", "dnn"), ("drop", "bnn x2"), ("smooth", "dnn")]
     shares = [row["share"] for row in results["rows"] if row["by"] == "class" and row["model"] == "smooth"]
-    assert sum(shares) == pytest.approx(1.0) and results["worst"][0]["true"] != results["worst"][0]["predicted"]
+    assert sum(shares) == pytest.approx(1.0)
 
 
 CHECKS = {

@@ -136,24 +136,9 @@ def test_an_attack_keeps_the_band_of_its_perturbation() -> None:
     assert attack_in_band(white, white - 0.3 * (attacked > 0.5), Band(0.5, 0.3)).max() == 1.0
 
 
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda: limit_to_band(drawn(32, 32), Band(0.5)), r"a grey one with 1 channel, got torch.float64 \(32, 32\)"),
-        (lambda: limit_to_band(torch.ones(3, 8, 8, dtype=torch.uint8), Band(0.5)), "got torch.uint8"),
-        (lambda: limit_to_band(torch.ones(3, 0, 8), Band(0.5)), r"\(3, 0, 8\)"),
-        (lambda: limit_to_band(drawn(3, 4, 4), Band(0.7, 0.05)), "no frequency within 0.05 of 0.7 pi: widen .* 0.25"),
-        (lambda: Band(1.2), "in units of pi, got 1.2"),
-        (lambda: Band(0.5, 0.0), "got 0.5 and 0"),
-        (lambda: Band(math.nan), "got nan"),
-        (lambda: band_noise((3, 32, 32), Band(0.5), 0.0), "positive, got 0"),
-        (lambda: band_noise((3, 32, 32), Band(0.5), math.nan), "positive, got nan"),
-        (lambda: attack_in_band(drawn(3, 8, 8), drawn(3, 8, 9), Band(0.5)), r"keeps the shape \(3, 8, 8\)"),
-    ],
-)
-def test_bad_input_is_one_clear_line(call: object, message: str) -> None:
-    with pytest.raises(InputError, match=message):
-        call()
+def test_a_band_without_a_frequency_is_refused() -> None:
+    with pytest.raises(InputError, match=r"no frequency within 0.05 of 0.7 pi: widen .* 0.25"):
+        limit_to_band(drawn(3, 4, 4), Band(0.7, 0.05))
 
 
 @pytest.mark.parametrize("size", range(1, 30))

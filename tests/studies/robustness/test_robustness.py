@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 import torch
 from made.methods import opened_by_torch
-from made.robustness import NAMES, SIDE, classifier, image_folder, segmenter, stills_folder
+from made.robustness import NAMES, classifier, image_folder, segmenter, stills_folder
 from refusals import refusal
 
-from steadyseg.core.corruptions.corruptions import BENCHMARK_CORRUPTIONS, corrupt
+from steadyseg.core.corruptions.corruptions import corrupt
 from steadyseg.core.frame import Frame
 from steadyseg.seg.data.camvid import open_split
 from steadyseg.seg.evaluate import FrameMetrics, mark_stills
@@ -21,7 +21,6 @@ from steadyseg.studies.harness.target import TargetNetwork, open_targets, short_
 from steadyseg.studies.harness.window import WindowSmoothing
 from steadyseg.studies.robustness.bands import study_bands
 from steadyseg.studies.robustness.flags import RobustnessOptions
-from steadyseg.studies.robustness.measures.corruption_means import ALEXNET
 from steadyseg.studies.robustness.measures.perturbations import perturb
 from steadyseg.studies.robustness.perturbations import study_perturbations
 from steadyseg.studies.robustness.studies import robustness
@@ -151,64 +150,6 @@ def test_a_smaller_part_of_the_pictures_is_in_the_larger_and_random() -> None:
     assert whole[1] == whole[0][:10] and whole[2] == whole[0][:3] and chosen_places(100, 10, 6) != whole[1]
 
 
-# the published files
-
-
-def published(
-    folder: Path, images: np.ndarray, labels: np.ndarray, names: tuple[str, ...] = BENCHMARK_CORRUPTIONS
-) -> Path:
-    """Files of CIFAR-C in which no severity changes anything."""
-    folder.mkdir()
-    for name in names:
-        np.save(folder / f"{name}.npy", np.concatenate([images] * 5))
-    np.save(folder / "labels.npy", np.tile(labels, 5))
-    return folder
-
-
-@pytest.fixture(scope="module")
-def cifar_c(room: Path) -> Path:
-    _, pictures = opened(room, "plain", "cifar10", 1000)
-    order = np.argsort(pictures.places)
-    images, labels = np.stack(pictures.images)[order], np.array(pictures.labels)[order]
-    return published(room / "CIFAR-10-C", images, labels)
-
-
-def test_published_files_are_measured_against_alexnet(room: Path, cifar_c: Path) -> None:
-    study = studied(room, "plain", "cifar10", "corruptions", cifar_c=cifar_c)["corruptions"]
-    (clean,), (means,) = study["clean"], study["means"]
-    assert (
-        study["types"] == list(BENCHMARK_CORRUPTIONS) and study["published"] == "CIFAR-10-C" and study["pictures"] == 12
-    )
-    assert all(row["nll"] == clean["nll"] and row["accuracy"] == clean["accuracy"] for row in study["rows"])
-    alexnet = ALEXNET["cifar10"]
-    for key, measure in (("mce", "error"), ("mcnll", "nll"), ("mcece", "ece")):
-        expected = np.mean([5 * clean[measure] / getattr(alexnet[name], measure) for name in BENCHMARK_CORRUPTIONS])
-        assert clean[measure] > 0 and means[key] == pytest.approx(expected)
-    assert means["types"]["fog"]["ce"] == pytest.approx(5 * clean["error"] / alexnet["fog"].error)
-    assert any("12 of 12 pictures" in note for note in study["notes"])
-    assert any("10,000" in note for note in study["notes"])
-
-
-@pytest.mark.parametrize("left_out", [{"severities": (1, 2, 3, 4)}, {"types": BENCHMARK_CORRUPTIONS[1:]}])
-def test_a_part_of_the_published_files_has_no_mean_ratio(room: Path, cifar_c: Path, left_out: dict[str, Any]) -> None:
-    study = studied(room, "plain", "cifar10", "corruptions", cifar_c=cifar_c, **left_out)["corruptions"]
-    assert study["means"][0]["mce"] is None and study["means"][0]["mean_error"] > 0
-    assert any("no mCE" in note for note in study["notes"])
-
-
-def test_what_is_made_here_is_never_measured_against_alexnet(room: Path) -> None:
-    study = studied(room, "plain", "cifar10", "corruptions", images=1, types=BENCHMARK_CORRUPTIONS)["corruptions"]
-    assert study["means"][0]["mce"] is None and study["published"] is None
-    assert any("CIFAR-C's severities are milder" in note for note in study["notes"])
-
-
-def test_published_pictures_of_another_data_set_have_plain_means(room: Path, cifar_c: Path, tmp_path: Path) -> None:
-    (tmp_path / "mine").symlink_to(room / "cifar10")
-    paths, options = [str(room / "plain.safetensors")], RobustnessOptions(cifar_c=cifar_c)
-    study = robustness(paths, tmp_path / "mine", studies=["corruptions"], options=options)["studies"]["corruptions"]
-    assert study["means"][0]["mce"] is None and any("no AlexNet" in note for note in study["notes"])
-
-
 # the stream
 
 
@@ -273,19 +214,6 @@ def test_pixels_that_moved_have_no_relative_confidence_and_stills_without_labels
     missing = {row["perturbation"] for row in rows if row["relative_confidence"] is None}
     assert missing == {"translate", "rotate", "tilt", "scale"} and rows == same
     assert 0 < only(rows, perturbation="brightness")["relative_confidence"] <= 1
-
-
-def test_published_sequences_are_read_and_only_the_ten_count_for_the_mean(room: Path, tmp_path: Path) -> None:
-    pictures = np.random.default_rng(0).integers(0, 256, (3, 1, SIDE, SIDE, 3), dtype=np.uint8)
-    np.save(tmp_path / "translate.npy", np.repeat(pictures, 4, axis=1))  # nothing changes
-    np.save(tmp_path / "shear.npy", np.random.default_rng(1).integers(0, 256, (3, 9, SIDE, SIDE, 3), dtype=np.uint8))
-    study = studied(room, "drop", "cifar10", "perturbations", cifar_p=tmp_path)["perturbations"]
-    assert study["perturbations"] == ["translate", "shear"] and study["sequences"] == 3
-    still = only(study["rows"], perturbation="translate", mode="dnn")
-    assert still["consistency"] == 1.0 and still["relative_confidence"] is None
-    assert only(study["rows"], perturbation="shear", mode="dnn")["cec"] != still["cec"]
-    assert only(study["means"], mode="dnn")["cec"] == still["cec"]
-    assert any("without gaussian_noise" in note for note in study["notes"])
 
 
 # attacks and bands
@@ -403,8 +331,6 @@ def test_all_studies_run_where_nothing_is_named_and_the_notes_say_what_lacks(roo
     ("options", "words"),
     [
         ({"ood": ("nowhere.mp4",)}, "no such file or folder: 'nowhere.mp4'"),
-        ({"cifar_p": Path("nowhere")}, "nowhere: has none of the published files"),
-        ({"cifar_c": Path("nowhere")}, "nowhere: has none of the published files"),
     ],
 )
 def test_a_slip_of_a_later_study_is_said_before_the_first(room: Path, options: dict[str, Any], words: str) -> None:

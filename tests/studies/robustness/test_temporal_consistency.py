@@ -7,7 +7,6 @@ import pytest
 import torch
 from torch import Tensor
 
-from steadyseg.core.errors import InputError
 from steadyseg.core.evaluation.metrics import StreamingMetrics
 from steadyseg.studies.robustness.measures.temporal_consistency import TemporalConsistency, relative_confidence
 
@@ -91,19 +90,3 @@ def test_relative_confidence_is_one_where_right() -> None:
     assert ((values == 1) == (probs.argmax(1) == labels)).all()
     maps = probs.T.reshape(1, 6, 5, 10)
     assert (relative_confidence(maps, labels.view(1, 5, 10)) == values.view(1, 5, 10)).all()
-
-
-def test_bad_input_is_one_clear_line() -> None:
-    with pytest.raises(InputError, match="'first' or 'neighbours', got 'last'"):
-        TemporalConsistency(3, "last")
-    with pytest.raises(InputError, match="got none"):
-        TemporalConsistency(3).result()
-    for shape in ((4, 3), (4, 1, 3), (0, 2, 3)):
-        with pytest.raises(InputError, match="2 or more frames"):
-            TemporalConsistency(3).update(torch.full(shape, 1 / 3))
-    with pytest.raises(InputError, match="finite softmax"):
-        TemporalConsistency(3).update(torch.full((1, 2, 3), 7.0))
-    with pytest.raises(InputError, match=r"\(2, 3\) and \(3,\)"):
-        relative_confidence(torch.full((2, 3), 1 / 3), torch.zeros(3, dtype=torch.int64))
-    with pytest.raises(InputError, match=r"0..2, got 0..3"):
-        relative_confidence(torch.full((2, 3), 1 / 3), torch.tensor([0, 3]))
