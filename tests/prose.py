@@ -1,5 +1,6 @@
-"""Measured numbers in the hand-written sentences of a page, and the tables that must hold them: generated ones, and
-those that are kept of code that is gone."""
+"""Measured numbers in the hand-written sentences of a page, and the tables that must hold them.
+
+A table is generated, or kept from code that is gone."""
 
 import re
 

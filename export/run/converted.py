@@ -113,8 +113,8 @@ def code_digest() -> bytes:
 
 
 def parts(value: Any, seen: dict[int, int] | None = None) -> Iterator[bytes]:
-    """Yields bytes that stand for a value and all that it holds: tensors by content, functions by name and closure,
-    other objects by class and state. `seen` numbers the objects, which may hold one another."""
+    """Yields bytes that stand for a value and all that it holds. A tensor counts by content, a function by name and
+    closure, another object by class and state. `seen` numbers the objects, which may hold one another."""
     seen = {} if seen is None else seen
     if isinstance(value, PLAIN):
         yield repr(value).encode()
@@ -145,7 +145,8 @@ def state(value: Any) -> Any:
     """What a module or another object holds. Raises Unknown for an object that cannot be pickled."""
     if isinstance(value, nn.Module):
         held = dict(vars(value))
-        hooks = [name for name in held if name.endswith("_hooks")]  # by number of the whole process; None: no hooks
+        # Hooks are keyed by numbers of the whole process; a module without hooks may hold None.
+        hooks = [name for name in held if name.endswith("_hooks")]
         return held | {name: [*(held[name] or {}).values()] for name in hooks}
     try:
         return value.__reduce_ex__(2)[1:]

@@ -96,7 +96,7 @@ def measure(model: Model, frames: Iterable[Frame], names: Sequence[str]) -> dict
                 seen = passes[has_masks]
                 if smoothing is not None:
                     state, followed = states.get(name) if gap else None, motion if smoothing.motion else None
-                    seen, states[name] = smoothing(seen, state, max(gap, 1), followed)  # type: ignore[arg-type]
+                    seen, states[name] = smoothing(seen, state, max(gap, 1), followed)
                 if frame.label is not None:
                     metrics[name].update(frame, as_maps(seen))
     found = {name: metrics[name].result() for name in names}
