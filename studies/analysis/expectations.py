@@ -79,7 +79,7 @@ def variance_falls(report: Report) -> Finding:
 
 
 def draws_shrink_variance(report: Report) -> Finding | None:
-    """The variance over positions of the mean of the draws, against that of single ones; None without dropout."""
+    """Variance over positions: the mean of the draws against single draws; None without dropout."""
     shares = [
         row["averaged"] / row["positions"]
         for row in report["results"]["rows"]

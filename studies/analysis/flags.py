@@ -96,7 +96,7 @@ class HessianJob:
     tolerance: Rare[float] = 1e-3
     """Change of an eigenvalue, as a share of it, at which the iteration ends."""
     weight_decay: Rare[float | None] = None
-    """Weight decay of the figures with L2; that of the network's training without it."""
+    """Weight decay of the metrics with L2; by default the network's training decay."""
     augmented: Rare[bool] = True
     """Pictures as a training sees them; false: as they are."""
     dropout: Rare[bool] = False
@@ -144,8 +144,8 @@ class LesionJob:
     study: ClassVar[str] = "lesion"
     options: StudyOptions
     units: Rare[tuple[str, ...]] = ()
-    """Only these parts of the network, by their dotted names; every convolution larger than 1x1, attention and MLP
-    block, smoothing layer and block that keeps its map's shape without it."""
+    """Only these parts of the network, by their dotted names. By default: every convolution larger than 1x1,
+    attention block, MLP block, smoothing layer, and block that keeps its map's shape."""
 
 
 @dataclass(frozen=True)

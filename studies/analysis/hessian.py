@@ -79,7 +79,7 @@ def prepare(target: StudyTarget, job: Any) -> None:
 
 
 def decay_of(target: StudyTarget, given: float | None) -> float | None:
-    """The weight decay that was given, else that of the network's training."""
+    """The given weight decay, else the decay of the network's training."""
     if given is not None:
         return given
     try:

@@ -1,4 +1,4 @@
-"""`analyze landscape`: loss and accuracy on a plane through the weights, random or that of a training's trajectory."""
+"""`analyze landscape`: loss and accuracy on a plane through the weights, random or along a training's trajectory."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -110,8 +110,8 @@ def like(way: Weights, weights: Weights) -> Weights:
 
 
 def flatness(plane: Results) -> Results:
-    """The loss near half of the reach (the grid point next below) and at its end, mean over the four points on the
-    axes; None before they are known."""
+    """Rise of the loss near half of the reach (the grid point next below) and at its end, or None before all rows are
+    done. Each is the mean over the four points on the axes."""
     size = len(plane["x"])
     middle = size // 2
     if plane["rows_done"] < size:

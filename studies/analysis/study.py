@@ -148,8 +148,8 @@ def costs(context: StudyContext) -> Results:
 
 
 def depths(sides: Iterable[str]) -> list[float]:
-    """Relative depth of feature maps by name, 0 at the first block and 1 at the last; a smoothing layer's `in` has the
-    depth of the block before it and its `out` lies half way to the next, so that networks with and without smoothing
+    """Relative depth of feature maps by name, 0 at the first block and 1 at the last. A smoothing layer's `in` has the
+    depth of the block before it, and its `out` lies half way to the next block. So networks with and without smoothing
     can be compared."""
     places, blocks = [], -1
     for side in sides:

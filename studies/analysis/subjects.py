@@ -85,9 +85,9 @@ def open_study_targets(
         subject, labelled = open_one(model, name, options, split, device)
         if needs_labels and not labelled:
             raise InputError(
-                f"{model}: its {IMAGENET_CLASSES} outputs are ImageNet's classes, not those of {options.data}; this "
-                "study needs labels: train it there (train classification --network timm:NAME) or give --config "
-                "timm_weights=random"
+                f"{model}: its {IMAGENET_CLASSES} outputs are ImageNet's classes, not the classes of "
+                f"{options.data}, whose labels this study needs. Train it there (train classification "
+                "--network timm:NAME) or give --config timm_weights=random"
             )
         require_data(options.data, split, subject)
         count = options.images or images[subject.is_segmentation]

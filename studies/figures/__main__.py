@@ -4,8 +4,8 @@
 
 Fits come first, then the tables of the cards, then the studies. What is done is kept, so a command that was stopped, or
 killed, goes on where it was; --minutes starts no step after so long. Two commands with other networks may run side by
-side, each on its own cores (`taskset -c 0 python -m ...`). --list says what is done, what is stale and why, how long
-each step took when it last ran, and which records are made by hand.
+side, each on its own cores (`taskset -c 0 python -m ...`). The flag --list shows what is done, and what is stale and
+why. It also shows how long each step last took, and which records are made by hand.
 """
 
 import argparse
@@ -96,7 +96,7 @@ def start(words: Sequence[str]) -> None:
 
 
 def note_minutes(step: Step, networks: Sequence[str], minutes: Sequence[float]) -> None:
-    """Keeps how long a step took, in equal parts for its networks. On a busy machine only those of cores say much."""
+    """Keeps how long a step took, in equal parts for its networks. On a busy machine only core minutes say much."""
     kept = read_minutes()
     clock, cores = (round(one / len(networks), 2) for one in minutes)
     part = {"minutes": clock, "core_minutes": cores, "cpu": cpu_name()}

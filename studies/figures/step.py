@@ -32,13 +32,13 @@ class Step:
     name: str
     networks: Sequence[str]
     place: str
-    """FILE:ENTRY of the record, relative to the root of the repository; the entry's keys have / between them, and the
-    entry is empty for a whole file."""
+    """FILE:ENTRY of the record, relative to the root of the repository. A / separates the entry's keys, and a whole
+    file has an empty entry."""
     wanted: Callable[[str, Digests], str]
     """Network and data -> what its figures should rest on."""
     commands: Sequence[str]
-    """Words after `python -m`, run once, or for each network where they have {}. NAMES stands for all that are due,
-    DATA for the folder of the data, CAMVID for that of CamVid in it; `fit_tokens` has the others."""
+    """Words after `python -m`, run once, or for each network where they have {}. NAMES stands for all networks that
+    are due, DATA for the data folder, CAMVID for its CamVid folder; `fit_tokens` explains the other tokens."""
     read: Callable[[Any], str | None] = digest_at
     """What lies at the entry -> what its figures rest on."""
     beside: Sequence[str] = ()
@@ -89,8 +89,8 @@ def put(word: str, tokens: Mapping[str, str]) -> str:
 
 
 def fit_tokens(network: str, data: Path) -> dict[str, str]:
-    """SPLIT: split of the network's fits; FITTED: folder of its moving stills; CALIBRATED: off where the stills of test
-    would be measured with a temperature that was fitted on them."""
+    """SPLIT is the split of the network's fits, FITTED the folder of its moving stills. CALIBRATED is off where the
+    test stills would be measured with a temperature that was fitted on them."""
     split = fit_split(network)
     if split == "held-out":
         return {"SPLIT": split, "FITTED": str(data / "camvid"), "CALIBRATED": "on"}

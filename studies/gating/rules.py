@@ -47,11 +47,11 @@ RULES: dict[str, Rule | None] = {
     "other class: 0.3 stays": Rule(8.0, partial(same_class, 0.3)),
     "likeness, power 16, 0.3": Rule(8.0, partial(likeness, 16, 0.3)),
 }
-"""Single frames, the mean without a gate, and the chosen gate in both forms; None: no mean."""
+"""Single frames (None, without a mean), the mean without a gate, and the chosen gate in both forms."""
 
 
 def run_rules(single: Iterable[tuple[Frame, Maps]]) -> Iterator[tuple[Frame, dict[str, Maps]]]:
-    """Yields each frame with the maps of every rule, of which only `probs` is that of the mean.
+    """Yields each frame with the maps of every rule; only `probs` comes from the rule's mean.
 
     `single`: the frames, with maps that have the probabilities of the frame alone. A frame marked as a discontinuity
     starts all means anew.

@@ -1,15 +1,14 @@
 """Measurements and trainings that need a GPU, in commands of a few minutes each, for a machine without a network.
 
     python -m steadyseg.studies.gpu list                             # the rows that a GPU will measure
-    python -m steadyseg.studies.gpu executors --data ../camvid --runs ../runs --out OUT --minutes 8  # till done
-    python -m steadyseg.studies.gpu formats --data ../camvid --runs ../runs --out OUT --minutes 8
-    python -m steadyseg.studies.gpu paper --data ../camvid --runs ../runs --out OUT --minutes 8
-    python -m steadyseg.studies.gpu recipes --data ../camvid --runs ../runs --out OUT --minutes 8
+    python -m steadyseg.studies.gpu WORK --data ../camvid --runs ../runs --out OUT --minutes 8
 
-executors: parity and throughput of torch, CUDA graphs and ONNX Runtime on CUDA in every number format and with each
-option of its provider, the proofs of exported files, and many streams in one call. formats: a short training in fp32,
-bf16 and fp16. paper: `unet-replica`, width 64, 130 epochs, plain, smooth, MC dropout and both. recipes: the networks
-that ship, at full length.
+WORK, to be repeated until it is done:
+- executors: parity and throughput of torch, CUDA graphs and ONNX Runtime on CUDA. It covers every number format and
+  provider option, the proofs of exported files, and many streams in one call.
+- formats: a short training in fp32, bf16 and fp16
+- paper: `unet-replica`, width 64, 130 epochs, plain, smooth, MC dropout and both
+- recipes: the networks that ship, at full length
 
 A command stops after its minutes, between rows or with the state of each training on disk; the same command goes on.
 OUT gets what goes home. With --device cpu it is a rehearsal, and `list` prints the rows of that.

@@ -66,8 +66,8 @@ class Counts:
             self.missed[row] += np.bincount(levels[own & (label != truth)], minlength=LEVELS)
 
     def figures(self) -> dict[str, Any]:
-        """By threshold 0..255: shares of all pixels kept and right ones among them; of each class's pixels the share
-        that is kept under another label; and sorted by mean confidence, the accuracy of each frame."""
+        """By threshold 0..255: the share of pixels kept, the accuracy among them, and the share of each class's pixels
+        kept under another label. By frame: mean confidence and accuracy."""
         kept, right = (np.array(rows).sum(0) for rows in (self.kept, self.right))
         frames = np.array(self.kept).astype(float)
         confidence = (frames * np.arange(LEVELS)).sum(1) / frames.sum(1) / (LEVELS - 1)

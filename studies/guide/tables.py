@@ -61,8 +61,8 @@ def wanted_table(record: dict[str, Any]) -> str:
 
 
 def frame_threshold(wanted: float, found: dict[str, Any]) -> tuple[float, float] | None:
-    """(mean confidence, share of frames at or above it) where the frames at or above it are as accurate as wanted; 0
-    where all frames together are."""
+    """(mean confidence, share of frames at or above it) where these frames are as accurate as wanted. The confidence is
+    0 where all frames together are; None where no frames are."""
     order = np.argsort(found["frame_confidence"])[::-1]
     means = np.array(found["frame_accuracy"])[order].cumsum() / np.arange(1, len(order) + 1)
     enough = np.flatnonzero(means >= wanted)

@@ -39,9 +39,9 @@ def bundle(
     results: list[Path],
     folder: Path,
 ) -> Path:
-    """Writes `folder/name.safetensors` and its .json; results are files of `steadyseg evaluate --report`. The figures
-    must be those of the fp16 weights: bundle without results, evaluate the bundled file, then bundle again with the
-    results.
+    """Writes `folder/name.safetensors` and its .json; results are files of `steadyseg evaluate --report`. The metrics
+    must be measured with the fp16 weights: bundle without results, evaluate the bundled file, then bundle again with
+    the results.
     """
     tensors, meta = load_checkpoint(source)
     half = {

@@ -8,7 +8,7 @@ from steadyseg.core.prediction import Prediction
 
 
 def auroc(inside: Tensor, outside: Tensor) -> float:
-    """P(score of an outside sample > that of an inside one) + P(equal) / 2, over all pairs (Mann and Whitney 1947).
+    """P(outside score > inside score) + P(equal scores) / 2, over all pairs of samples (Mann and Whitney 1947).
 
     inside (N,), outside (M,): scores that should be higher outside, such as uncertainties. 0.5 is chance, 1 is perfect.
     Exact, in O((N + M) log N). Raises InputError where a side is empty or a score is NaN.

@@ -52,7 +52,7 @@ class Pictures:
         return len(self.images)
 
     def first(self, count: int) -> "Pictures":
-        """The first of them; the hash stays that of all."""
+        """The first `count` pictures, with the hash of all pictures."""
         return replace(self, images=self.images[:count], labels=self.labels[:count], places=self.places[:count])
 
     def batches(self) -> list[range]:

@@ -37,8 +37,9 @@ class WindowSmoothing:
     def __call__(
         self, now: Prediction, state: WindowState | None, gap: int = 1, motion: Motion | None = None
     ) -> tuple[Prediction, WindowState]:
-        """Averages this frame and the earlier ones that are at most K source frames old (Eq. 9-10); `gap` is the
-        number of source frames since the previous call."""
+        """Averages this frame and the earlier frames that are at most K source frames old (Eq. 9-10).
+
+        `gap` is the number of source frames since the previous call."""
         slots = self.window
         if state is None:
             state = WindowState(

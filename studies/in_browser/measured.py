@@ -20,7 +20,7 @@ ROWS: dict[str, tuple[str, int, tuple[str, ...]]] = {
     "WebGPU by SwiftShader": ("webgpu", 1, ("--enable-unsafe-webgpu",)),
 }
 """Name -> provider, threads, and what Chromium needs for it. SwiftShader emulates a graphics card on the
-processor: its results are those of WebGPU, its speed is not."""
+processor: its results equal WebGPU's, its speed does not."""
 GPU_PIXELS = 100_000
 """Largest picture in pixels that is computed on SwiftShader, which is slow."""
 GIVEN_BACK_S = 15

@@ -31,9 +31,9 @@ def compare_in_browser(
     """Every frame (h, w, 3) uint8 of the network's size through both, each side with its own state; a gap and a reset
     are in.
 
-    `page` shows the folder `site`; its first method is compared. The least share of equal labels in a frame, the
-    largest difference of the other maps in levels of 255, and how many of their pixels differ at all. Where the graph
-    tells of whole frames also the largest differences of novelty and expected accuracy, and the `familiarities` that came.
+    `page` shows the folder `site`; its first method is compared. Returns the least share of equal labels in a
+    frame. For the other maps: the largest difference in levels of 255, and how many pixels differ. Where the
+    graph has frame outputs, also the largest differences of novelty and expected accuracy, and the `familiarities`.
     """
     file = first_graph(site)
     run = session_runner(file.model)

@@ -35,8 +35,8 @@ class Watched(NamedTuple):
 def watch(rows: np.ndarray, reference: ReferenceScores) -> Watched:
     """(N, 2) frame index and score -> what the product tells of the stream; no scene is cut inside it.
 
-    Where frames are not a second apart, as stills are, scores in between are interpolated: to every frame of `HZ`, or
-    to one a second where they are further apart.
+    Where frames are less than a second apart, scores in between are interpolated to every frame of `HZ`. Where they are
+    further apart, scores are interpolated to one a second.
     """
     rows = dense(rows)
     alarm, state, before = PlaceAlarm(), (0.0, 0.0), math.nan

@@ -61,7 +61,7 @@ def streams(data: Data) -> Streams:
 
 
 def stills(data: Data, split: str, change: Change) -> Stream:
-    """The stills of test, or those of train that trainings hold out, in order, one a second."""
+    """The test stills, or the train stills that trainings hold out, in order, one a second."""
     places = data.held_out if split == "train" else list(range(len(data.split(split))))
     places = places[:: 1 if change is np.asarray else EVERY]
     for number, (_, image, _) in enumerate(of_split(data, split, places)):

@@ -12,7 +12,7 @@ from steadyseg.core.classes import CAMVID
 
 Row = dict[str, Any]
 WAYS = ("none", "one", "frame")
-"""Temperature 1; the one fitted temperature; the frame's own, as the network gives it."""
+"""Temperature 1, the one fitted temperature, and the frame's own temperature from the network."""
 BOOTSTRAPS = 1000
 
 

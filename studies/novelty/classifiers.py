@@ -23,7 +23,7 @@ from steadyseg.studies.novelty.figures import auroc_of
 from steadyseg.studies.novelty.samples import Data, drawing, spread_over
 
 CORRUPTED, MADE, AT_ONCE = 250, 200, 250
-"""Test pictures under each corruption; pictures that are none, of each kind; pictures of a network call."""
+"""Counts: test pictures under each corruption, made inputs of each kind (no pictures), pictures of a network call."""
 SEVERITY = 3
 CIFAR = ("cifar10", "--split", "held-out", "--mode", "dnn")
 Pictures = Sequence[np.ndarray]

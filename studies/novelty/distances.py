@@ -1,4 +1,4 @@
-"""Distances of a picture's mean features from those of training frames, at any stage: what novelty is compared with."""
+"""Distances of a picture's mean features from training frames' mean features, at any stage: baselines of novelty."""
 
 from collections.abc import Sequence
 from functools import cache

@@ -1,5 +1,6 @@
-"""Accuracy of a network on the motorway clips: sky, road and vehicles are labelled by hand on ten frames of each clip,
-and all else is void.
+"""Accuracy of a network on the motorway clips.
+
+Sky, road and vehicles are labelled by hand on ten frames of each clip, and all else is void.
 
     python -m steadyseg.studies.novelty.motorway_labels --data ../shared/data camvid-unet-s ...
 

@@ -1,4 +1,4 @@
-"""The tables of docs/studies/novelty, from its record; those of detection by pictures are in detection_tables.py."""
+"""The tables of docs/studies/novelty, from its record; detection_tables.py has the tables of detection by pictures."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,4 @@
-"""Tables of the fitted temperature against that of the frame, from temperatures.json."""
+"""Tables of the fitted temperature against the frame's temperature, from temperatures.json."""
 
 from collections.abc import Callable
 from typing import Any
@@ -36,7 +36,7 @@ def changes(found: Any) -> list[float]:
 
 
 def pair(values: Callable[[str], float], form: str, scale: float = 1.0) -> str:
-    """The figure at the fitted temperature and at that of the frame."""
+    """The metric at the fitted temperature and at the frame's temperature."""
     one, frame = (f"{scale * values(way):{form}}" for way in ("one", "frame"))
     return f"{one} -> {frame}"
 
@@ -50,7 +50,7 @@ def expected(found: Any) -> str:
 
 
 def summary_table(record: Record) -> str:
-    """Each target: the fitted temperature -> that of the frame."""
+    """Each target: the fitted temperature -> the frame's temperature."""
     rows: list[tuple[str, str, Callable[[Any], str]]] = [
         ("test stills, NLL", "at most 0.5 % more", lambda f: cell_pair(f["home"], "nll")),
         ("test stills, ECE, %", "not higher", lambda f: cell_pair(f["home"], "ece")),

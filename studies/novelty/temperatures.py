@@ -1,10 +1,10 @@
-"""Calibration with the one fitted temperature and with that of the frame: at home, over a stream, under corruptions.
+"""Calibration with the one fitted and with the frame's temperature: at home, over a stream, under corruptions.
 
     python -m steadyseg.studies.novelty.temperatures --data ../shared/data camvid-unet-s camvid-realtime camvid-mobile
 
 Every picture passes each network once. The statistics of the frame and the logits of every fifth row and column are
-kept in OUT/NETWORK/temperatures/GROUP.pickle, from which any temperature can be judged: after
-`calibrate --familiarity` the record is made anew in a minute, without a pass. Resumable by group.
+kept in OUT/NETWORK/temperatures/GROUP.pickle, enough to judge any temperature. After
+`calibrate --familiarity` the record is made again in a minute, without a pass. Resumable by group.
 """
 
 import math
@@ -115,7 +115,7 @@ def judge_ways(model: Model, rows: Sequence[Row], options: MethodOptions = SINGL
 
 
 def temperatures(model: Model, rows: Sequence[Row], options: MethodOptions = SINGLE) -> dict[str, list[float]]:
-    """Temperatures of pictures by `WAYS`; those of frames are computed from the statistics by the product's head."""
+    """Temperatures of pictures by `WAYS`; the product's head computes the frames' temperatures from the statistics."""
     method = options.resolve(model.meta)
     head = novelty_head(model, method)
     assert head is not None and method.adaptive, f"{model.name} has no statistics"

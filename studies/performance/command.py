@@ -107,7 +107,7 @@ def bench_checkpoint(job: BenchJob, folder: Path) -> dict[str, Any]:
             built.append(rows.build(name))
         timings = time_rows(built, job.row_seconds, say)
         say("the machine's own rate")
-        # Products are of floats: int8 stands beside those of the format that it replaced.
+        # Products are of floats: int8 is compared with products of the format that it replaced.
         floats = resolve_precision("auto") if executor.precision == "int8" else executor.precision
         rates = matrix_rates(job.row_seconds, floats, executor.device, on_openvino=on_openvino)
     gflops = {
@@ -226,7 +226,7 @@ def facts(
 
 
 def memory_record(state_bytes: int | None, naive: NaiveDeque | None) -> dict[str, int | None]:
-    """Memory in bytes; None: not known, or its row was not run."""
+    """Memory in bytes, or None where it is unknown or its row was not run."""
     return {
         "peak_rss_bytes": peak_rss_bytes(),
         "state_bytes": state_bytes,

@@ -3,7 +3,7 @@
     python -m steadyseg.studies.performance.formats [MODEL ...] [--row-seconds 15]
 
 Held to AVX2 the same cores compute without AVX-512, VNNI and bf16, as most desktops do;
-their memory and clock stay those of this machine.
+they keep the memory and clock of this machine.
 """
 
 import argparse

@@ -23,7 +23,7 @@ STATM = Path("/proc/self/statm")
 
 
 def versions() -> dict[str, str | None]:
-    """Versions of the packages that decide the speed; None: not installed."""
+    """Versions of the packages that decide the speed; None where one is not installed."""
     found: dict[str, str | None] = {"python": platform.python_version()}
     for name, packages in {
         "torch": ("torch",),

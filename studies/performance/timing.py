@@ -9,9 +9,8 @@ import numpy as np
 WARM_FRAMES = 10
 """Warm-up frames of a call that does many frames."""
 SHORT_S = 0.25
-"""Calls shorter than this are preceded by one that is not timed, so that the caches hold this row's weights and the
-threads of the row before it have gone to sleep (libgomp's spin for some milliseconds); in a longer call neither can be
-seen."""
+"""An untimed call precedes each call shorter than this. It fills the caches with this row's weights. Meanwhile
+the threads of the row before go to sleep (libgomp's spin for some milliseconds). A longer call hides both."""
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,8 @@
 
     python -m steadyseg.studies.results.front --data ../shared/data/camvid [--fresh]
 
-Frames are counted by stretch (ten neighbouring frames of the stream, seven neighbouring stills), because the frames of
-a stretch show the same things: an interval is that of stretches drawn with replacement. Two minutes on two cores.
+Frames are counted by block (`Stretches`: ten neighbouring frames of the stream, seven neighbouring stills), because the
+frames of a block show the same things. An interval is a bootstrap interval over blocks. Two minutes on two cores.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""The tables of docs/studies/results that are made again with other weights; the page keeps those of its trainings."""
+"""The tables of docs/studies/results that are made again with other weights; the page keeps its trainings' tables."""
 
 from typing import Any
 

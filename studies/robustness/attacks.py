@@ -105,7 +105,7 @@ def clean_pixels(subject: TargetNetwork, pictures: Pictures, numbers: range) -> 
 def attack_on(
     subject: TargetNetwork, method: Method, attack: str, clean: Tensor, truth: Tensor, eps: float, seed: int
 ) -> Tensor:
-    """(B, 3, h, w) attacked pixels; `seed` is that of the masks which the attack shall be measured with."""
+    """(B, 3, h, w) attacked pixels; `seed` draws the masks with which the attack is measured."""
     return ATTACKS[attack](
         pixel_network(subject, method),
         clean,

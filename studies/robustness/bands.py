@@ -26,8 +26,8 @@ def study_bands(
 ) -> dict[str, Any]:
     """`rows` by network, method, noise or attack, and band, with the drop in accuracy against the clean pictures.
 
-    The noise of a picture is the same for every network of one size; the attack is PGD against each method itself,
-    within the largest budget, of which one band is added. Raises InputError for grey pictures.
+    The noise of a picture is the same for every network of one size. The attack is PGD against each method itself,
+    within the largest budget; one band of it is added. Raises InputError for grey pictures.
     """
     for image in pictures.images:
         require_picture(image)

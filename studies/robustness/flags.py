@@ -44,13 +44,13 @@ class RobustnessOptions:
     eps: Rare[tuple[float, ...]] = (2.0,)
     """Budgets of the attacks in levels of 255."""
     noise: Rare[tuple[float, ...]] = (0.02, 0.08)
-    """Root mean squares of the noise of each band, of the pixel range: the larger is that of ImageNet-C's
-    gaussian_noise at severity 1, at which a network that has never seen noise fails in every band."""
+    """Root mean squares of the noise of each band, of the pixel range. The larger equals ImageNet-C's
+    gaussian_noise at severity 1; a network that has never seen noise fails at it in every band."""
     ood: tuple[str, ...] = ()
     """Videos and image folders of out-of-distribution pictures."""
     calibrated: Literal["auto", "on", "off"] = "auto"
-    """Use the temperatures and prediction sets of a checkpoint; auto: for the methods that it has them for; on: a
-    checkpoint without any is refused."""
+    """Use the temperatures and prediction sets of a checkpoint (auto: for the methods that have them); on: refuse a
+    checkpoint without any."""
     seed: Rare[int] = 0
     """Seed of the choice of pictures, of the noise and corruptions, and of the dropout masks."""
 

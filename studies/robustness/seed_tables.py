@@ -15,7 +15,7 @@ Read = Callable[[dict[str, Any], str], float | None]
 
 
 def seeds_table(records: Sequence[dict[str, Any]]) -> str:
-    """Mean and standard deviation over the seeds, and those of the change against the first network."""
+    """Mean and standard deviation over the seeds, of each metric and of its change against the first network."""
     titles = [title_of(row) for row in records[0]["studies"]["corruptions"]["clean"]]
     columns: dict[str, Read] = {
         "accuracy": partial(corruption_mean, key="accuracy"),

@@ -39,10 +39,10 @@ def top_eigenpairs(
 ) -> list[Eigenpair]:
     """The `count` eigenvalues of largest magnitude, in the order found; `like` (P,) says size, dtype and device.
 
-    A vector is multiplied by the matrix and made orthogonal to those already found until the eigenvalue (the Rayleigh
-    quotient) changes by less than `tolerance` of itself, or `iterations` are done: published spectra are made so
-    (PyHessian, arXiv 1912.07145: 100 iterations, 1e-3). Two eigenvalues of equal magnitude and other sign are found as
-    a mixture, which the residual shows. InputError for more than there are weights.
+    A vector is multiplied by the matrix and made orthogonal to the vectors already found. This ends when the eigenvalue
+    (the Rayleigh quotient) changes by less than `tolerance` of itself, or `iterations` are done. Published spectra are
+    made so (PyHessian, arXiv 1912.07145: 100 iterations, 1e-3). Two eigenvalues of equal magnitude and
+    other sign are found as a mixture, which the residual shows. InputError for more than there are weights.
     """
     if not 1 <= count <= like.numel():
         raise InputError(f"{count} eigenvalues of {like.numel()} weights; ask for 1 to {like.numel()}")

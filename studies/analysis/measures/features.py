@@ -22,7 +22,7 @@ class Layout:
     channels_last: bool = False
     """Maps are (B, H, W, C), as timm's Swin transformers have them."""
     prefix_tokens: int | None = None
-    """Tokens before those of the patches (the class token); None: as many as leave a square."""
+    """Tokens before the patch tokens (the class token), or None for as many as leave a square."""
 
 
 def layout_of(network: nn.Module) -> Layout:
@@ -87,8 +87,8 @@ def trace(network: nn.Module, batch: Tensor, units: Sequence[Unit], layout: Layo
 
 @contextmanager
 def watch_maps(units: Sequence[Unit], see: See, layout: Layout = Layout()) -> Iterator[None]:
-    """While it is open `see` gets the maps of every unit as it is called, in the order in which they end; the others of
-    a unit's outputs are passed over."""
+    """While the context is open, `see` gets the maps of every unit that is called, in the order in which units end.
+    Outputs that are no maps are ignored."""
 
     def hook(unit: Unit) -> Callable[[nn.Module, Any, Any], None]:
         def called(module: nn.Module, inputs: Any, output: Any) -> None:

@@ -1,11 +1,11 @@
 """Fourier analysis of feature maps: how much of each frequency is in them (arXiv 2202.06709, Fig. 2a and 8).
 
-For each sample and channel the two-dimensional transform over space; ln(|F| + 1e-6), the mean over samples and
-channels, and of that the diagonal from the centre (frequency 0) to the corner. What is reported is relative to the
-entry at frequency 0 of the same map, so a constant factor does not count. Entry i of a square map of side h lies at 2 i
-/ h (in units of pi): the last is 1 - 2 / h for an even side and 1 - 1 / h for an odd one, just below pi in both. The
-published plots spread the entries evenly over 0..1 instead. Of a map that is no square the diagonal is that of the
-spectrum: the frequencies are those of the shorter side, and of the longer one the nearest.
+Each sample and channel is transformed over space (F). The mean of ln(|F| + 1e-6) over samples and channels is read
+along the diagonal from the centre (frequency 0) to the corner. What is reported is relative to the entry at frequency 0
+of the same map, so a constant factor does not count. Entry i of a square map of side h lies at 2 i / h (in units of
+pi). The last entry is just below pi: 1 - 2 / h for an even side, 1 - 1 / h for an odd side. The published plots spread
+the entries evenly over 0..1 instead. Where a map is no square, the diagonal has the frequencies of the shorter side,
+and takes the nearest frequencies of the longer side.
 """
 
 import torch

@@ -1,11 +1,10 @@
 """The loss on a plane through a network's weights, in directions as long as they are (Li et al. 2018, arXiv
 1712.09913).
 
-Both published rules: `filter` gives each filter (the entries that one output channel reads) of a random direction the
-norm of the same filter of the weights, as in the paper; `axis0` takes the norm along axis 0, over the output channels,
-at each place of the kernel, as the code of arXiv 2105.12639 and 2202.06709 does. Tensors of fewer than two dimensions
-stay where they are: biases, BatchNorm's scales and shifts, and its running statistics, which are those of the trained
-weights all over the plane.
+Both published rules give a random direction the norms of the weights. The paper's rule `filter` takes the norm of each
+filter, the entries that one output channel reads. Rule `axis0` takes the norm over the output channels, at each place
+of the kernel. It is the rule of the code of arXiv 2105.12639 and 2202.06709. Tensors of fewer than two dimensions stay
+where they are: biases, and BatchNorm's scales and shifts. BatchNorm's running statistics stay as trained, too.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

@@ -2,10 +2,10 @@
 was.
 
 What stands in for a unit keeps all shapes. Attention and MLP blocks return 0, so that the residual path goes on alone.
-A convolution or a block that keeps the shape returns what entered; another convolution returns 0: where it lies in a
-residual branch, that is the branch without it. A block that changes the shape cannot be left out. A smoothing layer
-returns what entered, padded with zeros below and right to the size that the layer would have given (its published blur
-grows a map by one), so that the maps after it keep their sizes; what stays of the layer is that border.
+A convolution or a block that keeps the shape returns its input. Any other convolution returns 0; a residual
+branch is then without it. A block that changes the shape cannot be left out. A smoothing layer returns its input,
+padded with zeros below and right to the layer's output size. (The published blur grows a map by one.) So the maps after
+it keep their sizes, and only that border stays of the layer.
 """
 
 from collections.abc import Callable, Iterator

@@ -1,7 +1,7 @@
 """Similarity of the features of layers: linear CKA with the unbiased estimator, summed over mini-batches.
 
-HSIC_1 of two Gram matrices is unbiased for every batch size from 4 on (Song et al. 2012), so the mean over mini-batches
-converges to that of all pictures (Nguyen et al. 2021, arXiv 2010.15327, Eq. 3); CKA is HSIC(K, L) / sqrt(HSIC(K, K)
+HSIC_1 of two Gram matrices is unbiased for every batch size from 4 on (Song et al. 2012). So its mean over mini-batches
+converges to HSIC_1 of all pictures (Nguyen et al. 2021, arXiv 2010.15327, Eq. 3). CKA is HSIC(K, L) / sqrt(HSIC(K, K)
 HSIC(L, L)) of these means. Turning or scaling all features of a layer changes nothing.
 """
 

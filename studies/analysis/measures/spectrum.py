@@ -1,8 +1,8 @@
 """The density of all eigenvalues of a symmetric matrix that is known by its products: stochastic Lanczos quadrature.
 
-From a random vector, m steps of Lanczos give a tridiagonal matrix whose eigenvalues and squared first components are
-the nodes and weights of a Gauss quadrature of the spectral measure that the vector sees (Ghorbani et al. 2019, arXiv
-1901.10159); the mean over vectors of random signs estimates the density. Moments up to 2 m - 1 of each are exact.
+From a random vector, m steps of Lanczos give a tridiagonal matrix. Its eigenvalues and squared first components are the
+nodes and weights of a Gauss quadrature of the spectral measure that the vector sees (Ghorbani et al. 2019, arXiv
+1901.10159). The mean over vectors of random signs estimates the density. Moments up to 2 m - 1 of each are exact.
 """
 
 import math

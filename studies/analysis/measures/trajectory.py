@@ -1,8 +1,8 @@
 """The way of a training's weights, projected on the two directions in which they moved most (Li et al. 2018, Sec. 7).
 
-The weights of all kept checkpoints minus the last ones, as rows of a matrix; its first two principal directions from
-the last point (not from the mean) span the plane. A random walk projects to a smooth curve too, and most of what
-happens in other directions is not seen: the picture shows where the checkpoints lie, no mechanism.
+The rows of a matrix are the weights of each kept checkpoint minus the last weights. Its first two principal directions
+from the last point (not from the mean) span the plane. A random walk projects to a smooth curve too, and most
+movement in other directions is hidden. So the picture shows where the checkpoints lie, no mechanism.
 """
 
 from collections.abc import Mapping, Sequence

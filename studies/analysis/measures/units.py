@@ -29,9 +29,11 @@ class Unit:
 def list_units(network: nn.Module, kind: UnitKind) -> list[Unit]:
     """Lists the units of one kind, in the order of the network's modules.
 
-    block: the repeated parts (a residual block, a stage of a U-Net, a transformer block) and the stem; a network
-    without any has its convolutions and linear layers instead. conv: convolutions larger than 1x1. attention, mlp: by
-    the name of their class. smoothing: every `SpatialSmoothing`.
+    - block: the repeated parts (a residual block, a stage of a U-Net, a transformer block) and the stem.
+      Without any: all convolutions and linear layers.
+    - conv: convolutions larger than 1x1
+    - attention, mlp: by the name of their class
+    - smoothing: every `SpatialSmoothing`
     """
     if kind == "block":
         found = [Unit(name, kind, module) for name, module in _blocks("", network)]

@@ -1,9 +1,9 @@
 """Bands of spatial frequency: what of a picture, of noise or of an attack lies in a square ring of its spectrum.
 
-The distance of a frequency from the centre of the spectrum is max(|f_y|, |f_x|) in units of pi, the Nyquist frequency
-(1 = a period of two pixels): a square ring, as in arXiv 2202.06709. A mask depends on |f_y| and |f_x| alone, so it is
-symmetric for every size, odd or even, and what it leaves is real. The published code cuts rings of [-b, b) and drops an
-imaginary part.
+The distance of a frequency from the centre of the spectrum is max(|f_y|, |f_x|), as in arXiv 2202.06709: rings are
+square. Its unit is pi, the Nyquist frequency (1 = a period of two pixels). A mask depends on |f_y| and |f_x| alone, so
+it is symmetric for every size, odd or even, and what it leaves is real. The published code cuts rings of [-b, b) and
+drops an imaginary part.
 """
 
 import math

@@ -1,5 +1,5 @@
-"""Temporal consistency along sequences of pictures that change a little; the definitions are those of
-`StreamingMetrics`."""
+"""Temporal consistency along sequences of pictures that change a little, as `StreamingMetrics` defines
+it."""
 
 import torch
 from torch import Tensor
@@ -15,8 +15,8 @@ class TemporalConsistency:
 
     Consistency is the share of pairs of frames with one arg-max (arXiv 2105.12639, Eq. 34; 1 - consistency is CIFAR-P's
     flip probability). CEC is the cross-entropy of a pair: `cec` as in the paper (Eq. 35: summed over classes, the
-    earlier frame weighs), `cec_reference` as in the published code (averaged over classes, the roles swapped), which
-    the published values fit. Pairs are neighbours, or the first frame with each later one.
+    earlier frame weighs), `cec_reference` as in the published code (averaged over classes, the roles swapped). The
+    published values fit the code. Pairs are neighbours, or the first frame with each later one.
     """
 
     def __init__(self, num_classes: int, compare: Comparison = "neighbours", void: int | None = None) -> None:
