@@ -95,16 +95,19 @@ def test_pictures_of_different_height_do_not_go_side_by_side() -> None:
 
 
 def test_no_accuracy_is_said_of_novel_frames() -> None:
-    said = [describe_frame(dataclasses.replace(MAPS, novelty=one, expected_accuracy=0.924)) for one in (0.5, 0.1, 0.05)]
+    right = dataclasses.replace(MAPS, expected_accuracy=0.924)
+    said = [describe_frame(dataclasses.replace(right, familiarity=one)) for one in (0.5, 0.1, 0.05)]
     assert said == [
-        "familiar (novelty 50 %), about 92 % right",
-        "unusual (novelty 10 %), about 92 % right",
-        "novel (novelty 5 %)",
+        "familiar (familiarity 50 %), about 92 % right",
+        "unusual (familiarity 10 %), about 92 % right",
+        "novel (familiarity 5 %)",
     ]
-    low = dataclasses.replace(MAPS, novelty=0.5, expected_accuracy=0.764, below=Below(0.8, 12.4))
-    assert describe_frame(low) == ("familiar (novelty 50 %), about 76 % right; expected accuracy below 80 % for 12 s")
-    assert describe_frame(dataclasses.replace(low, novelty=0.05)) == "novel (novelty 5 %)"
-    there = dataclasses.replace(MAPS, novelty=0.5, expected_accuracy=0.924, ood_s=12.4)
+    low = dataclasses.replace(MAPS, familiarity=0.5, expected_accuracy=0.764, below=Below(0.8, 12.4))
+    assert describe_frame(low) == (
+        "familiar (familiarity 50 %), about 76 % right; expected accuracy below 80 % for 12 s"
+    )
+    assert describe_frame(dataclasses.replace(low, familiarity=0.05)) == "novel (familiarity 5 %)"
+    there = dataclasses.replace(MAPS, familiarity=0.5, expected_accuracy=0.924, ood_s=12.4)
     assert describe_frame(there) == "for 12 s: another place than it was trained for"
     file = {
         "frames": 38,
@@ -116,8 +119,8 @@ def test_no_accuracy_is_said_of_novel_frames() -> None:
         "low_accuracies": 0,
     }
     assert describe_stream(file) == (
-        "familiar: novelty 25 % (5 % or less is novel); 2 of 38 frames are novel; 1 alarm of another place than it was "
-        "trained for; about 92 % right in the others"
+        "familiar: familiarity 25 % (5 % or less is novel); 2 of 38 frames are novel; 1 alarm of another place than it "
+        "was trained for; about 92 % right in the others"
     )
     times = [{"limit": 0.8, "since_s": 65.4, "alarm_s": 68.5, "until_s": 71.0}, {}]
     assert describe_stream(file | {"low_accuracies": 2, "low_accuracy": times}).endswith(

@@ -170,7 +170,7 @@ def test_a_graph_leaves_it_out_of_the_mean_novelty_too() -> None:
     energy = torch.tensor([0.5, math.nan]).reshape(2, 1, 1).expand(2, 4, 4)
     novelty = FrameNovelty(torch.tensor([7.0, math.nan]), torch.ones(2), energy)
     before = torch.tensor([[3.0, 1.5], [3.0, 1.5]])
-    after, (share, accuracy, shades) = step._novelty_outputs(outputs, novelty, before, torch.ones(2, 1))
+    after, (share, accuracy, shades) = step._familiarity_outputs(outputs, novelty, before, torch.ones(2, 1))
     mass = 1.5 * math.exp(-1 / 1.25)
     torch.testing.assert_close(after, torch.tensor([[3.0 + 4.0 / (1.0 + mass), 1.0 + mass], [3.0, mass]]))
     assert share[1].item() == pytest.approx(1 / 41) and share[0] > 0.5 and accuracy[1] == 0
