@@ -165,4 +165,4 @@ def test_a_graph_file_says_that_it_knows_nothing_of_it(
     knowing: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["export", str(knowing), "-o", str(tmp_path / "c.onnx")]) == 0
-    assert "has one temperature and no novelty" in capsys.readouterr().err.replace("\n", " ")
+    assert "has one temperature and no familiarity" in capsys.readouterr().err.replace("\n", " ")

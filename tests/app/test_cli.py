@@ -121,7 +121,7 @@ REFUSED = {
     "train segmentation seg": "not 'segmentation'; choose from seg, classification",
     "train --epochs seg": "not '--epochs'",
     "train --preset=paper seg": "not '--preset=paper'",
-    "train seg --preset gpu": "choose from cpu, unet-s, realtime, mobile, paper",
+    "train seg --preset gpu": "choose from cpu, unet-s, realtime, mobile, replica",
     "train classification --preset=paper": "choose from small, fast, sgd, sgd-imagenet, adamw, adamw-imagenet",
     "train seg --epochz 3": "Unrecognized options: --epochz, 3; see steadyseg train seg --help",
     "train seg --subset 1": "Unrecognized options: --subset, 1; see steadyseg train seg --help",

@@ -94,7 +94,7 @@ def test_every_form_of_an_output_gives_the_networks_probabilities(form: str) -> 
         probs = torch.softmax(network.layer(image), 1)[0].numpy()
     assert maps.probs is not None and np.abs(maps.probs - probs).max() < (2e-3 if form == "half" else 5e-5)
     assert segmenter.classes.names == ("class 0", "class 1", "class 2")
-    assert "disagreement" in segmenter.why and "no novelty" in segmenter.why
+    assert "disagreement" in segmenter.why and "no familiarity" in segmenter.why
 
 
 @pytest.mark.parametrize("name", ["lraspp_mobilenet_v3_large", "Unet"])

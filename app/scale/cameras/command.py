@@ -23,7 +23,7 @@ from steadyseg.app.scale.engines.local_engine import THREADS, open_engine
 from steadyseg.app.scale.flags import CamerasJob
 from steadyseg.core.errors import CheckFailed, InputError
 
-COLUMNS = ("camera", "frames", "age s\nsilent s", "dropped\nrestarts", "gap s", "entropy\nfamiliarity")
+COLUMNS = ("camera", "frames", "age s\nsilent s", "dropped\nrestarts", "gap s", "entropy\nfamiliar")
 
 
 def run_cameras(job: CamerasJob) -> int:
