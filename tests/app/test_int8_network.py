@@ -93,7 +93,7 @@ def test_dropout_passes_run_in_it_too(small: str, samples: int) -> None:
 def test_auto_takes_it_where_bf16_is_slower_or_absent_and_the_loss_is_small(
     small: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("STEADYSEG_CACHE", str(tmp_path))
+    monkeypatch.setenv("STEADYSEG_CACHE", str(tmp_path / "steadyseg"))
     monkeypatch.setattr(steadyseg.app.number_format, "network_alone", lambda model, number: number)
     tensors, meta = load_checkpoint(Path(small))
     lossy = tmp_path / "lossy.safetensors"
