@@ -21,18 +21,21 @@ from torch import Tensor, nn
 from torch.utils.hooks import RemovableHandle
 
 from steadyseg.core.system.files import cache_file, write_atomic
+from steadyseg.export.run.sessions import openvino_core
 
 FOLDER = "converted"
 MAX_KEPT = 24
 """Files kept: the networks of a few methods and sizes, 2 to 30 MB each. The least recently used one makes room."""
-LIBRARIES = ("openvino", "torch", "segmentation_models_pytorch", "timm")
+LIBRARIES = ("openvino", "torch", "torchvision", "segmentation_models_pytorch", "timm")
+KNOWN = {*LIBRARIES, "steadyseg", "builtins", "collections", "functools", "operator"}
+"""Packages whose code the key stands for. A network of a user's own file may change without a change of its values."""
 DIGEST_BYTES = 32
 LENGTH_BYTES = 8
 PLAIN = (type(None), bool, int, float, str, bytes, torch.dtype, torch.device, torch.Size, slice, range)
 
 
 class Unknown(Exception):
-    """Raised for a module with an attribute whose digest is not defined: such a module is converted every time."""
+    """Raised for a module with an attribute or code that has no digest: such a module is converted every time."""
 
 
 def kept(module: nn.Module, example: Sequence[Tensor], convert: Callable[[], Any]) -> Any:
@@ -70,6 +73,7 @@ def pack(model: Any) -> bytes:
 
 def unpack(data: bytes) -> Any:
     """The model of a file. Raises ValueError if the file is damaged."""
+    core = openvino_core()
     import openvino
 
     digest, body = data[:DIGEST_BYTES], data[DIGEST_BYTES:]
@@ -77,7 +81,7 @@ def unpack(data: bytes) -> Any:
         raise ValueError("the file is damaged")
     length = int.from_bytes(body[:LENGTH_BYTES], "big")
     weights = np.frombuffer(body, np.uint8)[LENGTH_BYTES + length :].copy()
-    return openvino.Core().read_model(body[LENGTH_BYTES:][:length], openvino.Tensor(weights))
+    return core.read_model(body[LENGTH_BYTES:][:length], openvino.Tensor(weights))
 
 
 def drop_old(folder: Path) -> None:
@@ -106,7 +110,7 @@ def code_digest() -> bytes:
         with contextlib.suppress(PackageNotFoundError):
             digest.update(f"{name} {version(name)}\n".encode())
     root = Path(__file__).parents[2]
-    for folder in ("core", "seg", "export"):
+    for folder in ("core", "seg", "classification", "export", "app"):
         for path in sorted((root / folder).rglob("*.py")):
             digest.update(path.read_bytes())
     return digest.digest()
@@ -155,7 +159,9 @@ def state(value: Any) -> Any:
 
 
 def named(value: Any) -> bytes:
-    """The full name of a class, a function or a member of an Enum."""
-    if isinstance(value, Enum):
-        return f"{type(value).__qualname__}.{value.name}".encode()
-    return f"{value.__module__}.{value.__qualname__}".encode()
+    """The full name of a class, a function or a member of an Enum. Raises Unknown for code of other packages."""
+    owner = type(value) if isinstance(value, Enum) else value
+    name = f"{owner.__module__}.{owner.__qualname__}"
+    if name.split(".")[0] not in KNOWN:
+        raise Unknown(f"the code of {name} may change")
+    return f"{name}.{value.name}".encode() if isinstance(value, Enum) else name.encode()

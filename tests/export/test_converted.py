@@ -106,7 +106,12 @@ def test_the_least_recently_used_files_make_room(cache: Path) -> None:
     assert {path.name for path in cache.iterdir()} == {str(number) for number in range(2, converted.MAX_KEPT + 2)}
 
 
+class Own(nn.Module):
+    """A user's network: its code may change without a change of its class, attributes or weights."""
+
+
 def test_a_module_that_cannot_be_told_apart_is_converted_every_time(cache: Path) -> None:
     module = network()
     module.held = (one for one in ())  # type: ignore[assignment]
-    assert kept(module, EXAMPLE, lambda: "converted") == "converted" and not cache.exists()
+    for unknown in (module, Own(), nn.Sequential(Own())):
+        assert kept(unknown, EXAMPLE, lambda: "converted") == "converted" and not cache.exists()
