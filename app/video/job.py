@@ -54,8 +54,11 @@ def needs_probs(job: VideoJob) -> bool:
 
 
 def open_for(job: VideoJob, take: TakeNetwork | None = None) -> Segmenter:
-    """The segmenter by the job's options. `take` may return networks that were compiled before. By default the networks
-    of a few frame sizes are kept, since folders and streams may switch between sizes."""
+    """Opens the segmenter that the job's options describe.
+
+    `take` returns the compiled network of a frame size, which it may keep from an earlier call. By default a few sizes
+    are kept, since folders and streams may switch between sizes.
+    """
     options, compute = job.options, job.options.compute
     require_ranges(options, {"low_accuracy": (0.0, 1.0)})
     torch.manual_seed(0)  # the dropout masks that torch draws, and the seeds of others, so that results repeat

@@ -10,8 +10,8 @@ from steadyseg.app.opencv import opencv
 from steadyseg.core.classes import ClassList
 
 APART = 40.0
-"""Smallest distance of two colours in CIELAB; an overlay of 50 % halves it. In CamVid's own colours the distance of
-Road and Fence is 24. Car and Road have 38, which is hard to tell apart over dark asphalt."""
+"""Smallest distance of two colours in CIELAB; an overlay of 50 % halves it. In CamVid's own colours Road
+is 24 from Fence, and 38 from Car: both pairs are hard to tell apart over dark asphalt."""
 GRID = np.arange(0, 256, 51)
 """Levels of red, green and blue that a moved colour may have."""
 LIGHTNESS = (40.0, 92.0)

@@ -16,7 +16,7 @@ from steadyseg.core.errors import CheckFailed, InputError
 from steadyseg.core.system.machine import choose_device
 
 PATIENCE = timedelta(minutes=5)
-"""Time-out for another process that does the same work: after it, the process is frozen or its machine is lost."""
+"""Patience with another process of the same training: a process that is silent for longer is frozen or lost."""
 WHILE_ONE_WORKS = timedelta(days=7)
 """Time-out of all other processes while rank 0 evaluates and saves alone."""
 LOST = ("gloo/transport", "pair closure")

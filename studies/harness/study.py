@@ -86,11 +86,6 @@ def data_digest(camvid: Path) -> str:
     return total.hexdigest()[:12]
 
 
-def digest_of_file(file: Path) -> str:
-    """First 12 digits of the file's SHA-256."""
-    return hashlib.sha256(file.read_bytes()).hexdigest()[:12]
-
-
 def digest_of_weights(file: Path) -> str:
     """First 12 digits of the SHA-256 of a safetensors file's tensors, without the novelty statistics."""
     data = file.read_bytes()

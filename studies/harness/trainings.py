@@ -1,4 +1,4 @@
-"""One queue for the trainings of every study: rows that are trained, measured, stopped and resumed."""
+"""The queue that trains and measures the rows of a study. A stopped queue goes on where it stopped."""
 
 import re
 import signal

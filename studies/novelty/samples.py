@@ -95,7 +95,7 @@ def bank(data: Data) -> Samples:
 
 
 def held_out(data: Data) -> Samples:
-    """The blocks, on which the scale of novelty is fitted."""
+    """Yields the frames of the held-out blocks, on which the scale of novelty is fitted."""
     for name, image, label in of_split(data, "train", data.blocks[1]):
         yield Sample("clean", name, image, label)
         for number in range(2):
