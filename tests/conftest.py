@@ -16,8 +16,10 @@ from pathlib import Path  # noqa: E402
 
 import pytest  # noqa: E402
 
-# The processes of one run convert a network once; the user's own cache is left alone.
-os.environ.setdefault("STEADYSEG_CACHE", tempfile.mkdtemp(prefix="steadyseg-tests-"))
+if "STEADYSEG_CACHE" not in os.environ:
+    # The processes of one run convert a network once, and leave the user's own cache alone.
+    CACHE = tempfile.TemporaryDirectory(prefix="steadyseg-tests-")
+    os.environ["STEADYSEG_CACHE"] = CACHE.name
 
 PROJECT = Path(__file__).parent.parent
 
