@@ -16,9 +16,13 @@ from pathlib import Path  # noqa: E402
 
 import pytest  # noqa: E402
 
+from steadyseg.core.system.files import cache_file  # noqa: E402
+
 if "STEADYSEG_CACHE" not in os.environ:
-    # The processes of one run convert a network once, and leave the user's own cache alone.
+    # The processes of one run convert a network once. Of the user's own cache they take the runtime of browsers alone.
     CACHE = tempfile.TemporaryDirectory(prefix="steadyseg-tests-")
+    for package in cache_file(".").glob("*.tgz"):
+        Path(CACHE.name, package.name).symlink_to(package)
     os.environ["STEADYSEG_CACHE"] = CACHE.name
 
 PROJECT = Path(__file__).parent.parent

@@ -58,18 +58,19 @@ def test_a_camera_is_segmented_live_and_stop_frees_everything(browser: Any, serv
 
 
 def test_it_says_whether_it_knows_such_pictures(browser: Any, served_site: str) -> None:
-    """The page uses Python's words, the expected accuracy and a map of the novelty, or says that it cannot judge."""
+    """The page uses Python's words, the expected accuracy and a map of the energy, or says that it cannot judge."""
     with tab(browser, served_site) as page:
         play(page)
-        until(page, "!!document.querySelector('#novelty').dataset.level")
-        assert page.inner_text("#novelty") in ("familiar", "unusual", "novel")
+        until(page, "!!document.querySelector('#familiarity').dataset.level")
+        assert page.inner_text("#familiarity") in ("familiar", "unusual", "novel")
         assert 0 < float(fact(page, "expected").removesuffix(" %")) < 100
         page.select_option("#second", "energy")
         assert page.inner_text("#second-title") == "energy of the logits"
         shown = page.evaluate("steadyseg.instruments.shown")
         until(page, f"steadyseg.instruments.shown > {shown} + 1")
         page.check("#mode input[value=dnn]")
-        assert "No novelty" in page.inner_text("#novelty") and page.is_hidden("#expected") and page.is_hidden("#second")
+        assert "No familiarity" in page.inner_text("#familiarity")
+        assert page.is_hidden("#expected") and page.is_hidden("#second")
         shares = [share / 40 for share in range(1, 41)]
         script = "async ([shares, limits]) => { const { describeFamiliarity } = await import('./instruments.js'); \
 return shares.map((score) => describeFamiliarity(limits, Math.fround(score))); }"

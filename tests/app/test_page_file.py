@@ -79,7 +79,7 @@ def test_the_strip_of_time_shows_cuts_and_novel_frames_and_a_click_goes_there(
         course.click(position={"x": 0.75 * width, "y": 20})
         where = "document.querySelector('#video video').currentTime"
         assert page.evaluate(where) == pytest.approx(0.75 * 49 / 25, abs=0.05)
-        assert "0:01.5 of 0:02.0: novelty" in page.locator("#timeline output").inner_text()
+        assert "0:01.5 of 0:02.0: familiarity" in page.locator("#timeline output").inner_text()
         page.keyboard.press("Home")
         assert page.evaluate(where) == 0
         assert course.get_attribute("aria-valuenow") == "0.00"
