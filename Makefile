@@ -7,24 +7,35 @@ BIN := .venv/bin
 setup: .venv/installed
 
 # Every package has the hashes that PyPI published, or is not installed. Hash mode takes no "-e .", so the project comes
-# last, alone, built by the hatchling of the lock. The stamp is newer than what it was made from: a changed lock installs again.
+# last, alone, built by the hatchling of the lock. A stamp is newer than what it was made from: a changed lock installs again.
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps
-.venv/installed: pyproject.toml requirements.lock
+LOCKED := $(PIP) --require-hashes --only-binary :all: --requirement
+.venv/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "SteadySeg needs Python 3.11 or newer, this is " + sys.version.split()[0])'
-	test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	$(PIP) --require-hashes --only-binary :all: --requirement requirements.lock
+	$(PYTHON) -m venv .venv
+
+# What running needs (1 GB): no torch, no CUDA. The versions are those of requirements.lock.
+.venv/running: pyproject.toml requirements-running.lock | .venv/bin/python
+	$(LOCKED) requirements-running.lock
+	$(PIP) --no-build-isolation --editable .
+	touch $@
+
+# Everything: training, export, studies, tests (8 GB).
+.venv/installed: pyproject.toml requirements.lock | .venv/bin/python
+	$(LOCKED) requirements.lock
 	$(PIP) --no-build-isolation --editable .
 	-$(BIN)/python -m steadyseg.app.in_browser.runtime  # 33 MB for the page in a browser; without it its tests skip
-	touch $@
+	touch .venv/running $@
 
 # Writes the locks anew after a change of pyproject.toml, with the hashes of all wheels for all platforms and Pythons. What
 # still fits keeps its version; UPGRADE=--upgrade moves all.
 COMPILE := $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-annotate --custom-compile-command 'make lock' $(UPGRADE)
 lock: setup
 	$(COMPILE) --only-binary :all: pyproject.toml --all-extras --output-file requirements.lock
+	echo 'hatchling editables' | tr ' ' '\n' | $(COMPILE) --only-binary :all: pyproject.toml - --constraint requirements.lock --output-file requirements-running.lock
 	echo hatchling | $(COMPILE) --only-binary :all: pyproject.toml - --extra export --extra scale --constraint requirements.lock --output-file deploy/requirements.lock
 
-demo: setup
+demo: $(if $(wildcard .venv/installed),.venv/installed,.venv/running)
 	$(BIN)/steadyseg demo
 
 # The tests, in JOBS processes of one thread and about 1.5 GB each. What drives a browser waits for real seconds, so it has

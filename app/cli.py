@@ -17,6 +17,12 @@ from steadyseg.core.errors import CheckFailed, InputError
 from steadyseg.core.system.files import DISK_ERRORS, describe_disk_error
 from steadyseg.core.system.interrupts import interruptible
 
+EXTRAS = {
+    "train": ("torch", "torchvision", "timm", "segmentation_models_pytorch", "tensorboard"),
+    "export": ("onnxscript", "onnxruntime"),
+}
+"""Packages that an extra brings: running an included network needs none of them."""
+
 
 def main(arguments: list[str] | None = None) -> int:
     """Runs one command and returns its exit code.
@@ -40,6 +46,12 @@ def main(arguments: list[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("steadyseg: interrupted", file=sys.stderr)
         return 130
+    except ModuleNotFoundError as error:
+        extra = next((extra for extra, modules in EXTRAS.items() if (error.name or "").split(".")[0] in modules), None)
+        if extra is None:
+            raise
+        print(f"steadyseg: this needs {error.name}: pip install 'steadyseg[{extra}]'", file=sys.stderr)
+        return 2
     except BrokenPipeError:  # the output's reader left, as `| head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the buffered rest goes nowhere
         return 1  # as rich does

@@ -135,7 +135,7 @@ def import_onnx() -> ModuleType:
         import onnx
         import onnx.checker
     except ImportError as error:
-        raise InputError("ONNX files need the onnx package: pip install 'steadyseg[export]'") from error
+        raise InputError("ONNX files need the onnx package: pip install onnx") from error
     return onnx
 
 
