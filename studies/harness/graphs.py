@@ -1,0 +1,170 @@
+"""Writes the graphs that ship with a checkpoint: `python -m steadyseg.studies.harness.graphs NAME ...`.
+
+Each network is converted once, and every large constant is described by a tensor of the checkpoint. The description is
+checked: it gives the bytes of the conversion.
+"""
+
+import hashlib
+import json
+import sys
+import tempfile
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import numpy as np
+
+from steadyseg.app.conversion import convert
+from steadyseg.app.network_plan import NetworkPlan, StoredNetwork
+from steadyseg.app.open_model import open_checkpoint
+from steadyseg.core.errors import InputError
+from steadyseg.core.method import MethodOptions
+from steadyseg.core.model.model import Model
+from steadyseg.core.novelty.record import reference_scores
+from steadyseg.core.picture_size import network_size
+from steadyseg.export.run.shipped import INDEX, SMALL, SUFFIX, Recipe, constant, rounded
+
+METHODS = (MethodOptions(mode="vq-dnn"), MethodOptions(mode="vq-bnn"), MethodOptions(mode="bnn", samples=5))
+FRAMES = ((480, 640), (720, 1280), (1920, 1080))
+"""Sizes of frames, (h, w): 4:3, 16:9, and a telephone held upright."""
+SMALLEST_BYTES = 512
+"""A smaller constant is stored as it is."""
+NEIGHBOURS = 4
+"""A factor is looked for among so many neighbouring float32 numbers on either side."""
+MAX_WRONG = 0.01
+"""Largest share of rounded weights that may need a correction."""
+
+
+class Writer:
+    """The file of one checkpoint; equal bytes are stored once."""
+
+    def __init__(self, model: Model) -> None:
+        self.model = model
+        self.tensors = {name: tensor.numpy() for name, tensor in model.tensors.items()}
+        self.small, self.places = bytearray(), dict[bytes, int]()
+        self.files, self.graphs = dict[str, bytes](), dict[str, Any]()
+
+    def add(self, options: MethodOptions, precision: str, frame: tuple[int, int]) -> str:
+        """Adds the network of a method; returns its name."""
+        meta = self.model.meta
+        method = options.resolve(meta)
+        if precision == "int8":
+            method = meta.method_in_int8(method)
+        plan = NetworkPlan.of(method, precision, watches=reference_scores(meta, method) is not None)
+        height, width = network_size(*frame, meta.height)
+        network = convert(StoredNetwork(self.model, method, plan).module, height, width, plan.shared)
+        models = [self._describe(*serialized(one)) for one in network.models]
+        name = plan.name(height, width)
+        self.graphs[name] = {"models": models, "rates": network.rates, "shapes": network.mask_shapes}
+        return name
+
+    def _describe(self, xml: bytes, weights: bytes) -> tuple[str, list[Recipe]]:
+        file = f"{hashlib.sha256(xml).hexdigest()[:16]}.xml"
+        self.files[file] = xml
+        recipes, end = list[Recipe](), 0
+        for start, size, kind in constants(xml):
+            recipes += [self._stored(weights[end:start])] if start > end else []  # gaps between constants
+            recipes.append(self._recipe(weights[start : start + size], kind))
+            end = start + size
+        small = bytes(self.small)
+        made = b"".join(constant(one, self.tensors.get(one.tensor), small) for one in recipes)
+        if made != weights[:end]:
+            raise InputError("the recipes do not give the bytes of the conversion")
+        return file, recipes
+
+    def _recipe(self, data: bytes, kind: str) -> Recipe:
+        if len(data) < SMALLEST_BYTES or kind not in ("f32", "i8"):
+            return self._stored(data)
+        values = np.frombuffer(data, np.float32 if kind == "f32" else np.int8)
+        for name, tensor in self.tensors.items():
+            if tensor.size != values.size or not tensor.ndim:
+                continue
+            weights = tensor.astype(np.float32)
+            rows = weights.reshape(len(weights), -1)
+            if kind == "i8":
+                wrong = np.flatnonzero(rounded(rows).ravel() != values)
+                if len(wrong) < MAX_WRONG * values.size:
+                    pairs = np.stack([wrong, values[wrong]], 1).astype(np.int32)
+                    return self._stored(pairs.tobytes())._replace(kind="rounded", tensor=name)
+            elif weights.tobytes() == data:
+                return Recipe("tensor", 0, 0, name)
+            elif (found := factors(values.reshape(rows.shape), rows)) is not None:
+                return self._stored(found.tobytes())._replace(kind="scaled", tensor=name)
+        return self._stored(data)
+
+    def _stored(self, data: bytes) -> Recipe:
+        if data not in self.places:
+            self.places[data] = len(self.small)
+            self.small += data
+        return Recipe("bytes", self.places[data], len(data))
+
+    def write(self) -> Path:
+        """Writes the file beside the checkpoint."""
+        path = self.model.path.with_suffix(SUFFIX)
+        index = {"checkpoint": self.model.sha256, "graphs": self.graphs}
+        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
+            for name, data in {INDEX: json.dumps(index).encode(), SMALL: bytes(self.small), **self.files}.items():
+                archive.writestr(zipfile.ZipInfo(name), data, zipfile.ZIP_DEFLATED, 9)  # no date: the bytes repeat
+        return path
+
+
+def serialized(model: Any) -> tuple[bytes, bytes]:
+    """The XML of an OpenVINO model, and the bytes of its constants."""
+    import openvino
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model.xml"
+        openvino.serialize(model, path)
+        return path.read_bytes(), path.with_suffix(".bin").read_bytes()
+
+
+def constants(xml: bytes) -> Iterator[tuple[int, int, str]]:
+    """Yields offset, size and number type of each constant in the bytes, each place once, in ascending order."""
+    layers = (layer.find("data") for layer in ElementTree.fromstring(xml).iter("layer") if layer.get("type") == "Const")
+    places = {
+        (int(one.get("offset", 0)), int(one.get("size", 0)), one.get("element_type", ""))
+        for one in layers
+        if one is not None
+    }
+    end = -1
+    for start, size, kind in sorted(places):
+        if start > end:
+            yield start, size, kind
+            end = start + size - 1
+
+
+def factors(values: np.ndarray, rows: np.ndarray) -> np.ndarray | None:
+    """Returns float32 factors with rows * factors == values in every bit; None where there are none."""
+    largest = np.abs(rows).argmax(1)
+    lines = np.arange(len(rows))
+    with np.errstate(all="ignore"):
+        middle = (values[lines, largest].astype(np.float64) / rows[lines, largest]).astype(np.float32)
+    middle = np.where(np.isfinite(middle), middle, np.float32(0.0))
+    found, done = middle.copy(), np.zeros(len(rows), bool)
+    for towards in (np.float32(np.inf), np.float32(-np.inf)):
+        tried = middle
+        for _ in range(NEIGHBOURS):
+            fits = (rows * tried[:, None] == values).all(1) & ~done
+            found[fits], done = tried[fits], done | fits
+            tried = np.nextafter(tried, towards)
+    return found if done.all() else None
+
+
+def main(names: list[str]) -> int:
+    """Writes the graphs of the named checkpoints."""
+    for name in names:
+        writer = Writer(open_checkpoint(name))
+        meta = writer.model.meta
+        for precision in ("fp32", "int8") if meta.int8 else ("fp32",):
+            for options in METHODS:
+                for frame in FRAMES:
+                    print(f"{name}: {writer.add(options, precision, frame)}", flush=True)
+        path = writer.write()
+        print(f"{path}: {len(writer.graphs)} graphs, {path.stat().st_size / 1e3:.0f} kB")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

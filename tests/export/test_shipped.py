@@ -1,0 +1,122 @@
+"""The graphs that ship: bytes of a fresh conversion, and runs in which torch cannot be imported."""
+
+import dataclasses
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from made.methods import method
+
+from steadyseg.app.conversion import convert
+from steadyseg.app.network_plan import NetworkPlan, StoredNetwork, head_stride, require_dropout
+from steadyseg.app.open_model import open_checkpoint
+from steadyseg.core.dropout import is_stochastic
+from steadyseg.core.errors import InputError
+from steadyseg.core.method import Method, MethodOptions
+from steadyseg.core.model.model import Model
+from steadyseg.core.novelty.record import reference_scores
+from steadyseg.core.picture_size import network_size
+from steadyseg.export.run.converted import pack, unpack
+from steadyseg.export.run.networks import frame_network
+from steadyseg.export.run.shipped import ShippedGraphs
+from steadyseg.seg.networks.build import build_network
+from steadyseg.seg.presets import PRESETS
+from steadyseg.seg.pretrained import list_segmenters
+
+PROJECT = Path(__file__).parents[2]
+LONG = pytest.mark.long
+PLANS = [
+    ("street-tiny", "vq-dnn", "fp32", (720, 1280)),
+    ("street-tiny", "bnn", "fp32", (480, 640)),
+    pytest.param("camvid-realtime", "vq-dnn", "int8", (480, 640), marks=LONG),
+    pytest.param("camvid-mobile", "vq-bnn", "fp32", (480, 640), marks=LONG),
+    pytest.param("camvid-unet-s", "vq-dnn", "int8", (720, 1280), marks=LONG),
+]
+WITHOUT_TORCH = """
+import sys
+class Blocked:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in ("torch", "torchvision", "timm", "segmentation_models_pytorch"):
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+sys.meta_path.insert(0, Blocked())
+"""
+
+
+def plan_of(model: Model, chosen: Method, precision: str) -> NetworkPlan:
+    return NetworkPlan.of(chosen, precision, watches=reference_scores(model.meta, chosen) is not None)
+
+
+def stored(name: str, mode: str, precision: str) -> StoredNetwork:
+    model = open_checkpoint(name)
+    chosen = MethodOptions(mode=mode, samples=5 if mode == "bnn" else None).resolve(model.meta)  # type: ignore[arg-type]
+    return StoredNetwork(model, chosen, plan_of(model, chosen, precision))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "mode", "precision", "frame"), PLANS)
+def test_a_shipped_graph_is_the_conversion_of_its_checkpoint(
+    name: str, mode: str, precision: str, frame: tuple[int, int]
+) -> None:
+    network = stored(name, mode, precision)
+    height, width = network_size(*frame, network.model.meta.height)
+    shipped = ShippedGraphs(network.model.path, network.model.sha256).read(network.plan.name(height, width))
+    fresh = unpack(pack(convert(network.module, height, width, network.plan.shared)))  # read from a file as well
+    assert shipped.rates == fresh.rates and shipped.mask_shapes == fresh.mask_shapes
+    picture = np.random.default_rng(0).integers(0, 256, (1, height, width, 3), np.uint8)
+    ours, theirs = (list(frame_network(one, "fp32").passes(picture, 1)) for one in (shipped, fresh))
+    np.testing.assert_array_equal(ours, theirs)
+
+
+def test_every_included_network_ships_its_default_method_at_three_sizes() -> None:
+    for name in list_segmenters():
+        model = open_checkpoint(name)
+        plan = plan_of(model, method("vq-dnn"), "fp32")
+        graphs = ShippedGraphs(model.path, model.sha256)
+        for frame in ((480, 640), (720, 1280), (1920, 1080)):
+            assert plan.name(*network_size(*frame, model.meta.height)) in graphs, name
+        assert not ShippedGraphs(model.path, "0" * 64), "graphs of other weights are not used"
+
+
+def run_without_torch(code: str, cache: Path) -> str:
+    environment = {**os.environ, "STEADYSEG_CACHE": str(cache)}
+    run = subprocess.run(
+        [sys.executable, "-c", WITHOUT_TORCH + code], capture_output=True, text=True, env=environment, cwd=PROJECT
+    )
+    assert run.returncode == 0, run.stderr
+    return run.stdout
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mode", ["vq-dnn", "vq-bnn", "bnn"])
+def test_the_included_networks_run_without_torch(mode: str, tmp_path: Path) -> None:
+    code = f"""
+import numpy as np
+from steadyseg import Frame, MethodOptions, open_segmenter
+segmenter = open_segmenter("street-tiny", MethodOptions(mode={mode!r}))
+for index in range(3):
+    maps = segmenter.step(Frame(np.full((480, 640, 3), 80 * index, np.uint8), index, index / 25))
+print(maps.label.shape, segmenter.executor, "torch" in sys.modules)
+"""
+    assert run_without_torch(code, tmp_path).startswith("(480, 640) openvino")
+
+
+@pytest.mark.slow
+def test_commands_that_run_a_network_import_no_torch(tmp_path: Path) -> None:
+    modules = ("video.command", "page.server", "scale.cameras.command", "scale.batch.command", "export.verify")
+    run_without_torch("\n".join(f"import steadyseg.app.{one}" for one in modules), tmp_path)
+
+
+@pytest.mark.parametrize("preset", ["cpu", "realtime", "mobile"])
+def test_stride_and_dropout_are_known_from_the_options(preset: str) -> None:
+    config = PRESETS[preset]
+    network = build_network(config.network, config.network_options, 11)
+    meta = dataclasses.replace(open_checkpoint("street-tiny").meta, options=dataclasses.asdict(config.network_options))
+    assert head_stride(meta) == getattr(network, "head_stride", 1)
+    assert is_stochastic(network)
+    require_dropout(meta, Method("bnn", samples=2))
+    plain = dataclasses.replace(meta, options={name: 0 for name in meta.options if name.endswith("dropout")})
+    with pytest.raises(InputError, match="no dropout; use mode dnn"):
+        require_dropout(plain, Method("bnn", samples=2))
