@@ -18,7 +18,7 @@ from steadyseg.core.dropout import is_stochastic
 from steadyseg.core.errors import InputError
 from steadyseg.core.method import Method, MethodOptions, ModeName
 from steadyseg.core.model.model import Model
-from steadyseg.core.novelty.record import novelty_head
+from steadyseg.core.novelty.stored import novelty_head
 from steadyseg.core.prediction import Prediction
 from steadyseg.core.reference import ReferenceScores
 from steadyseg.core.system.machine import choose_device

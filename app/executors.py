@@ -2,34 +2,26 @@
 
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
-
-import torch
+from typing import TYPE_CHECKING
 
 from steadyseg.app.flags import ComputeOptions, ExecutorName, PrecisionName
+from steadyseg.app.network_plan import NetworkPlan, StoredNetwork, head_stride
 from steadyseg.app.number_format import choose_precision
 from steadyseg.core.errors import InputError
-from steadyseg.core.method import Method, draws_dropout
-from steadyseg.core.model.checkpoint import CheckpointMeta
-from steadyseg.core.model.int8 import round_convolutions
+from steadyseg.core.method import Method
 from steadyseg.core.model.model import Model
-from steadyseg.core.predictors import SplitNetwork
+from steadyseg.core.novelty.record import reference_scores
+from steadyseg.core.picture_size import network_size
+from steadyseg.core.seeds import carry_seed
 from steadyseg.core.segmenter import Executor
-from steadyseg.core.system.machine import choose_device, cuda_precision, idle_gpu, require_device_name
+from steadyseg.core.system.machine import choose_device, cuda_precision, has_cuda, idle_gpu, require_device_name
 from steadyseg.export.file.onnx_file import OnnxFile
-from steadyseg.export.run.cpu import CpuExecutor, OpenNetwork
-from steadyseg.export.run.networks import (
-    FrameNetwork,
-    OpenVinoNetwork,
-    OpenVinoPasses,
-    openvino_available,
-    openvino_model,
-    openvino_name,
-)
+from steadyseg.export.run.cpu import CpuExecutor
+from steadyseg.export.run.networks import FrameNetwork, openvino_available, openvino_name
 from steadyseg.export.run.open_file import graph_executor, kernel_available
-from steadyseg.seg.exported import DrawnPart, FrameToLogits, SharedPart
-from steadyseg.seg.of_model import streaming_module
-from steadyseg.seg.streaming import StreamingSegmenter
-from steadyseg.seg.torch_executor import torch_executor
+
+if TYPE_CHECKING:
+    import torch
 
 TakeNetwork = Callable[[Hashable, Callable[[], FrameNetwork]], FrameNetwork]
 """(kind of network, its maker) -> a network that nobody else uses."""
@@ -83,6 +75,9 @@ def executor(
         )
     chosen, precision, why = choose(model, method, run)
     if chosen == "torch":
+        from steadyseg.seg.torch_executor import torch_executor
+
+        carry_seed()
         return torch_executor(
             model,
             method,
@@ -93,12 +88,7 @@ def executor(
             precision=precision,
             why=why,
         )
-    network = model.network()
-    if precision == "int8":
-        round_convolutions(network, model.meta.int8["ranges"])
-        model, method = model.with_record(model.meta.in_int8()), model.meta.method_in_int8(method)
-    module = streaming_module(model, method, network=network, size=run.size)
-    return openvino_executor(module, model.meta, precision, run.keep_probs, model.name, take, why)
+    return openvino_executor(model, method, precision, run, take, why)
 
 
 def choose(model: Model, method: Method, run: RunOptions) -> tuple[str, str, str]:
@@ -128,23 +118,23 @@ def choose_library(executor: str, device: str) -> tuple[str, str]:
     if executor == "torch":
         return "torch", "asked for"
     require_device_name(device)
-    on_gpu = device.startswith("cuda") or (device == "auto" and torch.cuda.is_available())
+    on_gpu = device.startswith("cuda") or (device == "auto" and has_cuda())
     if executor == "openvino":
         if on_gpu and device != "auto":
             raise InputError(f"the OpenVINO executor runs on the CPU, got --device {device}")
         if not kernel_available():
-            raise InputError("the OpenVINO executor needs numba for its maps: pip install 'steadyseg[export]'")
+            raise InputError("the OpenVINO executor needs numba for its maps: pip install numba")
         return "openvino", "asked for"
     if on_gpu:
         return "torch", "a GPU is there"
     idle = idle_gpu("torch finds no driver that fits its CUDA") if device == "auto" else ""
     if not (openvino_available() and kernel_available()):
-        lacking = "OpenVINO and numba, which are faster, are not installed: pip install 'steadyseg[export]'"
+        lacking = "OpenVINO and numba, which are faster, are not installed: pip install openvino numba"
         return "torch", lacking + idle
     return "openvino", f"the fastest on a CPU (docs/studies/performance){idle}"
 
 
-def torch_precision(precision: str, device: torch.device) -> str:
+def torch_precision(precision: str, device: "torch.device") -> str:
     """Resolves the number format of torch; auto: the format of a GPU's tensor cores, fp32 on a CPU."""
     if precision == "int8":
         raise InputError("torch computes in fp32, bf16 or fp16; use --executor openvino for --precision int8")
@@ -154,70 +144,32 @@ def torch_precision(precision: str, device: torch.device) -> str:
 
 
 def openvino_executor(
-    module: StreamingSegmenter,
-    meta: CheckpointMeta,
-    precision: str,
-    keep_probs: bool = False,
-    model: str = "",
-    take: TakeNetwork | None = None,
-    why: str = "",
+    model: Model, method: Method, precision: str, run: RunOptions, take: TakeNetwork | None = None, why: str = ""
 ) -> CpuExecutor:
-    """Returns an executor that converts the network to OpenVINO for each size of frame; the fused kernel computes the
-    rest."""
+    """Returns an executor that opens the checkpoint's network on OpenVINO for each size of frame; the fused kernel
+    computes the rest. Torch is imported only where a network was not converted before."""
+    meta, height = model.meta, run.size or model.meta.height
+    network_size(height, height, height)  # refuses a height out of range before any frame comes
+    if precision == "int8":
+        method = meta.method_in_int8(method)
+    scores = reference_scores(meta, method)
+    stored = StoredNetwork(model, method, NetworkPlan.of(method, precision, watches=scores is not None))
 
     def network(height: int, width: int) -> FrameNetwork:
         def make() -> FrameNetwork:
-            return openvino_network(module, height, width, precision, shared)
+            return stored.open(height, width)
 
-        drawn = draws_dropout(module.method.mode)  # the kernel has tau and temperature
-        shared = module.method.samples > 1 and isinstance(module.predictor.get_submodule("network"), SplitNetwork)
-        # Each adaptive method has its own temperature.
-        watched = str(module.method) if module.method.adaptive else bool(module.head)
-        return take((model, drawn, shared, watched, height, width, precision), make) if take else make()
+        return take((model.name, stored.plan, height, width), make) if take else make()
 
-    return cpu_executor(openvino_name(precision), network, module, meta, keep_probs, why)
-
-
-def cpu_executor(
-    name: str,
-    open_network: OpenNetwork,
-    module: StreamingSegmenter,
-    meta: CheckpointMeta,
-    keep_probs: bool,
-    why: str,
-) -> CpuExecutor:
-    """Returns an executor with the method, sizes and reference scores of a streaming module."""
     return CpuExecutor(
-        name,
-        open_network,
-        module.size,
+        openvino_name(precision),
+        network,
+        lambda frame_height, frame_width: network_size(frame_height, frame_width, height),
         meta.classes,
-        module.method,
+        method,
         (meta.height, meta.width),
-        head_stride=module.head_stride,
-        keep_probs=keep_probs,
-        reference=module.head.reference if module.head else None,
+        head_stride=head_stride(meta),
+        keep_probs=run.keep_probs,
+        reference=scores,
         why=why,
     )
-
-
-def openvino_network(
-    module: StreamingSegmenter, height: int, width: int, precision: str, shared: bool = False
-) -> FrameNetwork:
-    """The network of a streaming module for frames of h x w; the host draws its dropout masks, from torch's seed.
-
-    `shared`: cut before its first dropout layer, for several forward passes per frame.
-    """
-    from steadyseg.export.kernels.dropout_masks import DropoutMasks  # needs numba
-
-    network = FrameToLogits(module)
-    shapes, rates = network.mask_shapes(height, width), [dropout.rate for dropout in network.dropouts]
-    masks = DropoutMasks(shapes, rates, torch.initial_seed()) if shapes else None
-    frame, *blank = (torch.zeros(shape, dtype=torch.uint8) for shape in ((1, height, width, 3), *shapes))
-    if not shared:
-        return OpenVinoNetwork(openvino_model(network, [frame, *blank]), precision, masks)
-    assert masks is not None  # several passes draw
-    first = SharedPart(network)
-    rest = DrawnPart(first, height, width)
-    models = openvino_model(first, [frame]), openvino_model(rest, [*rest.example, *blank])
-    return OpenVinoPasses(*models, precision, masks)

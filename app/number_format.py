@@ -9,18 +9,16 @@ from pathlib import Path
 from statistics import median
 
 import numpy as np
-import torch
 
+from steadyseg.app.network_plan import NetworkPlan, StoredNetwork
 from steadyseg.core.errors import InputError
 from steadyseg.core.method import Method
-from steadyseg.core.model.int8 import round_convolutions
 from steadyseg.core.model.model import Model
+from steadyseg.core.novelty.record import reference_scores
 from steadyseg.core.system.files import cache_file, lock, write_atomic
 from steadyseg.core.system.machine import available_cpus, cpu_name
-from steadyseg.export.run.networks import FrameNetwork, OpenVinoNetwork, openvino_model, openvino_name
+from steadyseg.export.run.networks import FrameNetwork, openvino_name
 from steadyseg.export.run.open_file import resolve_precision
-from steadyseg.seg.exported import FrameToLogits
-from steadyseg.seg.of_model import streaming_module
 
 TIMED_S = 0.4
 """The networks are called in turn for this many seconds, each at least three times."""
@@ -95,13 +93,10 @@ def known_times(model: Model, formats: Sequence[str], kept: Path) -> Times:
 
 
 def network_alone(model: Model, number: str) -> FrameNetwork:
-    """The network for frames of the model's size, in a number format, without dropout masks."""
-    network = model.network()
-    if number == "int8":
-        round_convolutions(network, model.meta.int8["ranges"])
-    module = streaming_module(model, Method("dnn"), network=network)
-    frame = torch.zeros((1, model.meta.height, model.meta.width, 3), dtype=torch.uint8)
-    return OpenVinoNetwork(openvino_model(FrameToLogits(module), [frame]), number)
+    """The network for frames of the model's size, in a number format, as mode dnn runs it."""
+    method = Method("dnn")
+    plan = NetworkPlan.of(method, number, watches=reference_scores(model.meta, method) is not None)
+    return StoredNetwork(model, method, plan).open(model.meta.height, model.meta.width)
 
 
 def time_formats(networks: Mapping[str, FrameNetwork], frame: np.ndarray) -> Times:

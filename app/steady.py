@@ -9,17 +9,18 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from steadyseg.app.executors import cpu_executor
 from steadyseg.core.classes import ClassList, distinct_colors
 from steadyseg.core.dropout import has_dropout
 from steadyseg.core.errors import InputError, shorten
 from steadyseg.core.method import Method, MethodOptions
 from steadyseg.core.model.checkpoint import MAX_MEAN, MIN_STD, CheckpointMeta
 from steadyseg.core.options import is_number, is_whole
-from steadyseg.core.preprocess import MAX_INPUT_PIXELS, SIZE_MULTIPLE, Normalize, network_size
+from steadyseg.core.picture_size import MAX_INPUT_PIXELS, SIZE_MULTIPLE, network_size
+from steadyseg.core.preprocess import Normalize
 from steadyseg.core.segmenter import Executor, Segmenter
 from steadyseg.core.system.machine import choose_device
 from steadyseg.export.file.metadata import MAX_SIDE
+from steadyseg.export.run.cpu import CpuExecutor, OpenNetwork
 from steadyseg.export.run.networks import FrameNetwork
 from steadyseg.export.run.open_file import kernel_available
 from steadyseg.seg.any_network import AnyNetwork
@@ -84,6 +85,29 @@ def _executor(
         return TorchExecutor(module, meta, device, keep_probs=keep_probs, why=why)
     name = f"torch {torch.__version__.split('+')[0]} fp32"
     return cpu_executor(name, lambda height, width: TorchNetwork(module), module, meta, keep_probs, why)
+
+
+def cpu_executor(
+    name: str,
+    open_network: OpenNetwork,
+    module: StreamingSegmenter,
+    meta: CheckpointMeta,
+    keep_probs: bool,
+    why: str,
+) -> CpuExecutor:
+    """Returns an executor with the method, sizes and reference scores of a streaming module."""
+    return CpuExecutor(
+        name,
+        open_network,
+        module.size,
+        meta.classes,
+        module.method,
+        (meta.height, meta.width),
+        head_stride=module.head_stride,
+        keep_probs=keep_probs,
+        reference=module.head.reference if module.head else None,
+        why=why,
+    )
 
 
 class TorchNetwork(FrameNetwork):

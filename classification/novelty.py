@@ -26,8 +26,9 @@ from steadyseg.core.novelty.features import FeatureExtractor, read_statistics
 from steadyseg.core.novelty.frame_temperature import fit_warmth
 from steadyseg.core.novelty.gaussians import GaussianSums
 from steadyseg.core.novelty.head import NoveltyHead
-from steadyseg.core.novelty.record import NoveltyFit, NoveltyRecord, Scale, novelty_tensors
+from steadyseg.core.novelty.record import NoveltyRecord, Scale
 from steadyseg.core.novelty.statistics import ClassDistance, pooled, score_weights
+from steadyseg.core.novelty.stored import NoveltyFit, novelty_tensors
 from steadyseg.core.reference import MIN_FRAMES
 from steadyseg.core.stages import named_stages
 
@@ -94,7 +95,7 @@ def fit_statistics(
         "shrinkage": shrinkage,
         "note": "",
     }
-    record = NoveltyRecord.of(head, scale, weights, fit.record(), about)
+    record = NoveltyRecord.of(head.names, head.steps, scale, weights, fit.record(), about)
     return NoveltyFit(asdict(record), novelty_tensors(stages, distances))
 
 

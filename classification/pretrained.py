@@ -2,18 +2,28 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from torch import nn
-
-from steadyseg.classification.networks.build import build_classifier
 from steadyseg.core.classes import ClassList
 from steadyseg.core.errors import InputError
 from steadyseg.core.model.model import Builder, Model, find_in, list_checkpoints, read_model
 
+if TYPE_CHECKING:
+    from torch import nn
+
 FOLDER = Path(__file__).parent / "checkpoints"
 ARCHITECTURE = "classifier"
 """Architecture in the record of every classifier."""
-BUILDERS: dict[str, Builder] = {ARCHITECTURE: build_classifier}
+
+
+def build_trained(options: dict[str, Any], classes: int) -> "nn.Module":
+    """Builds a classifier of a record."""
+    from steadyseg.classification.networks.build import build_classifier  # torch
+
+    return build_classifier(options, classes)
+
+
+BUILDERS: dict[str, Builder] = {ARCHITECTURE: build_trained}
 
 
 def list_classifiers() -> list[str]:
@@ -46,7 +56,7 @@ def require_classifier(model: Model) -> None:
         raise InputError(f"{path}: its class list has a void id, as a segmentation network's; a classifier has none")
 
 
-def build_members(models: Sequence[Model]) -> list[nn.Module]:
+def build_members(models: Sequence[Model]) -> "list[nn.Module]":
     """Returns the networks of a deep ensemble: a classifier and further classifiers of the same classes and pictures.
 
     Each network maps (B, 3, s, s) normalised pictures to (B, K) logits, where s is `meta.height`. Raises InputError for

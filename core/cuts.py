@@ -7,14 +7,14 @@ There neighbouring frames are at most 0.34 apart, a frame and its copy three tim
 two sides of a cut are at least 0.51 apart.
 """
 
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
-import torch
-import torch.nn.functional as F
-from torch import Tensor
 
-Structure = TypeVar("Structure", Tensor, np.ndarray)
+if TYPE_CHECKING:
+    from torch import Tensor
+
+Structure = TypeVar("Structure", "Tensor", np.ndarray)
 
 THUMBNAIL = (24, 32)
 """Rows and columns of the thumbnail, or a few more where they do not divide the picture."""
@@ -32,14 +32,19 @@ FLAT = 0.05
 is near to every other picture, so that a dark tunnel or a fade is no cut."""
 
 
-def thumbnail(levels: Tensor) -> Tensor:
+def thumbnail(levels: "Tensor") -> "Tensor":
     """(B, 3, h, w) levels 0..255 -> (B, rows, columns) mean levels, of whole pixels alone as graphs need it."""
+    import torch.nn.functional as F
+
     rows, columns = (max(1, length // wanted) for length, wanted in zip(levels.shape[-2:], THUMBNAIL, strict=True))
     return F.avg_pool2d(levels.mean(1), (rows, columns))
 
 
-def structure(thumbnail: Tensor) -> Tensor:
+def structure(thumbnail: "Tensor") -> "Tensor":
     """(B, rows, columns) mean levels 0..255 -> the structure of each picture, in -1..1."""
+    import torch
+    import torch.nn.functional as F
+
     shade = torch.log(thumbnail + DARK_LEVELS)[:, None]
     padded = F.pad(shade, [BOX // 2] * 4, mode="replicate")
     detail = (shade - F.avg_pool2d(padded, BOX, stride=1))[:, 0]

@@ -34,6 +34,11 @@ def is_temporal(mode: str) -> bool:
     return mode.startswith("vq-")
 
 
+GATE_FLOOR = 0.3
+"""Share of the past that stays where mean and frame predict different classes (chosen on drawn streets,
+docs/studies/gating)."""
+
+
 def draws_dropout(mode: str) -> bool:
     """True if the mode draws dropout masks."""
     return mode.endswith("bnn")

@@ -8,12 +8,12 @@ scene), the past counts less.
 import functools
 import importlib
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
-import torch.nn.functional as F
-from torch import Tensor
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 STEPS = 32
 """Positions are rounded to 1/32 pixel, the resolution of OpenCV's remap, so that all executors warp alike."""
@@ -90,8 +90,11 @@ def warp_plane(plane: np.ndarray, source: np.ndarray) -> np.ndarray:
     return np.asarray(remap(plane, source, no_second_map, INTER_LINEAR, borderMode=BORDER_REPLICATE))
 
 
-def warp(maps: Tensor, motion: Motion) -> Tensor:
+def warp(maps: "Tensor", motion: Motion) -> "Tensor":
     """(B, C, h, w) maps of the previous frame, warped to this frame: bilinear, the edge repeated."""
+    import torch
+    import torch.nn.functional as F
+
     height, width = maps.shape[-2:]
     source = torch.as_tensor(motion.source)
     scale = torch.tensor([2.0 / max(width - 1, 1), 2.0 / max(height - 1, 1)], device=source.device)

@@ -1,11 +1,14 @@
-"""Seeds of all random numbers, derived from a few numbers in the same way on every machine."""
+"""Seeds of all random numbers, derived from a few numbers in the same way on every machine; torch is not imported."""
 
 import random
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
-import torch
+
+_kept: dict[str, int] = {}
 
 
 def mix_seed(*parts: int) -> int:
@@ -13,13 +16,43 @@ def mix_seed(*parts: int) -> int:
     return random.Random(",".join(map(str, parts))).getrandbits(63)  # str seeds go through SHA-512
 
 
+def seed_masks(seed: int) -> None:
+    """Sets torch's seed, which the dropout masks follow; `carry_seed` sets it later where torch is not loaded."""
+    torch = _torch()
+    if torch is None:
+        _kept["masks"] = seed
+    else:
+        torch.manual_seed(seed)
+
+
+def carry_seed() -> None:
+    """Gives torch the seed that was set before torch was loaded. Called before torch draws masks."""
+    import torch
+
+    if "masks" in _kept:
+        torch.manual_seed(_kept.pop("masks"))
+
+
+def masks_seed() -> int:
+    """Returns the seed of the dropout masks that a host draws."""
+    torch = _torch()
+    return _kept.get("masks", 0) if torch is None or "masks" in _kept else int(torch.initial_seed())
+
+
+def _torch() -> Any:
+    """The module torch, or None while nothing has imported it."""
+    return sys.modules.get("torch")
+
+
 @contextmanager
 def keep_generators() -> Iterator[None]:
     """A context that restores the global generators, from which libraries draw, at its end."""
-    states = random.getstate(), np.random.get_state(), torch.default_generator.get_state()
+    torch = _torch()
+    states = random.getstate(), np.random.get_state(), torch and torch.default_generator.get_state()
     try:
         yield
     finally:
         random.setstate(states[0])
         np.random.set_state(states[1])
-        torch.default_generator.set_state(states[2])
+        if torch is not None:
+            torch.default_generator.set_state(states[2])

@@ -19,12 +19,12 @@ import torch
 from torch import Tensor
 
 from steadyseg.core.errors import InputError
+from steadyseg.core.method import GATE_FLOOR
 from steadyseg.core.motion import Motion, warp
 from steadyseg.core.prediction import Prediction
 
-GATE_FLOOR, GATE_SQUARINGS = 0.3, 4
-"""Share of the past that stays where mean and frame predict different classes; probabilities are raised to the power
-2^4. Chosen on drawn streets (docs/studies/gating)."""
+GATE_SQUARINGS = 4
+"""Probabilities are raised to the power 2^4 before mean and frame are compared (docs/studies/gating)."""
 SMALLEST_RATIO = 0.1
 """Ratios to the largest probability are cut off here: their 16th power is 1e-16, and no sum has denormal numbers."""
 

@@ -18,7 +18,7 @@ from steadyseg.core.classes import ClassList
 from steadyseg.core.errors import InputError
 from steadyseg.core.method import MethodOptions
 from steadyseg.core.model.tensor_file import read_tensors, write_tensors
-from steadyseg.core.preprocess import network_size
+from steadyseg.core.picture_size import network_size
 from steadyseg.core.system.json_text import parse_json
 from steadyseg.core.system.machine import autocast, training_precision
 from steadyseg.core.training.distributed import SINGLE_PROCESS, Processes

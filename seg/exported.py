@@ -13,9 +13,10 @@ from steadyseg.core.frame import FAMILIARITY_OUTPUTS, MOTION_INPUTS, RARE_LEVEL,
 from steadyseg.core.lag import LaggedState
 from steadyseg.core.motion import Motion, no_motion
 from steadyseg.core.novelty.head import NoveltyPredictor
+from steadyseg.core.picture_size import SIZE_MULTIPLE
 from steadyseg.core.prediction import FrameNovelty, Prediction
 from steadyseg.core.predictors import OnePass
-from steadyseg.core.preprocess import SIZE_MULTIPLE, resize
+from steadyseg.core.preprocess import resize
 from steadyseg.core.reference import ReferenceScores, familiarity_share, smooth_score
 from steadyseg.core.temporal import State, forget
 from steadyseg.core.tracing import Signature

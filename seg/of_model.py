@@ -7,7 +7,7 @@ from torch import nn
 from steadyseg.core.errors import InputError
 from steadyseg.core.method import Method
 from steadyseg.core.model.model import Model
-from steadyseg.core.novelty.record import novelty_head
+from steadyseg.core.novelty.stored import novelty_head
 from steadyseg.core.predictors import Ensemble
 from steadyseg.seg.streaming import StreamingSegmenter
 

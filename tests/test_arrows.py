@@ -55,7 +55,7 @@ ALLOWED = {
     },
     "export/file": {"core", "core/system"},
     "export/kernels": {"core", "core/system"},
-    "export/run": {"core", "core/system", "export/file", "export/kernels"},
+    "export/run": {*CORE, "export/file", "export/kernels"},
     "export/write": {"core", "core/system", "export/file", "export/run"},
     "app": {
         *CORE,
@@ -82,6 +82,7 @@ ALLOWED = {
         "core/novelty",
         "classification",
         "classification/networks",
+        "export/kernels",
         "export/write",
         "app/sources",
         "app/in_browser",

@@ -19,7 +19,7 @@ from steadyseg.core.errors import InputError
 from steadyseg.core.evaluation.temperature import TemperatureFit
 from steadyseg.core.method import Method, MethodOptions
 from steadyseg.core.model.model import Model
-from steadyseg.core.novelty.record import NoveltyFit
+from steadyseg.core.novelty.stored import NoveltyFit
 from steadyseg.core.system.machine import choose_device
 
 

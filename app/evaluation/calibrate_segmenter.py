@@ -18,7 +18,7 @@ from steadyseg.core.frame import Frame
 from steadyseg.core.method import Method, MethodOptions
 from steadyseg.core.model.checkpoint import without_novelty
 from steadyseg.core.model.model import Model
-from steadyseg.core.novelty.record import NoveltyFit
+from steadyseg.core.novelty.stored import NoveltyFit
 from steadyseg.core.segmenter import Segmenter
 from steadyseg.core.system.machine import choose_device
 from steadyseg.seg.calibrate import adjust_head, fit_temperature

@@ -19,6 +19,7 @@ from steadyseg.core.model.checkpoint import CheckpointMeta
 from steadyseg.core.model.model import Model
 from steadyseg.core.motion import MotionEstimator, no_motion
 from steadyseg.export.file.metadata import GraphMeta, PrecisionName
+from steadyseg.export.kernels.resize import resize_frame
 from steadyseg.export.run.carried_proof import (
     DIFFERENCES,
     STEPS,
@@ -33,7 +34,6 @@ from steadyseg.export.run.carried_proof import (
     sampled,
     verify,
 )
-from steadyseg.export.run.cpu import resize_frame
 from steadyseg.export.run.graph import GraphStreams
 from steadyseg.export.run.sessions import Arrays
 from steadyseg.export.write.proof import BOUNDS, LABELS, TOLERANCE, moments

@@ -17,7 +17,7 @@ from steadyseg.core.dropout import is_stochastic, set_dropout_active
 from steadyseg.core.errors import InputError
 from steadyseg.core.method import ModeName, is_temporal
 from steadyseg.core.model.model import Model
-from steadyseg.core.preprocess import SIZE_MULTIPLE
+from steadyseg.core.picture_size import SIZE_MULTIPLE
 from steadyseg.core.system.files import require_place
 from steadyseg.export.file.metadata import MAX_STREAMS
 from steadyseg.export.file.onnx_file import check_onnx

@@ -16,12 +16,12 @@ from steadyseg.app.sources.open_source import open_source
 from steadyseg.core.errors import CheckFailed, InputError
 from steadyseg.core.method import Method, MethodOptions, draws_dropout
 from steadyseg.core.model.model import Model
-from steadyseg.core.novelty.record import novelty_head
-from steadyseg.core.preprocess import network_size
+from steadyseg.core.novelty.stored import novelty_head
+from steadyseg.core.picture_size import network_size
 from steadyseg.core.reference import ReferenceScores
 from steadyseg.export.file.metadata import GraphMeta
 from steadyseg.export.file.subgraph import with_network
-from steadyseg.export.run.cpu import resize_frame
+from steadyseg.export.kernels.resize import resize_frame
 from steadyseg.export.write.proof import BOUNDS
 from steadyseg.export.write.traced import Traced, start_of, trace
 from steadyseg.seg.exported import ExportedStep, network_signature

@@ -45,7 +45,7 @@ def run_wrap(job: WrapJob) -> int:
     network = OnnxNetwork(foreign, Normalize(mean, std), None if named is None else len(named))
     classes = class_list(named, network.form.classes)
     meta = CheckpointMeta("onnx", {}, classes, height, width, mean, std, licence=LICENCE)
-    model = WrappedModel(str(job.network), job.network, foreign.sha256, meta, {}, {}, network)
+    model = WrappedModel(str(job.network), job.network, foreign.sha256, meta, {}, {}, network, is_file=False)
     layout = "(1, h, w, 3)" if foreign.channels_last else "(1, 3, h, w)"
     console.print(
         f"{job.network}: pictures of {height}x{width} {layout}; its output is taken for {network.form}", soft_wrap=True

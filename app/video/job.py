@@ -6,8 +6,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from steadyseg.app.executors import TakeNetwork, run_options
 from steadyseg.app.open_model import is_graph, make_segmenter, open_model
 from steadyseg.app.sources.image_folder import IMAGE_SUFFIXES
@@ -25,6 +23,7 @@ from steadyseg.app.video.views import SCALES, Painter
 from steadyseg.core.classes import ClassList
 from steadyseg.core.errors import InputError
 from steadyseg.core.options import require_ranges
+from steadyseg.core.seeds import seed_masks
 from steadyseg.core.segmenter import Segmenter
 from steadyseg.export.run.networks import FrameNetwork
 
@@ -61,7 +60,7 @@ def open_for(job: VideoJob, take: TakeNetwork | None = None) -> Segmenter:
     """
     options, compute = job.options, job.options.compute
     require_ranges(options, {"low_accuracy": (0.0, 1.0)})
-    torch.manual_seed(0)  # the dropout masks that torch draws, and the seeds of others, so that results repeat
+    seed_masks(0)  # so that results repeat
     run = run_options(compute, options.size, keep_probs=needs_probs(job))
     segmenter = make_segmenter(open_model(options.model), options.method, run, take or Recent[FrameNetwork]().get)
     segmenter.low_accuracy = options.low_accuracy

@@ -5,12 +5,10 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-import torch
 
 from steadyseg.app.opencv import opencv
 from steadyseg.app.video.verdict import describe_frame, frame_level
 from steadyseg.core.errors import InputError
-from steadyseg.core.evaluation.conformal import prediction_sets
 from steadyseg.core.frame import Maps
 from steadyseg.core.method import Method
 
@@ -111,7 +109,8 @@ def draw_set_sizes(maps: Maps, threshold: float) -> np.ndarray:
     """(H, W) uint8: 0 if one class is possible, 255 if `LARGEST_SET` or more classes are possible."""
     if maps.probs is None:
         raise ValueError("set sizes need probabilities: open the segmenter with keep_probs=True")
-    sizes = prediction_sets(torch.from_numpy(maps.probs), "lac", threshold).sum(0).numpy()  # (h, w)
+    # (h, w), as `core.evaluation.conformal.prediction_sets` by LAC: the most probable class is always in
+    sizes = np.maximum((maps.probs >= 1.0 - threshold).sum(0), 1)
     shades = np.clip((sizes - 1) * (255 / (LARGEST_SET - 1)), 0, 255).astype(np.uint8)
     height, width = maps.label.shape
     return np.asarray(opencv().resize(shades, (width, height), interpolation=opencv().INTER_NEAREST))

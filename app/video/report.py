@@ -2,7 +2,8 @@
 
 import time
 from dataclasses import asdict, dataclass
-from typing import Any
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from rich.table import Table
@@ -14,7 +15,9 @@ from steadyseg.core.classes import ClassList
 from steadyseg.core.frame import Frame, Maps
 from steadyseg.core.reference import NOVEL
 from steadyseg.core.segmenter import Segmenter
-from steadyseg.seg.evaluate import FrameMetrics
+
+if TYPE_CHECKING:
+    from steadyseg.seg.evaluate import FrameMetrics
 
 METRIC_KEYS = tuple("nll accuracy miou iou ece ece_15 brier consistency label_consistency change_agreement".split())
 
@@ -59,7 +62,9 @@ class StreamReport:
         self.frames = 0
         self.means = {"mean_confidence": 0.0, "mean_entropy": 0.0, "mean_disagreement": 0.0}
         self.class_pixels = np.zeros(len(classes))
-        self.live = FrameMetrics.of(classes)
+        self.metrics: FrameMetrics | None = None
+        self.unmeasured = 0
+        """Labelled frames that were not measured, because torch is not installed."""
         self.whole_frames = NoveltySummary()
         self.started = self.ended = time.perf_counter()
 
@@ -73,7 +78,7 @@ class StreamReport:
             self.means[key] += mean
         shares = np.bincount(maps.label.ravel(), minlength=len(self.class_pixels)) / maps.label.size
         self.class_pixels += shares
-        self.live.update(frame, maps)
+        self._measure(frame, maps)
         self.whole_frames.update(maps, frame.time_s)
         before, self.ended = self.ended, time.perf_counter()
         wall_ms = 1e3 * (self.ended - before)
@@ -110,12 +115,26 @@ class StreamReport:
             )
         if verdict := describe_stream(record):
             record |= {"verdict": verdict, "caveat": CAVEAT}
-        if self.live.frames and not self.live.measurable:
+        if self.unmeasured:
+            record["notes"].append("the labels were not measured: metrics need pip install 'steadyseg[train]'")
+        if self.metrics and not self.metrics.measurable:
             record["notes"].append("the labels hold nothing but void, so nothing was measured")
-        elif self.live.frames:
-            result = self.live.result()
-            record |= {"labelled_frames": self.live.frames, **{key: result[key] for key in METRIC_KEYS}}
+        elif self.metrics:
+            result = self.metrics.result()
+            record |= {"labelled_frames": self.metrics.frames, **{key: result[key] for key in METRIC_KEYS}}
         return record
+
+    def _measure(self, frame: Frame, maps: Maps) -> None:
+        """Adds a labelled frame to the metrics, which import torch at the first one."""
+        if frame.label is None:
+            return
+        if find_spec("torch") is None:
+            self.unmeasured += 1
+            return
+        from steadyseg.seg.evaluate import FrameMetrics
+
+        self.metrics = self.metrics or FrameMetrics.of(self.classes)
+        self.metrics.update(frame, maps)
 
     def class_shares(self) -> dict[str, float]:
         """{class name: share of all pixels}."""

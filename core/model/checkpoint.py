@@ -1,32 +1,32 @@
 """Checkpoints: safetensors files whose header carries everything that is needed to use the weights."""
 
 import dataclasses
+import io
 import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
-
-import torch
-from torch import Tensor
+from typing import TYPE_CHECKING, Any
 
 from steadyseg.core.classes import ClassList
 from steadyseg.core.errors import InputError, shorten
 from steadyseg.core.method import Method, draws_dropout, fit_of, method_of_fit
-from steadyseg.core.model.int8 import is_int8_record, is_proven
+from steadyseg.core.model.int8_record import is_int8_record, is_proven
 from steadyseg.core.model.tensor_file import (
+    StoredTensors,
     header_text,
     opened,
-    parse_tensors,
     read_whole,
-    require_finite,
     write_tensors,
 )
 from steadyseg.core.model.thresholds import is_threshold_record
 from steadyseg.core.options import MAX_NETWORK_PIXELS, is_number, require_types
 from steadyseg.core.system.files import write_atomic
 from steadyseg.core.system.json_text import parse_json
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
 
 FORMAT_VERSION = 1
 NOVELTY_PREFIX = "novelty."
@@ -108,23 +108,22 @@ class CheckpointMeta:
         return json.dumps(dataclasses.asdict(self), indent=1, default=str)
 
 
-def save_checkpoint(path: Path, tensors: Mapping[str, Tensor], meta: CheckpointMeta) -> None:
+def save_checkpoint(path: Path, tensors: "Mapping[str, Tensor]", meta: CheckpointMeta) -> None:
     """Writes `path` (.safetensors) atomically, then the readable copy of its header beside it (.json)."""
     write_tensors(path, tensors, meta.to_json())
     write_atomic(path.with_suffix(".json"), (meta.to_json() + "\n").encode())
 
 
-def load_checkpoint(path: Path) -> tuple[dict[str, Tensor], CheckpointMeta]:
+def load_checkpoint(path: Path) -> "tuple[dict[str, Tensor], CheckpointMeta]":
     """Reads the tensors and the record of a checkpoint; anything else raises InputError in one line."""
-    return parse_checkpoint(read_whole(path), path)
+    tensors, meta = parse_checkpoint(read_whole(path), path)
+    return dict(tensors), meta
 
 
-def parse_checkpoint(data: bytes, path: Path) -> tuple[dict[str, Tensor], CheckpointMeta]:
+def parse_checkpoint(data: bytes, path: Path) -> tuple[StoredTensors, CheckpointMeta]:
     """Returns the tensors and the record in the bytes of a checkpoint; `path` is for messages."""
-    tensors, header = parse_tensors(data, path)
-    meta = parse_meta(header, path)
-    require_finite(tensors, path)
-    return tensors, meta
+    meta = parse_meta(header_text(io.BytesIO(data), path), path)
+    return StoredTensors(data, path), meta
 
 
 def read_meta(path: Path) -> CheckpointMeta:
@@ -184,7 +183,7 @@ def _check(meta: CheckpointMeta) -> None:
             raise InputError(f"calibration of {shorten(name)}: {error}") from error
 
 
-def load_weights(network: torch.nn.Module, tensors: Mapping[str, Tensor], path: Path) -> None:
+def load_weights(network: "nn.Module", tensors: "Mapping[str, Tensor]", path: Path) -> None:
     """Strict load: missing, surplus or misshapen tensors raise InputError with the first of them."""
     expected = network.state_dict()
     tensors = without_novelty(tensors)
@@ -202,6 +201,6 @@ def load_weights(network: torch.nn.Module, tensors: Mapping[str, Tensor], path: 
     network.load_state_dict(dict(tensors))  # copies into the network's own number format
 
 
-def without_novelty(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+def without_novelty(tensors: "Mapping[str, Tensor]") -> "dict[str, Tensor]":
     """The tensors of the network alone."""
     return {name: value for name, value in tensors.items() if not name.startswith(NOVELTY_PREFIX)}

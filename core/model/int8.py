@@ -7,24 +7,15 @@ a channel of weights.
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
-from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from steadyseg.core.errors import InputError
-from steadyseg.core.options import is_number
+from steadyseg.core.model.int8_record import WEIGHT_LEVELS
 
 LEVELS = 255
-WEIGHT_LEVELS = 63
-"""Largest weight, of 127: with all 8 bits, sums of products saturate on processors without VNNI (an early
-`camvid-realtime`: 84 % of the labels equal, with 7 bits 98 %); elsewhere the eighth bit gains nothing (an early
-`camvid-unet-s`: 98.7 % both)."""
-MAX_RANGE = 1e30
-"""Largest input of a convolution in a record; float32 ends at 3e38."""
-MAX_ACCURACY_LOSS, MAX_ECE_CHANGE = 0.005, 0.002
-"""Largest loss on labelled stills at which int8 is chosen automatically; beyond, it is used only on request."""
 
 Ranges = Mapping[str, Sequence[float]]
 """By convolution: the least and the greatest value of its input, means over pictures."""
@@ -97,23 +88,3 @@ def round_convolutions(network: nn.Module, ranges: Ranges) -> None:
         if type(conv) not in (nn.Conv2d, nn.ConvTranspose2d):
             raise InputError(f"int8: the network has no convolution {name!r}; calibrate it with --int8 again")
         setattr(network.get_submodule(parent), leaf, Int8Conv(conv, least, greatest))  # type: ignore[arg-type]
-
-
-def is_int8_record(record: Any) -> bool:
-    """True if the record has all entries that `steadyseg calibrate --int8` writes; a record may come from anywhere."""
-    try:
-        pairs = [*record["ranges"].values(), record["accuracy"], record["ece"]]
-        shares = [record["labels_equal"], *record["accuracy"], *record["ece"]]
-        numbers = [one for least, greatest in pairs for one in (least, greatest)]
-        return (
-            all(is_number(one, -MAX_RANGE, MAX_RANGE) for one in numbers)
-            and all(is_number(one, 0.0, 1.0) for one in shares)
-            and is_number(record["temperature_ratio"], 0.1, 10.0)
-        )
-    except (AttributeError, KeyError, TypeError, ValueError):
-        return False
-
-
-def is_proven(accuracy: Sequence[float], ece: Sequence[float]) -> bool:
-    """True if int8 loses so little that `--precision auto` may choose it. Each pair is (float32, int8), shares of 1."""
-    return accuracy[0] - accuracy[1] <= MAX_ACCURACY_LOSS and abs(ece[1] - ece[0]) <= MAX_ECE_CHANGE

@@ -7,26 +7,23 @@ import os
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
-
-from torch import Tensor, nn
-from torch.nn.modules.module import (
-    register_module_buffer_registration_hook,
-    register_module_parameter_registration_hook,
-)
+from typing import TYPE_CHECKING, Any
 
 from steadyseg.core.errors import InputError, first_line
 from steadyseg.core.model.checkpoint import CheckpointMeta, load_weights, parse_checkpoint, save_checkpoint
 from steadyseg.core.model.tensor_file import read_whole
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
 
 SUFFIX = ".safetensors"
 MIN_WEIGHT_LIMIT = 2**28
 """Number of weights that any record may ask for (1 GB). Libraries build parts that they take away again, such as the
 120 million weights of a VGG's classifier."""
 
-Builder = Callable[[dict[str, Any], int], nn.Module]
+Builder = Callable[[dict[str, Any], int], "nn.Module"]
 """(options of a record, number of classes) -> a network with random weights."""
 
 
@@ -40,11 +37,13 @@ class Model:
     sha256: str
     """SHA-256 of the bytes that were read, as 64 hexadecimal digits."""
     meta: CheckpointMeta
-    tensors: Mapping[str, Tensor]
+    tensors: "Mapping[str, Tensor]"
     builders: Mapping[str, Builder]
     """Builder of each known architecture."""
+    is_file: bool = field(default=True, kw_only=True)
+    """False if record or tensors are no longer the file's."""
 
-    def network(self) -> nn.Module:
+    def network(self) -> "nn.Module":
         """Builds the network with these weights, in evaluation mode, a new one at each call.
 
         Callers switch its dropout or round its convolutions. Raises InputError where the record describes no valid
@@ -59,9 +58,10 @@ class Model:
         load_weights(network, self.tensors, self.path)
         return network.eval()
 
-    def with_record(self, meta: CheckpointMeta, tensors: Mapping[str, Tensor] | None = None) -> "Model":
+    def with_record(self, meta: CheckpointMeta, tensors: "Mapping[str, Tensor] | None" = None) -> "Model":
         """Returns this model with another record and, where given, other tensors."""
-        return dataclasses.replace(self, meta=meta, tensors=self.tensors if tensors is None else tensors)
+        tensors = self.tensors if tensors is None else tensors
+        return dataclasses.replace(self, meta=meta, tensors=tensors, is_file=False)
 
     def save(self, path: Path) -> None:
         """Writes the checkpoint atomically, and the readable copy of its record beside it."""
@@ -101,16 +101,21 @@ def find_in(model: str | Path, *folders: Path) -> Path:
 
 
 @contextmanager
-def limited_weights(tensors: Mapping[str, Tensor], path: Path) -> Iterator[None]:
+def limited_weights(tensors: "Mapping[str, Tensor]", path: Path) -> Iterator[None]:
     """Limits the weights of the network that this thread builds inside the block to what `tensors` could fill.
 
     A network is built before its weights are loaded. Without the limit, a record of 2 kB built a network of 11 GB in 47
     s. Raises InputError at the first weight that is too many.
     """
+    from torch.nn.modules.module import (
+        register_module_buffer_registration_hook,
+        register_module_parameter_registration_hook,
+    )
+
     thread, built = threading.get_ident(), 0
     limit = max(MIN_WEIGHT_LIMIT, 2 * sum(tensor.numel() for tensor in tensors.values()))
 
-    def count(module: nn.Module, name: str, weight: Tensor | None) -> None:
+    def count(module: "nn.Module", name: str, weight: "Tensor | None") -> None:
         nonlocal built
         if weight is not None and threading.get_ident() == thread:
             built += weight.numel()

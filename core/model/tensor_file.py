@@ -1,26 +1,36 @@
 """Safetensors files with a text of ours in the header; pickle is never read."""
 
 import io
-import math
 import struct
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path
-from typing import BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
-import torch
-from torch import Tensor
+import numpy as np
 
 from steadyseg.core.errors import InputError
 from steadyseg.core.system.files import write_atomic
 from steadyseg.core.system.json_text import parse_json
 
+if TYPE_CHECKING:
+    from torch import Tensor
+
 HEADER_KEY = "steadyseg"
+INTEGERS = ("BOOL", "U8", "I8", "U16", "I16", "U32", "I32", "U64", "I64")
+EXPONENTS: dict[str, tuple[Any, int]] = {
+    "F64": (np.uint64, 0x7FF << 52),
+    "F32": (np.uint32, 0xFF << 23),
+    "F16": (np.uint16, 0x1F << 10),
+    "BF16": (np.uint16, 0xFF << 7),
+}
+"""Number types: the integer of the same size, and the bits of the exponent in it."""
 MAX_HEADER_BYTES = 16 * 2**20
 """A header of ours is a few hundred kB; a file that claims more is refused before anything is allocated."""
 
 
-def write_tensors(path: Path, tensors: Mapping[str, Tensor], header: str) -> None:
+def write_tensors(path: Path, tensors: "Mapping[str, Tensor]", header: str) -> None:
     """Writes the file atomically: after a crash the old or the new one is there, whole."""
     from safetensors.torch import save
 
@@ -29,7 +39,7 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor], header: str) -> Non
     write_atomic(path, data)
 
 
-def read_tensors(path: Path) -> tuple[dict[str, Tensor], str]:
+def read_tensors(path: Path) -> "tuple[dict[str, Tensor], str]":
     """Reads the tensors and the header's text of a safetensors file; hostile or damaged files raise InputError."""
     return parse_tensors(read_whole(path), path)
 
@@ -42,7 +52,7 @@ def read_whole(path: Path) -> bytes:
         return file.read()
 
 
-def parse_tensors(data: bytes, path: Path) -> tuple[dict[str, Tensor], str]:
+def parse_tensors(data: bytes, path: Path) -> "tuple[dict[str, Tensor], str]":
     """Returns the tensors and the header's text in the bytes of a safetensors file; `path` is for messages."""
     from safetensors import SafetensorError
     from safetensors.torch import load
@@ -51,7 +61,7 @@ def parse_tensors(data: bytes, path: Path) -> tuple[dict[str, Tensor], str]:
     try:
         return load(data), header
     except (SafetensorError, ValueError, OverflowError, KeyError) as error:  # KeyError: a number type torch lacks
-        raise InputError(f"{path}: not a whole safetensors file ({error}); fetch or copy it again") from error
+        raise not_whole(path, error) from error
 
 
 @contextmanager
@@ -88,13 +98,51 @@ def header_text(file: BinaryIO, path: Path) -> str:
     return text
 
 
-def require_finite(tensors: Mapping[str, Tensor], path: Path) -> None:
-    """Raises InputError for NaN and infinity: a network with one NaN gives one label everywhere, at an entropy of 0.
+def not_whole(path: Path, error: object) -> InputError:
+    """The error of a file that is cut off or damaged."""
+    return InputError(f"{path}: not a whole safetensors file ({error}); fetch or copy it again")
 
-    The smallest and the largest value are NaN where any is, which is the quickest check.
+
+class StoredTensors(Mapping[str, Any]):
+    """The tensors in the bytes of a safetensors file. They are checked at once, by NumPy, and become torch's tensors at
+    the first access: a network that was converted before needs no torch.
+
+    Raises InputError for a damaged file, a number type that torch lacks, NaN and infinity. A network with one NaN gives
+    one label everywhere, at an entropy of 0.
     """
-    for name, tensor in tensors.items():
-        if tensor.is_floating_point() and tensor.numel():
-            ends = torch.aminmax(tensor.half() if tensor.itemsize == 1 else tensor)
-            if not all(math.isfinite(end.item()) for end in ends):
+
+    def __init__(self, data: bytes, path: Path) -> None:
+        from safetensors import SafetensorError, deserialize
+
+        self._data, self._path = data, path
+        try:
+            stored = deserialize(data)
+        except (SafetensorError, ValueError, OverflowError) as error:
+            raise not_whole(path, error) from error
+        for name, tensor in stored:
+            if tensor["dtype"] not in (*INTEGERS, *EXPONENTS):
+                raise not_whole(path, f"{name} has the number type {tensor['dtype']}")
+            if not _is_finite(tensor["data"], tensor["dtype"]):
                 raise InputError(f"{path}: tensor {name} holds NaN or infinite values; fetch or train it again")
+
+    @cached_property
+    def _loaded(self) -> "dict[str, Tensor]":
+        return parse_tensors(self._data, self._path)[0]
+
+    def __getitem__(self, name: str) -> "Tensor":
+        return self._loaded[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._loaded)
+
+    def __len__(self) -> int:
+        return len(self._loaded)
+
+
+def _is_finite(data: bytes, kind: str) -> bool:
+    """False if a floating-point number has all bits of its exponent set."""
+    if kind not in EXPONENTS:
+        return True
+    number, exponent = EXPONENTS[kind]
+    bits = np.frombuffer(data, number) & number(exponent)
+    return not bits.size or bool(bits.max() < exponent)

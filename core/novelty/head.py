@@ -8,12 +8,12 @@ import torch
 from torch import Tensor, nn
 
 from steadyseg.core.novelty.frame_temperature import warmth
+from steadyseg.core.novelty.record import statistic_names
 from steadyseg.core.novelty.statistics import (
     ClassDistance,
     FrameDistance,
     energy,
     logit_statistics,
-    statistic_names,
     subsample,
 )
 from steadyseg.core.prediction import FrameNovelty, Prediction
@@ -106,7 +106,7 @@ class NoveltyHead(nn.Module):
         return energy(logits if logits.ndim == 2 else subsample(logits, self.steps[-1]))
 
     def statistics(self, features: Sequence[Tensor], logits: Tensor) -> Tensor:
-        """Statistics (B, S) of subsampled features, in the order of `core.novelty.statistics.statistic_names`."""
+        """Statistics (B, S) of subsampled features, in the order of `core.novelty.record.statistic_names`."""
         distances = [stage(found) for stage, found in zip(self.stages, features, strict=True)]
         return torch.cat([torch.stack(distances, 1), logit_statistics(logits)], 1)
 

@@ -1,24 +1,23 @@
-"""The novelty statistics in a checkpoint: numbers in the record, matrices among the tensors."""
+"""The novelty statistics in a checkpoint's record; `core/novelty/stored.py` builds the head. Running needs no torch
+here."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
-from typing import Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-import torch
-from torch import Tensor
 
-from steadyseg.core.errors import InputError, first_line
+from steadyseg.core.errors import InputError
 from steadyseg.core.method import Method, draws_dropout
-from steadyseg.core.model.checkpoint import NOVELTY_PREFIX as PREFIX
-from steadyseg.core.model.model import Model
-from steadyseg.core.novelty.head import NoveltyHead, NoveltyParameters
-from steadyseg.core.novelty.statistics import ClassDistance, FrameDistance, statistic_names
+from steadyseg.core.model.checkpoint import CheckpointMeta
 from steadyseg.core.options import is_number
 from steadyseg.core.reference import MIN_FRAMES, ReferenceScores, binomial_interval
 
+if TYPE_CHECKING:
+    from torch import Tensor
+
+LOGIT_STATISTICS = ("entropy", "lead", "lead_spread")
 MAX_STAGES, MAX_STEP, MAX_SCORES = 8, 64, 10_000
-Distance = TypeVar("Distance", FrameDistance, ClassDistance)
 MAX_STATISTIC = 1e9
 
 
@@ -33,7 +32,7 @@ class Scale:
     scores: tuple[float, ...]
 
     @classmethod
-    def of(cls, statistics: Tensor, energies: Tensor, weights: Tensor) -> Self:
+    def of(cls, statistics: "Tensor", energies: "Tensor", weights: "Tensor") -> Self:
         """Computes the scale from frames that the means and covariances leave out.
 
         Args:
@@ -48,8 +47,10 @@ class Scale:
             rounded(mean), rounded(deviation), median, rare, tuple(sorted(round(one, 6) for one in scores.tolist()))
         )
 
-    def novelty(self, statistics: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
+    def novelty(self, statistics: "Tensor", weights: "Tensor") -> "tuple[Tensor, Tensor]":
         """Returns (N, S) statistics in standard deviations from the mean, and (N,) how far the scores are novel."""
+        import torch
+
         mean, deviation = (torch.tensor(column, dtype=torch.float64) for column in (self.mean, self.deviation))
         deviations = (statistics - mean) / deviation
         return deviations, ReferenceScores(self.scores).excess(deviations @ weights)
@@ -61,21 +62,13 @@ class Scale:
         return {"alarms": hits, "alarm_rate_interval": interval}
 
 
-def rounded(values: Tensor) -> tuple[float, ...]:
+def rounded(values: "Tensor") -> tuple[float, ...]:
     """Returns the numbers rounded as in a record."""
     return tuple(round(one, 8) for one in values.tolist())
 
 
 SCALE = tuple(field.name for field in fields(Scale))
 """The fields of a record that a `Scale` gives."""
-
-
-@dataclass(frozen=True)
-class NoveltyFit:
-    """Record and tensors of a novelty fit, as they go into a checkpoint."""
-
-    record: dict[str, Any]
-    tensors: dict[str, Tensor]
 
 
 @dataclass(frozen=True)
@@ -104,9 +97,10 @@ class NoveltyRecord:
     @classmethod
     def of(
         cls,
-        head: NoveltyHead,
+        stages: tuple[str, ...],
+        steps: tuple[int, ...],
         scale: Scale,
-        weights: Tensor,
+        weights: "Tensor",
         warming: dict[str, Any],
         about: Mapping[str, Any],
         dropout: Scale | None = None,
@@ -114,8 +108,8 @@ class NoveltyRecord:
         """The record of a fit; `weights` (S,): of the statistics in the score."""
         counts = {"held_out_pictures": len(scale.scores), **scale.alarms()}
         return cls(
-            stages=head.names,
-            steps=head.steps,
+            stages=stages,
+            steps=steps,
             weights=rounded(weights),
             **asdict(scale),
             warming=warming,
@@ -138,26 +132,6 @@ class NoveltyRecord:
     def of_dropout(self) -> "NoveltyRecord":
         """The record for passes with dropout masks."""
         return replace(self, **{name: _tuple(self.dropout[name]) for name in SCALE})
-
-    def head(self, tensors: Mapping[str, Tensor], temperature: float = 1.0) -> NoveltyHead:
-        """Builds the novelty head. `tensors`: a checkpoint's, read where the name has `PREFIX`; `temperature`: of
-        frames that are not novel."""
-        own = {name.removeprefix(PREFIX): value.float() for name, value in tensors.items() if name.startswith(PREFIX)}
-        try:
-            parts = {name: _below(own, f"{name}.") for name in self.stages}
-            if absent := [name for name, values in parts.items() if not values]:
-                raise KeyError(f"none of {absent[0]}")
-            stages = [_distance(parts[name]) for name in self.stages]
-        except (KeyError, RuntimeError) as error:
-            raise InputError(
-                f"the matrices of novelty do not fit their record ({first_line(error)}); calibrate it again"
-            ) from error
-        columns = (self.mean, self.deviation, self.weights, self.warming["slopes"])
-        mean, deviation, weights, slopes = (torch.tensor(column, dtype=torch.float32) for column in columns)
-        warming, scale = (slopes, float(self.warming["level"])), (self.energy_median, self.energy_rare)
-        reference = ReferenceScores(self.scores)
-        readings = NoveltyParameters(mean, deviation, weights, *warming, temperature, *scale, reference)
-        return NoveltyHead(self.stages, self.steps, stages, readings)
 
     def _check(self) -> None:
         columns = len(statistic_names(self.stages))
@@ -187,43 +161,24 @@ def _are_numbers(values: Any, count: int) -> bool:
     return len(values) == count and all(is_number(one, -MAX_STATISTIC, MAX_STATISTIC) for one in values)
 
 
-def _below(values: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
-    return {name.removeprefix(prefix): value for name, value in values.items() if name.startswith(prefix)}
+def statistic_names(stages: tuple[str, ...]) -> list[str]:
+    """Names of a frame's statistics, in the order of their columns."""
+    return [*stages, *LOGIT_STATISTICS]
 
 
-def _distance(values: Mapping[str, Tensor]) -> FrameDistance | ClassDistance:
-    """The distance of a stage: to the mean of all frames, or to the nearest class if there are class means."""
-    return _filled(ClassDistance, values) if "classes.bias" in values else _filled(FrameDistance, values)
-
-
-def _filled(kind: type[Distance], values: Mapping[str, Tensor]) -> Distance:
-    """A distance that uses the tensors of the file without a copy; their biases give its sizes."""
-    layers = ("whiten",) if kind is FrameDistance else ("whiten", "classes")
-    sizes = [values[f"{layer}.bias"].numel() for layer in layers]
-    with torch.device("meta"):
-        found = kind(*sizes)
-    found.load_state_dict(values, assign=True)
-    return found
-
-
-def novelty_tensors(names: tuple[str, ...], stages: Sequence[FrameDistance | ClassDistance]) -> dict[str, Tensor]:
-    """The tensors of the distances by their names in a checkpoint."""
-    return {
-        f"{PREFIX}{name}.{key}": value
-        for name, stage in zip(names, stages, strict=True)
-        for key, value in stage.state_dict().items()
-    }
-
-
-def novelty_head(model: Model, method: Method) -> NoveltyHead | None:
-    """Returns the novelty head of this method. None where the checkpoint has no statistics, or where the method draws
-    dropout masks and the statistics are without masks.
+def novelty_record(meta: CheckpointMeta, method: Method) -> NoveltyRecord | None:
+    """Returns the statistics for this method. None where the checkpoint has none, or where the method draws dropout
+    masks and the statistics are without masks.
     """
-    if not model.meta.novelty:
+    if not meta.novelty:
         return None
-    record = NoveltyRecord.read(model.meta.novelty)
-    if draws_dropout(method.mode):
-        if not record.dropout:
-            return None
-        record = record.of_dropout()
-    return record.head(model.tensors, method.temperature)
+    record = NoveltyRecord.read(meta.novelty)
+    if not draws_dropout(method.mode):
+        return record
+    return record.of_dropout() if record.dropout else None
+
+
+def reference_scores(meta: CheckpointMeta, method: Method) -> ReferenceScores | None:
+    """Returns the scores of held-out frames for this method, if there are any."""
+    record = novelty_record(meta, method)
+    return ReferenceScores(record.scores) if record else None

@@ -12,12 +12,12 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from steadyseg.core.novelty.gaussians import Gaussians
+from steadyseg.core.novelty.record import LOGIT_STATISTICS
 
 STRIDE = 4
 """Pixels of the picture between two sampled places, where a stage is not coarser already."""
 SMALLEST = 1e-6
 """Added to a squared distance before its logarithm."""
-LOGIT_STATISTICS = ("entropy", "lead", "lead_spread")
 
 
 class FrameDistance(nn.Module):
@@ -123,8 +123,3 @@ def score_weights(stages: int, entropy: float = 0.0) -> Tensor:
     """Weights (S,) of the statistics in the score: the mean over the stages plus `entropy` times the entropy."""
     logits = [entropy if name == "entropy" else 0.0 for name in LOGIT_STATISTICS]
     return torch.cat([torch.full((stages,), 1.0 / stages), torch.tensor(logits)]).double()
-
-
-def statistic_names(stages: tuple[str, ...]) -> list[str]:
-    """Names of a frame's statistics, in the order of their columns."""
-    return [*stages, *LOGIT_STATISTICS]

@@ -11,8 +11,6 @@ from http.client import HTTPException
 from pathlib import Path
 from urllib.error import HTTPError, URLError
 
-import torch
-
 from steadyseg.core.system.files import DISK_ERRORS, locked_folder
 
 PAUSES_S = (1.0, 4.0)
@@ -88,6 +86,8 @@ def in_line(error: object) -> str:
 
 def _fetch_once(url: str, path: Path, sha256: str, git_sha1: str, progress: bool) -> None:
     other = "sent something else (its hash differs): a broken connection, or a proxy or login page that answers instead"
+    import torch  # seconds, and most commands fetch nothing
+
     try:
         torch.hub.download_url_to_file(url, str(path), sha256 or None, progress)
     except HTTPError as error:

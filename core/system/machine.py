@@ -32,6 +32,21 @@ def choose_device(name: str) -> "torch.device":
 
 GPU = Path("/dev/nvidia0")
 """The first NVIDIA card that Linux's driver found."""
+OTHER_GPUS = (Path("/dev/dxg"), Path("/dev/nvhost-gpu"))
+"""The card of a Linux inside Windows, and of a Jetson."""
+
+
+def has_cuda() -> bool:
+    """True if torch finds a CUDA device. Without a card's device file, torch is not asked: its import takes seconds."""
+    import importlib.util
+
+    if sys.platform.startswith("linux") and not any(path.exists() for path in (GPU, *OTHER_GPUS)):
+        return False
+    if importlib.util.find_spec("torch") is None:
+        return False
+    import torch
+
+    return torch.cuda.is_available()
 
 
 def idle_gpu(reason: str) -> str:

@@ -14,9 +14,9 @@ import numpy as np
 
 from steadyseg.core.errors import InputError
 from steadyseg.core.frame import UNKNOWN
+from steadyseg.core.method import GATE_FLOOR
 from steadyseg.core.motion import Motion, warp_plane
 from steadyseg.core.system.machine import available_cpus
-from steadyseg.core.temporal import GATE_FLOOR
 
 BLOCK_BYTES = 2**17
 """Probabilities of one block, which stay in the L2 cache in all loops over classes (16 kB is a third slower)."""

@@ -1,24 +1,21 @@
 """Converted networks on disk: torch.export and OpenVINO take 10 to 20 CPU seconds, reading takes none of them.
 
-A file is found by a digest of the module, the example's shapes, our code and the versions of the libraries. It lies in
-the user's cache, or in the folder that STEADYSEG_CACHE names.
+A file is found by a digest of the checkpoint, of the network that is asked for, our code and the versions of the
+libraries. It lies in the user's cache, or in the folder that STEADYSEG_CACHE names. No torch here.
 """
 
 import contextlib
 import functools
 import hashlib
+import json
+import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
-from enum import Enum
+from collections.abc import Callable
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from types import BuiltinFunctionType, FunctionType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-import torch
-from torch import Tensor, nn
-from torch.utils.hooks import RemovableHandle
 
 from steadyseg.core.system.files import cache_file, write_atomic
 from steadyseg.export.run.sessions import openvino_core
@@ -27,61 +24,89 @@ FOLDER = "converted"
 MAX_KEPT = 24
 """Files kept: the networks of a few methods and sizes, 2 to 30 MB each. The least recently used one makes room."""
 LIBRARIES = ("openvino", "torch", "torchvision", "segmentation_models_pytorch", "timm")
-KNOWN = {*LIBRARIES, "steadyseg", "builtins", "collections", "functools", "operator"}
-"""Packages whose code the key stands for. A network of a user's own file may change without a change of its values."""
 DIGEST_BYTES = 32
+DIGITS = 16
+"""Of a checkpoint's digest, at the start of a file's name."""
 LENGTH_BYTES = 8
-PLAIN = (type(None), bool, int, float, str, bytes, torch.dtype, torch.device, torch.Size, slice, range)
+_told: set[str] = set()
 
 
-class Unknown(Exception):
-    """Raised for a module with an attribute or code that has no digest: such a module is converted every time."""
+class Converted(NamedTuple):
+    """A network as OpenVINO models: one, or the part that all dropout passes share and the rest."""
+
+    models: list[Any]
+    rates: list[float]
+    """Dropout rates of the masks, which are the last inputs of the last model."""
+    mask_shapes: list[tuple[int, ...]]
 
 
-def kept(module: nn.Module, example: Sequence[Tensor], convert: Callable[[], Any]) -> Any:
-    """Returns an OpenVINO model from the cache, or converts the module and keeps the result.
+def kept(key: str | None, convert: Callable[[], Converted]) -> Converted:
+    """Returns a network from the cache, or converts it and keeps the result; without a key nothing is kept.
 
-    Where the cache cannot be read or written, the module is converted. A file that is damaged is made again.
+    Where the cache cannot be read or written, the network is converted. A file that is damaged is made again.
     """
-    try:
-        path = cache_file(f"{FOLDER}/{key(module, example)}")
-    except Unknown:
+    if key is None:
         return convert()
+    path = cache_file(f"{FOLDER}/{key}")
     with contextlib.suppress(OSError, ValueError):
         found = unpack(path.read_bytes())
         path.touch()
         return found
     data = pack(convert())
-    with contextlib.suppress(OSError):
+    try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         write_atomic(path, data)
         drop_old(path.parent)
+    except OSError as error:
+        tell_once(f"note: no converted network can be kept in {path.parent} ({error.strerror}); each start converts")
     return unpack(data)  # OpenVINO rounds a model that was read otherwise than the one that was written
 
 
-def pack(model: Any) -> bytes:
-    """The bytes of a file: SHA-256 of the rest, length of the description, description, weights."""
+def tell_once(line: str) -> None:
+    """Prints a line to stderr, once in a process."""
+    if line not in _told:
+        _told.add(line)
+        print(line, file=sys.stderr)
+
+
+def pack(network: Converted) -> bytes:
+    """The bytes of a file: SHA-256 of the rest, length of the description, description, and each model's XML and
+    weights."""
     import openvino
 
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "model.xml"
-        openvino.serialize(model, path)
-        xml, weights = path.read_bytes(), path.with_suffix(".bin").read_bytes()
-    body = len(xml).to_bytes(LENGTH_BYTES, "big") + xml + weights
+    parts = list[bytes]()
+    for model in network.models:
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "model.xml"
+            openvino.serialize(model, path)
+            parts += [path.read_bytes(), path.with_suffix(".bin").read_bytes()]
+    about = json.dumps(
+        {"rates": network.rates, "shapes": network.mask_shapes, "lengths": [len(part) for part in parts]}
+    ).encode()
+    body = b"".join((len(about).to_bytes(LENGTH_BYTES, "big"), about, *parts))
     return hashlib.sha256(body).digest() + body
 
 
-def unpack(data: bytes) -> Any:
-    """The model of a file. Raises ValueError if the file is damaged."""
-    core = openvino_core()
-    import openvino
-
+def unpack(data: bytes) -> Converted:
+    """The network of a file. Raises ValueError if the file is damaged."""
     digest, body = data[:DIGEST_BYTES], data[DIGEST_BYTES:]
     if hashlib.sha256(body).digest() != digest:
         raise ValueError("the file is damaged")
-    length = int.from_bytes(body[:LENGTH_BYTES], "big")
-    weights = np.frombuffer(body, np.uint8)[LENGTH_BYTES + length :].copy()
-    return core.read_model(body[LENGTH_BYTES:][:length], openvino.Tensor(weights))
+    start = LENGTH_BYTES + int.from_bytes(body[:LENGTH_BYTES], "big")
+    about, parts = json.loads(body[LENGTH_BYTES:start]), list[bytes]()
+    for length in about["lengths"]:
+        parts.append(body[start : start + length])
+        start += length
+    models = [read_ir(*pair) for pair in zip(parts[::2], parts[1::2], strict=True)]
+    return Converted(models, about["rates"], [tuple(shape) for shape in about["shapes"]])
+
+
+def read_ir(xml: bytes, weights: bytes) -> Any:
+    """The OpenVINO model of a description and the bytes that its constants point into."""
+    core = openvino_core()
+    import openvino
+
+    return core.read_model(xml, openvino.Tensor(np.frombuffer(weights, np.uint8).copy()))
 
 
 def drop_old(folder: Path) -> None:
@@ -91,15 +116,14 @@ def drop_old(folder: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-def key(module: nn.Module, example: Sequence[Tensor]) -> str:
-    """Hex digest of all that the converted network depends on. Raises Unknown."""
-    digest = hashlib.sha256(code_digest())
-    for tensor in example:
-        digest.update(f"{tensor.dtype}{tuple(tensor.shape)}".encode())
-    for part in parts(module):
-        digest.update(part)
-        digest.update(b"\0")
-    return digest.hexdigest()
+def file_key(checkpoint: str, *parts: object) -> str:
+    """The name of a file: the digest of the checkpoint, and of the parts, our sources and the libraries' versions."""
+    return f"{checkpoint[:DIGITS]}-{hashlib.sha256(code_digest() + repr((checkpoint, *parts)).encode()).hexdigest()}"
+
+
+def was_kept(checkpoint: str) -> bool:
+    """True if a network of the checkpoint lies in the cache."""
+    return any(cache_file(FOLDER).glob(f"{checkpoint[:DIGITS]}-*"))
 
 
 @functools.cache
@@ -114,54 +138,3 @@ def code_digest() -> bytes:
         for path in sorted((root / folder).rglob("*.py")):
             digest.update(path.read_bytes())
     return digest.digest()
-
-
-def parts(value: Any, seen: dict[int, int] | None = None) -> Iterator[bytes]:
-    """Yields bytes that stand for a value and all that it holds. A tensor counts by content, a function by name and
-    closure, another object by class and state. `seen` numbers the objects, which may hold one another."""
-    seen = {} if seen is None else seen
-    if isinstance(value, PLAIN):
-        yield repr(value).encode()
-    elif isinstance(value, Tensor):
-        yield f"{value.dtype}{tuple(value.shape)}".encode()
-        yield value.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy().tobytes()
-    elif isinstance(value, Mapping):
-        yield from parts([pair for pair in value.items()], seen)
-    elif isinstance(value, Set):
-        yield from sorted(b"".join(parts(one, seen)) for one in value)
-    elif isinstance(value, Sequence):
-        yield f"{len(value)}".encode()
-        for one in value:
-            yield from parts(one, seen)
-    elif isinstance(value, RemovableHandle):  # its number counts the hooks of the whole process
-        yield b"handle"
-    elif isinstance(value, type | FunctionType | BuiltinFunctionType | Enum):
-        yield named(value)
-        yield from parts([cell.cell_contents for cell in getattr(value, "__closure__", None) or ()], seen)
-    elif id(value) in seen:
-        yield f"object {seen[id(value)]}".encode()
-    else:
-        seen[id(value)] = len(seen)
-        yield from (named(type(value)), *parts(state(value), seen))
-
-
-def state(value: Any) -> Any:
-    """What a module or another object holds. Raises Unknown for an object that cannot be pickled."""
-    if isinstance(value, nn.Module):
-        held = dict(vars(value))
-        # Hooks are keyed by numbers of the whole process; a module without hooks may hold None.
-        hooks = [name for name in held if name.endswith("_hooks")]
-        return held | {name: [*(held[name] or {}).values()] for name in hooks}
-    try:
-        return value.__reduce_ex__(2)[1:]
-    except TypeError as error:
-        raise Unknown(str(error)) from error
-
-
-def named(value: Any) -> bytes:
-    """The full name of a class, a function or a member of an Enum. Raises Unknown for code of other packages."""
-    owner = type(value) if isinstance(value, Enum) else value
-    name = f"{owner.__module__}.{owner.__qualname__}"
-    if name.split(".")[0] not in KNOWN:
-        raise Unknown(f"the code of {name} may change")
-    return f"{name}.{value.name}".encode() if isinstance(value, Enum) else name.encode()

@@ -4,18 +4,18 @@ import math
 import time
 from collections.abc import Callable, Iterator
 
+import cv2
 import numpy as np
-import torch
 
 from steadyseg.core.classes import ClassList
 from steadyseg.core.frame import Maps
 from steadyseg.core.method import Method
 from steadyseg.core.motion import Motion
-from steadyseg.core.preprocess import nearest, resize
 from steadyseg.core.reference import ReferenceScores
 from steadyseg.core.segmenter import NoveltyArrays, StageClock
 from steadyseg.export.kernels.lagged import LaggedPostprocess
 from steadyseg.export.kernels.postprocess import FusedPostprocess
+from steadyseg.export.kernels.resize import nearest, resize_frame
 from steadyseg.export.run.networks import FrameNetwork
 
 OpenNetwork = Callable[[int, int], FrameNetwork]
@@ -112,20 +112,10 @@ def open_postprocess(num_classes: int, method: Method, stride: int) -> FusedPost
     )
 
 
-def resize_frame(image: np.ndarray, size: tuple[int, int]) -> np.ndarray:
-    """(H, W, 3) uint8 -> (1, h, w, 3) uint8 by the product's own resize."""
-    if image.shape[:2] == size:
-        return np.ascontiguousarray(image)[None]
-    pixels = torch.from_numpy(np.require(image, requirements=["C", "W"]))[None].permute(0, 3, 1, 2)
-    return np.ascontiguousarray(resize(pixels, size).permute(0, 2, 3, 1).numpy())
-
-
 def resize_map(values: np.ndarray, size: tuple[int, int], *, is_label: bool) -> np.ndarray:
     """(h, w) uint8 -> (H, W): labels by nearest neighbour, shades bilinearly, as the streaming module does."""
     if values.shape == size:
         return values
     if is_label:
-        return nearest(torch.from_numpy(values)[None], size)[0].numpy()
-    import cv2
-
+        return nearest(values, size)
     return cv2.resize(values, size[::-1], interpolation=cv2.INTER_LINEAR)

@@ -14,7 +14,8 @@ from steadyseg.core.reference import ReferenceScores
 from steadyseg.core.segmenter import StageClock
 from steadyseg.export.file.metadata import GraphMeta
 from steadyseg.export.file.signature import MAPS, state_names
-from steadyseg.export.run.cpu import resize_frame, resize_map
+from steadyseg.export.kernels.resize import resize_frame
+from steadyseg.export.run.cpu import resize_map
 from steadyseg.export.run.networks import onnxruntime_name
 from steadyseg.export.run.provider_options import refuse_on_cpu
 from steadyseg.export.run.sessions import Arrays, import_onnxruntime, open_session, runtime_errors

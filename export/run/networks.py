@@ -1,16 +1,15 @@
 """Runtimes of the network alone, from a uint8 frame of its size to logits: OpenVINO or ONNX Runtime on the CPU."""
 
 import importlib.util
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from torch import Tensor, nn
 
+from steadyseg.core.seeds import masks_seed
 from steadyseg.core.segmenter import NoveltyArrays
 from steadyseg.core.system.machine import available_cpus, onednn_may_use_bf16
-from steadyseg.core.tracing import tracing
-from steadyseg.export.run.converted import kept
+from steadyseg.export.run.converted import Converted
 from steadyseg.export.run.sessions import cpu_session, import_onnxruntime, openvino_core, runtime_errors
 
 if TYPE_CHECKING:
@@ -125,20 +124,14 @@ def onnxruntime_name(precision: str) -> str:
     return f"onnxruntime {import_onnxruntime().__version__} {precision}"
 
 
-def openvino_model(module: nn.Module, example: Sequence[Tensor]) -> Any:
-    """A torch module as an OpenVINO model: read from the cache, or converted by torch.export in some seconds."""
-    openvino_core()
-    return kept(module, example, lambda: _converted(module, example))
+def frame_network(converted: Converted, precision: str) -> FrameNetwork:
+    """Compiles a converted network; the host draws its dropout masks."""
+    from steadyseg.export.kernels.dropout_masks import DropoutMasks  # needs numba
 
-
-@tracing()
-def _converted(module: nn.Module, example: Sequence[Tensor]) -> Any:
-    import warnings
-
-    import openvino
-    import torch
-
-    with warnings.catch_warnings(), torch.no_grad():
-        warnings.simplefilter("ignore")
-        program = torch.export.export(module, tuple(example), strict=False)
-        return openvino.convert_model(program)
+    rates = converted.rates
+    masks = DropoutMasks(converted.mask_shapes, rates, masks_seed()) if rates else None
+    if len(converted.models) == 1:
+        return OpenVinoNetwork(converted.models[0], precision, masks)
+    assert masks is not None  # several passes draw
+    shared, drawn = converted.models
+    return OpenVinoPasses(shared, drawn, precision, masks)

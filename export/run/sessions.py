@@ -41,7 +41,7 @@ def import_onnxruntime() -> Any:
     try:
         import onnxruntime
     except ImportError as error:
-        raise InputError("this needs onnxruntime: pip install 'steadyseg[export]'") from error
+        raise InputError("this needs onnxruntime: pip install 'steadyseg[gpu]'") from error
     onnxruntime.set_default_logger_severity(4)  # we report a missing GPU, in one line
     return onnxruntime
 
@@ -75,7 +75,7 @@ def open_session(data: bytes, device: str, options: Mapping[str, str] | None = N
 def why_no_gpu() -> str:
     """The reason why ONNX Runtime computes nothing on a GPU here; empty if it can. A graph of one node is tried."""
     if importlib.util.find_spec("onnxruntime") is None:
-        return "onnxruntime is not installed: pip install 'steadyseg[export]'"
+        return "onnxruntime is not installed: pip install 'steadyseg[gpu]'"
     import onnx
 
     value = onnx.helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, [1])
@@ -157,7 +157,7 @@ def openvino_core() -> Any:
     try:
         import openvino
     except ImportError as error:
-        raise InputError("this needs OpenVINO (x86-64 or ARM): pip install 'steadyseg[export]'") from error
+        raise InputError("this needs OpenVINO (x86-64 or ARM): pip install openvino") from error
     return openvino.Core()
 
 

@@ -11,7 +11,8 @@ from torchvision import tv_tensors
 from torchvision.transforms import v2
 
 from steadyseg.core.corruptions.corruptions import SEVERITIES, SMALLEST_SIDE, corrupt
-from steadyseg.core.preprocess import network_size, resize
+from steadyseg.core.picture_size import network_size
+from steadyseg.core.preprocess import resize
 from steadyseg.seg.data.rare import paste, place_of
 from steadyseg.seg.data.textures import draws, mix_textures
 from steadyseg.seg.options import AugmentOptions

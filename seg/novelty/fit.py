@@ -21,9 +21,11 @@ from steadyseg.core.novelty.features import FeatureExtractor, read_statistics
 from steadyseg.core.novelty.frame_temperature import fit_warmth
 from steadyseg.core.novelty.gaussians import GaussianSums
 from steadyseg.core.novelty.head import NoveltyHead
-from steadyseg.core.novelty.record import NoveltyFit, NoveltyRecord, Scale, novelty_tensors
+from steadyseg.core.novelty.record import NoveltyRecord, Scale
 from steadyseg.core.novelty.statistics import FrameDistance, pooled, score_weights, subsample, subsampling_step
-from steadyseg.core.preprocess import enlarge, nearest, network_size
+from steadyseg.core.novelty.stored import NoveltyFit, novelty_tensors
+from steadyseg.core.picture_size import network_size
+from steadyseg.core.preprocess import enlarge, nearest
 from steadyseg.core.stages import named_stages
 from steadyseg.seg.data.camvid import ImageFolderSplit
 from steadyseg.seg.novelty.frames import Frames, Watch, tuning_pictures, with_cameras
@@ -76,7 +78,7 @@ def fit_statistics(
         "note": frames.note,
         "shrinkage": shrinkage,
     }
-    record = NoveltyRecord.of(head, scale, weights, warming, about, of_dropout)
+    record = NoveltyRecord.of(head.names, head.steps, scale, weights, warming, about, of_dropout)
     return NoveltyFit(asdict(record), novelty_tensors(stages, distances))
 
 

@@ -11,8 +11,8 @@ from steadyseg.app.cli import main as steadyseg
 from steadyseg.core.errors import InputError
 from steadyseg.core.frame import Frame
 from steadyseg.export.file.onnx_file import read_onnx
+from steadyseg.export.kernels.resize import resize_frame
 from steadyseg.export.run.carried_proof import graph_step, read_proof, verify
-from steadyseg.export.run.cpu import resize_frame
 from steadyseg.export.run.graph import GraphStreams
 from steadyseg.studies.gpu.timing import Row, timed
 

@@ -15,10 +15,11 @@ from steadyseg.core.errors import InputError
 from steadyseg.core.method import Method, MethodOptions, draws_dropout, method_of_fit
 from steadyseg.core.model.checkpoint import CheckpointMeta
 from steadyseg.core.novelty.head import NoveltyHead, NoveltyPredictor
-from steadyseg.core.novelty.record import novelty_head
+from steadyseg.core.novelty.stored import novelty_head
+from steadyseg.core.picture_size import network_size
 from steadyseg.core.prediction import Prediction
 from steadyseg.core.predictors import forward_passes
-from steadyseg.core.preprocess import Normalize, nearest, network_size, resize
+from steadyseg.core.preprocess import Normalize, nearest, resize
 from steadyseg.seg.evaluate import enlarge
 from steadyseg.studies.harness.networks import name_of
 

@@ -7,16 +7,18 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from steadyseg.app.conversion import openvino_model
 from steadyseg.core.classes import CAMVID
 from steadyseg.core.dropout import set_dropout_active
 from steadyseg.core.errors import InputError
 from steadyseg.core.method import MethodOptions
 from steadyseg.core.novelty.head import NoveltyHead
-from steadyseg.core.novelty.record import novelty_head
 from steadyseg.core.novelty.statistics import STRIDE, subsample, subsampling_step
-from steadyseg.core.preprocess import Normalize, enlarge, nearest, network_size, resize
+from steadyseg.core.novelty.stored import novelty_head
+from steadyseg.core.picture_size import network_size
+from steadyseg.core.preprocess import Normalize, enlarge, nearest, resize
 from steadyseg.core.stages import StageFeatures
-from steadyseg.export.run.networks import OpenVinoNetwork, cpu_has_bf16, openvino_model
+from steadyseg.export.run.networks import OpenVinoNetwork, cpu_has_bf16
 from steadyseg.seg.pretrained import read_segmenter
 from steadyseg.studies.novelty.samples import Sample
 

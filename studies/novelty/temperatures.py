@@ -21,7 +21,7 @@ from steadyseg.core.classes import CAMVID
 from steadyseg.core.corruptions.corruptions import BENCHMARK_CORRUPTIONS, corrupt
 from steadyseg.core.method import MethodOptions
 from steadyseg.core.model.model import Model
-from steadyseg.core.novelty.record import novelty_head
+from steadyseg.core.novelty.stored import novelty_head
 from steadyseg.core.preprocess import enlarge, nearest
 from steadyseg.seg.pretrained import read_segmenter
 from steadyseg.studies.harness.bundle import round_figures

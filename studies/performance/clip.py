@@ -16,7 +16,7 @@ from steadyseg.app.video.views import Painter
 from steadyseg.core.errors import InputError
 from steadyseg.core.frame import Frame
 from steadyseg.core.segmenter import Segmenter, segment
-from steadyseg.export.run.cpu import resize_frame
+from steadyseg.export.kernels.resize import resize_frame
 from steadyseg.seg.street.drive import Street
 
 CLIP_FRAMES = 150

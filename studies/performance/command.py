@@ -17,7 +17,7 @@ from steadyseg.app.number_format import choose_precision
 from steadyseg.app.open_model import is_graph, open_checkpoint, open_segmenter, refuse_classifier
 from steadyseg.app.report_file import check_place, write_json
 from steadyseg.core.errors import InputError
-from steadyseg.core.preprocess import network_size
+from steadyseg.core.picture_size import network_size
 from steadyseg.core.segmenter import Segmenter
 from steadyseg.core.system.machine import available_cpus, cpu_name
 from steadyseg.export.file.onnx_file import read_onnx

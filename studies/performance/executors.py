@@ -8,7 +8,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from steadyseg.app.executors import openvino_network, torch_precision
+from steadyseg.app.conversion import convert
+from steadyseg.app.executors import torch_precision
 from steadyseg.app.flags import ComputeOptions
 from steadyseg.core.method import ModeName, draws_dropout
 from steadyseg.core.prediction import Prediction
@@ -17,7 +18,7 @@ from steadyseg.core.system.machine import autocast, choose_device
 from steadyseg.core.temporal import TemporalSmoothing
 from steadyseg.export.kernels.postprocess import FusedPostprocess
 from steadyseg.export.run.cpu import CpuExecutor
-from steadyseg.export.run.networks import FrameNetwork
+from steadyseg.export.run.networks import FrameNetwork, frame_network
 from steadyseg.seg.streaming import StreamingSegmenter
 from steadyseg.seg.torch_executor import TorchExecutor as ProductExecutor
 from steadyseg.studies.performance.baselines import Logits
@@ -141,7 +142,7 @@ class HostExecutor:
     def _converted(self, variant: Variant, watched: bool, height: int, width: int) -> FrameNetwork:
         mode: ModeName = "vq-bnn" if variant == "drawing" else "dnn"
         module = self._subject.module(self._network(variant), mode, watched=watched)
-        return openvino_network(module, height, width, self.precision)
+        return frame_network(convert(module, height, width, shared=False), self.precision)
 
 
 def open_executors(

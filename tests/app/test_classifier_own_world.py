@@ -17,7 +17,8 @@ from steadyseg.classification.novelty import with_cameras
 from steadyseg.classification.pretrained import read_classifier
 from steadyseg.core.dropout import set_dropout_active
 from steadyseg.core.method import Method
-from steadyseg.core.novelty.record import NoveltyRecord, novelty_head
+from steadyseg.core.novelty.record import NoveltyRecord
+from steadyseg.core.novelty.stored import novelty_head
 from steadyseg.studies.harness.target import open_targets
 
 pytestmark = pytest.mark.slow

@@ -10,6 +10,7 @@ import pytest
 from made.video import quarters
 
 from steadyseg.app.cli import main
+from steadyseg.app.network_plan import StoredNetwork
 from steadyseg.app.sources.open_source import open_source
 from steadyseg.app.video.flags import VideoJob, VideoOptions
 from steadyseg.app.video.job import open_for
@@ -17,6 +18,7 @@ from steadyseg.app.video.sinks import MaskSink
 from steadyseg.app.video.video_writer import VideoSink
 from steadyseg.core.classes import CAMVID
 from steadyseg.core.frame import Frame, Maps
+from steadyseg.export.run.networks import FrameNetwork
 
 MS = Fraction(1, 1000)
 
@@ -88,16 +90,14 @@ def test_sixteen_bits_a_channel_are_reduced_and_said(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_folder_of_two_shapes_compiles_each_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import steadyseg.app.executors
-
     made: list[tuple[int, int]] = []
-    compiled = steadyseg.app.executors.openvino_network
+    opened = StoredNetwork.open
 
-    def counting(module: object, height: int, width: int, precision: str, shared: bool) -> object:
+    def counting(stored: StoredNetwork, height: int, width: int) -> FrameNetwork:
         made.append((height, width))
-        return compiled(module, height, width, precision, shared)
+        return opened(stored, height, width)
 
-    monkeypatch.setattr(steadyseg.app.executors, "openvino_network", counting)
+    monkeypatch.setattr(StoredNetwork, "open", counting)
     segmenter = open_for(VideoJob("", options=VideoOptions(model="street-tiny")))
     for index in range(6):
         segmenter.step(Frame(quarters(48, 64 if index % 2 else 96), index, index / 25))

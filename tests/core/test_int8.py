@@ -6,7 +6,8 @@ import torch
 from refusals import refusal
 from torch import Tensor, nn
 
-from steadyseg.core.model.int8 import Int8Conv, is_int8_record, is_proven, measure_ranges, round_convolutions
+from steadyseg.core.model.int8 import Int8Conv, measure_ranges, round_convolutions
+from steadyseg.core.model.int8_record import is_int8_record, is_proven
 
 
 def by_hand(conv: nn.Module, x: Tensor, least: float, greatest: float) -> Tensor:

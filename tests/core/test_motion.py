@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 import torch
 
+from steadyseg.core.method import GATE_FLOOR
 from steadyseg.core.motion import STEPS, Motion, MotionEstimator, warp, warp_plane
 from steadyseg.core.prediction import Prediction
-from steadyseg.core.temporal import GATE_FLOOR, State, TemporalSmoothing
+from steadyseg.core.temporal import State, TemporalSmoothing
 from steadyseg.export.kernels.postprocess import FusedPostprocess
 
 TAU = 8.0

@@ -6,7 +6,8 @@ import torch
 from PIL import Image
 
 from steadyseg.core.errors import InputError
-from steadyseg.core.preprocess import Normalize, network_size, resize
+from steadyseg.core.picture_size import network_size
+from steadyseg.core.preprocess import Normalize, resize
 
 
 @pytest.mark.parametrize(

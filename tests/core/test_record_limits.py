@@ -23,7 +23,7 @@ from steadyseg.core.errors import InputError
 from steadyseg.core.method import Method, MethodOptions
 from steadyseg.core.model.checkpoint import CheckpointMeta, parse_meta, save_checkpoint
 from steadyseg.core.model.model import Model
-from steadyseg.core.novelty.record import novelty_head
+from steadyseg.core.novelty.stored import novelty_head
 from steadyseg.seg.networks.build import build_network
 from steadyseg.seg.options import UNetOptions
 

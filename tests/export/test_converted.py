@@ -1,20 +1,18 @@
-"""Converted networks on disk: the same maps, found by all that they depend on, and never trusted when damaged."""
+"""Converted networks on disk: found by all that they depend on, made again when damaged, and never needed."""
 
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
-from torch import nn
 
 from steadyseg.export.run import converted
-from steadyseg.export.run.converted import kept, key
-from steadyseg.export.run.networks import openvino_model
+from steadyseg.export.run.converted import Converted, file_key, kept, was_kept
 
-EXAMPLE = (torch.zeros(1, 3, 8, 8),)
+KEY = "0123456789abcdef-key"
 
 
 @pytest.fixture
@@ -23,78 +21,86 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / converted.FOLDER
 
 
-def network(weight: float = 1.0, stride: int = 1) -> nn.Module:
-    layer = nn.Conv2d(3, 2, 3, stride)
-    with torch.no_grad():
-        for parameter in layer.parameters():
-            parameter.fill_(weight)
-    return layer.eval()
+def network(factor: float = 2.0) -> Converted:
+    """y = factor * x, and a second model with one dropout mask."""
+    import openvino
+    from openvino import opset13 as ops
+
+    x, mask = ops.parameter([4], np.float32, "x"), ops.parameter([4], np.float32, "mask")
+    plain = openvino.Model([ops.multiply(x, ops.constant(np.float32(factor)))], [x], "plain")
+    return Converted([plain, openvino.Model([ops.multiply(x, mask)], [x, mask], "drawn")], [0.5], [(4,)])
 
 
-def outputs(model: object) -> np.ndarray:
+def outputs(found: Converted) -> np.ndarray:
     import openvino
 
-    request = openvino.Core().compile_model(model, "CPU", {"INFERENCE_NUM_THREADS": 1}).create_infer_request()
-    return np.asarray(request.infer([np.linspace(0, 1, 192, dtype=np.float32).reshape(1, 3, 8, 8)])[0])
+    request = openvino.Core().compile_model(found.models[0], "CPU", {"INFERENCE_NUM_THREADS": 1}).create_infer_request()
+    return np.asarray(request.infer([np.arange(4, dtype=np.float32)])[0])
 
 
-@pytest.mark.slow
-def test_a_network_is_converted_once_and_computes_the_same(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    first = outputs(openvino_model(network(), EXAMPLE))
-    monkeypatch.setattr(torch.export, "export", None)  # a second conversion fails
-    assert (outputs(openvino_model(network(), EXAMPLE)) == first).all() and len([*cache.iterdir()]) == 1
+def counted(made: list[int]) -> Callable[[], Converted]:
+    def convert() -> Converted:
+        made.append(1)
+        return network()
+
+    return convert
 
 
-def test_another_weight_attribute_size_or_code_is_another_network(monkeypatch: pytest.MonkeyPatch) -> None:
-    first = key(network(), EXAMPLE)
-    assert first == key(network(), EXAMPLE)
-    others = [network(weight=1.5), network(stride=2), nn.Sequential(network())]
-    found = [first, *(key(other, EXAMPLE) for other in others), key(network(), (torch.zeros(1, 3, 8, 9),))]
+def test_a_network_is_converted_once(cache: Path) -> None:
+    made: list[int] = []
+    for _ in range(2):
+        found = kept(KEY, counted(made))
+        assert outputs(found).tolist() == [0, 2, 4, 6]
+        assert found.rates == [0.5] and found.mask_shapes == [(4,)]
+    assert len(made) == 1 and [path.name for path in cache.iterdir()] == [KEY]
+    assert was_kept(KEY) and not was_kept("f" * 64)
+    assert cache.stat().st_mode & 0o077 == 0
+
+
+def test_without_a_key_nothing_is_kept(cache: Path) -> None:
+    assert outputs(kept(None, network)).tolist() == [0, 2, 4, 6] and not cache.exists()
+
+
+def test_another_checkpoint_network_or_code_has_another_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    keys = [file_key("a" * 64, "fp32 360x480"), file_key("b" * 64, "fp32 360x480"), file_key("a" * 64, "int8 360x480")]
     monkeypatch.setattr(converted, "code_digest", lambda: b"changed")
-    assert len({*found, key(network(), EXAMPLE)}) == 6
+    assert len({*keys, file_key("a" * 64, "fp32 360x480")}) == 4
 
 
-@pytest.mark.slow
-def test_another_process_finds_the_networks_of_this_one() -> None:
-    """Also the hooks of a network with novelty statistics; the order of a set depends on the seed of hashes."""
-    code = (
-        "import torch\nfrom made.methods import method\nfrom steadyseg.app.executors import FrameToLogits\n"
-        "from steadyseg.export.run.converted import key\nfrom steadyseg.seg.of_model import streaming_module\n"
-        "from steadyseg.seg.pretrained import read_segmenter\n"
-        "for name in ('street-tiny', 'camvid-mobile'):\n"
-        "    module = streaming_module(read_segmenter(name), method('vq-dnn'))\n"
-        "    print(key(FrameToLogits(module), [torch.zeros(1, 96, 128, 3, dtype=torch.uint8)]))"
-    )
-    tests = str(Path(__file__).parents[1])
-    found = {
-        subprocess.run(
-            [sys.executable, "-c", code],
-            env={"PYTHONPATH": tests, "PYTHONHASHSEED": str(seed)},
-            cwd=Path(tests).parent,
-            check=True,
-            capture_output=True,
-            text=True,
-        ).stdout
-        for seed in (1, 2)
-    }
-    assert len(found) == 1 and len(found.pop().split()) == 2
-
-
-@pytest.mark.slow
-def test_a_damaged_file_is_made_again_and_a_cache_that_cannot_be_written_is_done_without(
-    cache: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    wanted = outputs(openvino_model(network(), EXAMPLE))
-    (path,) = cache.iterdir()
-    whole = path.read_bytes()
+def test_a_damaged_file_is_made_again(cache: Path) -> None:
+    made: list[int] = []
+    kept(KEY, counted(made))
+    whole = (cache / KEY).read_bytes()
     for damaged in (b"", whole[:-1], whole[:-1] + bytes([whole[-1] ^ 1])):
-        path.write_bytes(damaged)
-        assert (outputs(openvino_model(network(), EXAMPLE)) == wanted).all()
-        assert (outputs(converted.unpack(path.read_bytes())) == wanted).all()
+        (cache / KEY).write_bytes(damaged)
+        assert outputs(kept(KEY, counted(made))).tolist() == [0, 2, 4, 6]
+        assert outputs(converted.unpack((cache / KEY).read_bytes())).tolist() == [0, 2, 4, 6]
+    assert len(made) == 4
+
+
+def test_a_cache_that_cannot_be_written_is_told_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     blocked = tmp_path / "file"
     blocked.write_text("no folder")
     monkeypatch.setenv("STEADYSEG_CACHE", str(blocked))
-    assert (outputs(openvino_model(network(), EXAMPLE)) == wanted).all()
+    monkeypatch.setattr(converted, "_told", set())
+    for _ in range(2):
+        assert outputs(kept(KEY, network)).tolist() == [0, 2, 4, 6]
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1 and str(blocked) in said and "Not a directory" in said
+
+
+@pytest.mark.slow
+def test_processes_that_start_together_all_get_the_network(cache: Path) -> None:
+    code = "from test_converted import KEY, kept, network, outputs\nprint(outputs(kept(KEY, network)).tolist())"
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parent)}
+    runs = [
+        subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, env=environment)
+        for _ in range(3)
+    ]
+    assert [run.communicate()[0].strip() for run in runs] == ["[0.0, 2.0, 4.0, 6.0]"] * 3
+    assert [path.name for path in cache.iterdir()] == [KEY]
 
 
 def test_the_least_recently_used_files_make_room(cache: Path) -> None:
@@ -104,14 +110,3 @@ def test_the_least_recently_used_files_make_room(cache: Path) -> None:
         os.utime(cache / f"{number}", (number, number))
     converted.drop_old(cache)
     assert {path.name for path in cache.iterdir()} == {str(number) for number in range(2, converted.MAX_KEPT + 2)}
-
-
-class Own(nn.Module):
-    """A user's network: its code may change without a change of its class, attributes or weights."""
-
-
-def test_a_module_that_cannot_be_told_apart_is_converted_every_time(cache: Path) -> None:
-    module = network()
-    module.held = (one for one in ())  # type: ignore[assignment]
-    for unknown in (module, Own(), nn.Sequential(Own())):
-        assert kept(unknown, EXAMPLE, lambda: "converted") == "converted" and not cache.exists()

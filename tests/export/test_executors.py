@@ -16,14 +16,16 @@ from made.graphs import HEIGHT, WIDTH, Graphs
 from made.methods import opened
 from refusals import one_line_error, refusal
 
-from steadyseg.app.executors import openvino_executor, torch_precision
+from steadyseg.app.conversion import convert
+from steadyseg.app.executors import torch_precision
+from steadyseg.app.steady import cpu_executor
 from steadyseg.core.frame import Frame, Maps
 from steadyseg.core.method import MethodOptions
 from steadyseg.core.segmenter import Segmenter
 from steadyseg.core.system.machine import training_precision
 from steadyseg.export.file.onnx_file import read_onnx
 from steadyseg.export.run.graph import GraphStreams
-from steadyseg.export.run.networks import OpenVinoPasses
+from steadyseg.export.run.networks import FrameNetwork, OpenVinoPasses, frame_network
 from steadyseg.export.run.sessions import openvino_runner, session_runner
 from steadyseg.seg.pretrained import read_segmenter
 from steadyseg.seg.streaming import StreamingSegmenter
@@ -150,9 +152,14 @@ def test_passes_that_share_their_prefix_say_what_whole_ones_say(model: str) -> N
         module = StreamingSegmenter(
             wrap(network), meta.mean, meta.std, HEIGHT, MethodOptions(mode="bnn", samples=3).resolve(meta)
         )
-        executor = openvino_executor(module, meta, "fp32", keep_probs=True)
+        shared = wrap is not WholePasses
+
+        def opened(height: int, width: int, module: StreamingSegmenter = module, shared: bool = shared) -> FrameNetwork:
+            return frame_network(convert(module, height, width, shared), "fp32")
+
+        executor = cpu_executor("openvino", opened, module, meta, True, "")
         found.append(run(Segmenter(executor), itertools.islice(frames(), 3)))
-        assert isinstance(executor._network, OpenVinoPasses) == (wrap is not WholePasses)
+        assert isinstance(executor._network, OpenVinoPasses) == shared
     assert_same(*found)
 
 
@@ -239,7 +246,7 @@ def test_a_conversion_reports_to_nobody(tmp_path: Path) -> None:
     pytest.importorskip("openvino", reason="OpenVINO is for x86-64")
     code = (
         "import os, torch\n"
-        "from steadyseg.export.run.networks import openvino_model\n"
+        "from steadyseg.app.conversion import openvino_model\n"
         "forks = []; os.register_at_fork(before=lambda: forks.append(1))\n"
         "openvino_model(torch.nn.Conv2d(3, 4, 1), [torch.zeros(1, 3, 8, 8)])\n"
         "import atexit; atexit.register(lambda: print(len(forks)))"

@@ -6,8 +6,8 @@ import torch
 from torch import Tensor
 
 from steadyseg.core.novelty.gaussians import Gaussians
-from steadyseg.core.novelty.record import novelty_tensors
 from steadyseg.core.novelty.statistics import FrameDistance
+from steadyseg.core.novelty.stored import novelty_tensors
 
 COLUMNS = 4
 """A stage and three statistics of the logits."""

@@ -207,7 +207,7 @@ def open_checked(spec: str, settings: Settings, meta: CheckpointMeta, lease: Lea
 
 def metrics_so_far(report: StreamReport) -> dict[str, Any] | None:
     """The metrics so far; None without labels."""
-    return report.live.result() if report.live.frames and report.live.measurable else None
+    return report.metrics.result() if report.metrics and report.metrics.measurable else None
 
 
 def check_length(info: SourceInfo, keep_masks: bool) -> int:

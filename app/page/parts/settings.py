@@ -14,7 +14,7 @@ from steadyseg.core.errors import InputError
 from steadyseg.core.method import MODE_NAMES, MOTION_TAU, MethodOptions, ModeName, is_temporal, settings
 from steadyseg.core.model.checkpoint import CheckpointMeta, read_meta
 from steadyseg.core.options import is_number
-from steadyseg.core.system.machine import choose_device
+from steadyseg.core.system.machine import has_cuda
 from steadyseg.export.file.metadata import GraphMeta
 from steadyseg.export.file.onnx_file import read_onnx
 from steadyseg.export.run.open_file import require_stream
@@ -192,7 +192,7 @@ def list_limits(meta: CheckpointMeta) -> list[str]:
         notes.append("not calibrated: confidences are the network's own")
     if meta.architecture == "graph":
         notes.append("a file of one method, which the controls cannot change")
-    if choose_device("auto").type == "cpu":
+    if not has_cuda():
         notes.append("no GPU found: runs on the CPU")
     return notes
 

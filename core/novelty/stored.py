@@ -1,0 +1,82 @@
+"""The novelty head of a checkpoint: its matrices among the tensors, with the numbers of the record."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import torch
+from torch import Tensor
+
+from steadyseg.core.errors import InputError, first_line
+from steadyseg.core.method import Method
+from steadyseg.core.model.checkpoint import NOVELTY_PREFIX as PREFIX
+from steadyseg.core.model.model import Model
+from steadyseg.core.novelty.head import NoveltyHead, NoveltyParameters
+from steadyseg.core.novelty.record import NoveltyRecord, novelty_record
+from steadyseg.core.novelty.statistics import ClassDistance, FrameDistance
+from steadyseg.core.reference import ReferenceScores
+
+Distance = TypeVar("Distance", FrameDistance, ClassDistance)
+
+
+@dataclass(frozen=True)
+class NoveltyFit:
+    """Record and tensors of a novelty fit, as they go into a checkpoint."""
+
+    record: dict[str, Any]
+    tensors: dict[str, Tensor]
+
+
+def build_head(record: NoveltyRecord, tensors: Mapping[str, Tensor], temperature: float = 1.0) -> NoveltyHead:
+    """Builds the novelty head. `tensors`: a checkpoint's, read where the name has `PREFIX`; `temperature`: of
+    frames that are not novel."""
+    own = {name.removeprefix(PREFIX): value.float() for name, value in tensors.items() if name.startswith(PREFIX)}
+    try:
+        parts = {name: _below(own, f"{name}.") for name in record.stages}
+        if absent := [name for name, values in parts.items() if not values]:
+            raise KeyError(f"none of {absent[0]}")
+        stages = [_distance(parts[name]) for name in record.stages]
+    except (KeyError, RuntimeError) as error:
+        raise InputError(
+            f"the matrices of novelty do not fit their record ({first_line(error)}); calibrate it again"
+        ) from error
+    columns = (record.mean, record.deviation, record.weights, record.warming["slopes"])
+    mean, deviation, weights, slopes = (torch.tensor(column, dtype=torch.float32) for column in columns)
+    warming, scale = (slopes, float(record.warming["level"])), (record.energy_median, record.energy_rare)
+    reference = ReferenceScores(record.scores)
+    readings = NoveltyParameters(mean, deviation, weights, *warming, temperature, *scale, reference)
+    return NoveltyHead(record.stages, record.steps, stages, readings)
+
+
+def _below(values: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
+    return {name.removeprefix(prefix): value for name, value in values.items() if name.startswith(prefix)}
+
+
+def _distance(values: Mapping[str, Tensor]) -> FrameDistance | ClassDistance:
+    """The distance of a stage: to the mean of all frames, or to the nearest class if there are class means."""
+    return _filled(ClassDistance, values) if "classes.bias" in values else _filled(FrameDistance, values)
+
+
+def _filled(kind: type[Distance], values: Mapping[str, Tensor]) -> Distance:
+    """A distance that uses the tensors of the file without a copy; their biases give its sizes."""
+    layers = ("whiten",) if kind is FrameDistance else ("whiten", "classes")
+    sizes = [values[f"{layer}.bias"].numel() for layer in layers]
+    with torch.device("meta"):
+        found = kind(*sizes)
+    found.load_state_dict(values, assign=True)
+    return found
+
+
+def novelty_tensors(names: tuple[str, ...], stages: Sequence[FrameDistance | ClassDistance]) -> dict[str, Tensor]:
+    """The tensors of the distances by their names in a checkpoint."""
+    return {
+        f"{PREFIX}{name}.{key}": value
+        for name, stage in zip(names, stages, strict=True)
+        for key, value in stage.state_dict().items()
+    }
+
+
+def novelty_head(model: Model, method: Method) -> NoveltyHead | None:
+    """Returns the novelty head of this method; None without statistics for it."""
+    record = novelty_record(model.meta, method)
+    return build_head(record, model.tensors, method.temperature) if record else None
