@@ -21,9 +21,23 @@ def use_channels_last(network: nn.Module, device: torch.device) -> None:
     it in the default layout 99 ms.
     """
     network.to(device).to(memory_format=torch.channels_last)
+    for module in network.modules() if device.type == "cpu" else ():
+        if type(module) is nn.Conv2d and 1 < module.groups == module.in_channels:
+            module.__class__ = DepthwiseInFp32  # the same tensors and hooks; copies of the network keep it
     for convolution in miscomputed(network, device):
         convolution.weight.data = convolution.weight.data.clone(memory_format=torch.contiguous_format)
         convolution.register_forward_pre_hook(_copy_to_default_layout)
+
+
+class DepthwiseInFp32(nn.Conv2d):
+    """Depthwise convolution that autocast leaves in fp32: oneDNN has no kernel for its gradient in bf16.
+
+    Training of EfficientNet-Lite0 at 240x320 on one core with AMX: fp32 6.4, bf16 5.4, bf16 with this 8.2 images/s.
+    """
+
+    def forward(self, input: Tensor) -> Tensor:
+        with torch.autocast(input.device.type, enabled=False):
+            return super().forward(input.float()).to(input.dtype)
 
 
 def miscomputed(network: nn.Module, device: torch.device) -> list[nn.Conv2d]:
