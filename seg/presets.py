@@ -21,10 +21,21 @@ REALTIME = SmpOptions(
     encoder_dropout=0.1,
     encoder_prob="relu6",
 )
+REALTIME_IMAGENET = SmpOptions(
+    encoder="tu-efficientnet_lite0",
+    encoder_weights="imagenet",
+    decoder_channels=(96, 48, 32, 16, 16),
+    head_stride=2,
+    decoder_dropout=0.1,
+    encoder_dropout=0.1,
+    encoder_linear_prob="none",
+)
+IMAGENET_LOOP = TrainConfig(epochs=96, weight_decay=2e-2, learning_rate=1.5e-3, warmup=0.1, evaluate_every=4)
 MOBILE = replace(
     REALTIME, encoder="tu-mobilenetv3_small_075", decoder_channels=(48, 32, 16, 12, 12), encoder_linear_prob="none"
 )
 LONG_SMP = replace(LONG, network="smp", augment=replace(LONG.augment, corrupt=0.15))
+FROM_IMAGENET = replace(LONG_SMP, smp=REALTIME_IMAGENET, loop=IMAGENET_LOOP, full_image_epochs=16, unzoomed_epochs=8)
 STREET_EPOCHS = 10
 """They have as many crops as 36 epochs of CamVid."""
 
@@ -33,6 +44,16 @@ PRESETS: dict[str, SegTrainConfig] = {
     "unet-s": replace(LONG, unet=UNetOptions(dropout=0.2, prob="relu6")),
     "realtime": replace(LONG_SMP, smp=REALTIME),
     "mobile": replace(LONG_SMP, smp=MOBILE),
+    "realtime-imagenet": FROM_IMAGENET,
+    "mobile-imagenet": replace(
+        FROM_IMAGENET,
+        size=224,
+        smp=replace(REALTIME_IMAGENET, decoder_channels=(48, 32, 16, 12, 12)),
+        augment=replace(LONG_SMP.augment, crop_height=160, crop_width=224),
+        loop=replace(IMAGENET_LOOP, epochs=140, evaluate_every=10),
+        full_image_epochs=24,
+        unzoomed_epochs=10,
+    ),
     "replica": SegTrainConfig(
         unet=UNET_PAPER,
         class_weights="median-frequency",
@@ -53,7 +74,8 @@ PRESETS: dict[str, SegTrainConfig] = {
     ),
 }
 """Preset cpu is a U-Net for two cores, unet-s the same network with a longer training. Preset realtime keeps up with a
-camera on two cores; mobile is for browsers and boards. Preset replica is the published CamVid training, which does not
+camera on two cores; mobile is for browsers and boards. Presets with imagenet begin with
+EfficientNet-Lite0's ImageNet weights. Preset replica is the published CamVid training, which does not
 state crop size and weights."""
 
 

