@@ -30,7 +30,7 @@ BY_HAND = {
     "cuts/*": AT_COMMIT,
     "results/throughput.json:*": AT_COMMIT,
     "performance/record.json:*": f"{IDLE} `python -m steadyseg.studies.performance`",
-    "browser/record.json:*": "a browser and an idle machine: `python -m steadyseg.studies.in_browser`",
+    "browser/*": AT_COMMIT,
 }
 """FILE:ENTRY in docs/studies, as patterns of fnmatch -> why, and the command."""
 ALSO = "docs/page-*.jpg (the page, looked at), and every sentence of a page that has a figure: tests/test_documents.py"
