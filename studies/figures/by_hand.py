@@ -26,7 +26,7 @@ BY_HAND = {
     "training/*": AT_COMMIT,
     "transformers/*": AT_COMMIT,
     "results/again.json:*": AT_COMMIT,
-    "gating/record.json:*street*": AT_COMMIT,
+    "gating/*": AT_COMMIT,
     "cuts/*": AT_COMMIT,
     "results/throughput.json:*": AT_COMMIT,
     "performance/record.json:*": f"{IDLE} `python -m steadyseg.studies.performance`",

@@ -12,7 +12,6 @@ from steadyseg.studies.harness.tables import Tables, write_tables
 
 STUDIES = {
     "analysis": "analysis",
-    "gating": "gating",
     "guide": "guide",
     "novelty": "novelty",
     "performance": "performance",
