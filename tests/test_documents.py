@@ -77,7 +77,7 @@ def test_an_unknown_table_is_an_error() -> None:
 @pytest.mark.parametrize("name", STUDIES)
 def test_a_page_leads_with_its_code_and_its_verdict(name: str) -> None:
     paragraphs = page_of(name).read_text().split("\n\n")
-    assert f"studies/{STUDIES[name]}/tables.py" in paragraphs[1] and paragraphs[2].startswith("**Verdict.** ")
+    assert f"studies/{name}/tables.py" in paragraphs[1] and paragraphs[2].startswith("**Verdict.** ")
 
 
 @pytest.mark.parametrize(

@@ -1,14 +1,12 @@
 """All steps in their order: fits, the tables of the cards, the studies."""
 
 from collections.abc import Sequence
-from pathlib import Path
 
 from steadyseg.app.commands import load
 from steadyseg.core.method import MethodOptions
 from steadyseg.core.model.checkpoint import read_meta
 from steadyseg.studies.figures.step import OUT, Digests, Step, fit_split
 from steadyseg.studies.harness.networks import file_of
-from steadyseg.studies.harness.reports import ReportRun
 
 CHECKPOINT = "seg/checkpoints/{}"
 CAMVID = UNET, REALTIME, MOBILE = "camvid-unet-s", "camvid-realtime", "camvid-mobile"
@@ -16,8 +14,8 @@ CLASSIFIERS = ("cifar10-resnet18-plain", "cifar10-resnet18-mc-smooth")
 WEIGHTS = "harness.networks:rests_on"
 
 
-def all_steps(data: Path) -> list[Step]:
-    return [*fits(), *cards(), *on_camvid(), *reports(data), *novelty()]
+def all_steps() -> list[Step]:
+    return [*fits(), *cards(), *on_camvid(), *novelty()]
 
 
 def fits() -> list[Step]:
@@ -106,21 +104,6 @@ def on_camvid() -> list[Step]:
         study("front", CAMVID, "results/front:{}", front, "results.front --data CAMVID"),
         study("guide", CAMVID, "guide/record:{}", guide, "guide.measure NAMES --data DATA"),
     ]
-
-
-def reports(data: Path) -> list[Step]:
-    """Robustness and insides of included networks; the runs of other networks are in `by_hand.py`."""
-    videos = load("steadyseg.studies.robustness.__main__:ood_videos")(data)
-    runs = {"robustness": load("steadyseg.studies.robustness.runs:all_runs")(videos)}
-    runs["analysis"] = load("steadyseg.studies.analysis.runs:all_runs")()
-    pairs = [(kind, run) for kind, each in runs.items() for run in each]
-    return [report(kind, run) for kind, run in pairs if not any(one.startswith("runs/") for one in run.models)]
-
-
-def report(kind: str, run: ReportRun) -> Step:
-    place = f"docs/studies/{kind}/{run.name}/report.json:"
-    command = f"steadyseg.studies.{kind} --data DATA --only {run.name}"
-    return Step(f"{kind}-{run.name}", run.models, place, lambda _, digests: run.digest(digests[run.data]), [command])
 
 
 def novelty() -> list[Step]:
