@@ -111,17 +111,11 @@ def novelty() -> list[Step]:
     parts = ("streams", "motorway_labels")
     each = "; ".join(f"novelty.{part} --data DATA NAMES" for part in parts)
     collect, own = f"novelty.collect --data DATA --every 2 NAMES; {each}; novelty", "novelty.collect:novelty_digest"
-    classifiers, temperatures = (
-        f"novelty.{part} --data DATA NAMES; novelty" for part in ("classifiers", "temperatures")
-    )
+    classifiers = "novelty.classifiers --data DATA NAMES; novelty"
     alarms, told = "novelty.alarm_scores --data DATA NAMES; novelty.alarm", "novelty.alarm_scores:alarm_digest"
-    low = "novelty.accuracy_rows --data DATA NAMES; novelty.accuracy_alarm"
-    low_digest = "novelty.accuracy_rows:accuracy_digest"
-    tempered, beside = "novelty.temperatures:temperatures_digest", [f"{part}/{{}}" for part in parts]
+    beside = [f"{part}/{{}}" for part in parts]
     return [
         study("novelty", [UNET, REALTIME], "novelty/record:networks/{}", own, collect, beside),
-        study("temperatures", CAMVID, "novelty/temperatures:{}", tempered, temperatures),
         study("alarms", CAMVID, "novelty/alarms:{}", told, alarms),
-        study("low-accuracy", CAMVID, "novelty/low_accuracy:{}", low_digest, low),
         study("novelty-classifiers", CLASSIFIERS, "novelty/record:classifiers/{}", WEIGHTS, classifiers),
     ]

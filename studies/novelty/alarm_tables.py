@@ -1,22 +1,14 @@
-"""Tables of the sequential alarm and of a low expected accuracy in docs/studies/novelty."""
+"""Tables of the sequential alarm in docs/studies/novelty."""
 
 from collections.abc import Iterable
 from typing import Any
 
-from steadyseg.studies.harness.tables import Tables, bind, read_record, table
+from steadyseg.studies.harness.tables import table
 
 Record = dict[str, Any]
 HOME = ("val", "val mild", "test stills", "test stills mild", "held-out stills", "choice drive", "report drive")
 PHOTOGRAPHS = ("photographs", "small photographs", "CIFAR-10 enlarged")
 NO_PICTURES = ("noise", "one colour", "text", "test pattern", "green test pattern")
-
-
-def alarm_tables() -> Tables:
-    """The tables of the page by name; each is a function that writes the table."""
-    return {
-        **bind(read_record("novelty", "alarms.json"), {"alarm-home": home, "alarm-foreign": foreign}),
-        **bind(read_record("novelty", "low_accuracy.json"), {"low-accuracy": low_accuracy}),
-    }
 
 
 def home(record: Record) -> str:
@@ -63,28 +55,3 @@ def foreign(record: Record) -> str:
 
 def delay(row: Any) -> str:
     return "" if row is None else f"{row['delay_s']:.1f} s" if row["alarms"] else "none"
-
-
-def low_accuracy(record: Record) -> str:
-    """How often and how soon a low accuracy is expected, and how true it is, by limit and kind of stream."""
-    lines = [
-        [
-            name,
-            kind,
-            limit,
-            f"{row['told']} of {row['streams']}",
-            "" if row["delay_s"] is None else f"{row['delay_s']:.1f}",
-            f"{row['said_s']:.0f}",
-            *("" if row[key] is None else f"{100 * row[key]:.0f}" for key in ("true", "accuracy_said")),
-            *(
-                "" if kind.startswith("motorway") else f"{row[key]:.0f}"
-                for key in ("low_s", "low_novel_s", "low_said_s")
-            ),
-        ]
-        for name, found in record.items()
-        for kind, limits in found.get("kinds", {}).items()
-        for limit, row in limits.items()
-        if limit != "0.7"
-    ]
-    head = ["network", "streams of", "limit", "said in", "after, s", "said, s", "true of these, %", "accuracy then, %"]
-    return table([*head, "truly below, s", "of these novel, s", "of these said, s"], lines)

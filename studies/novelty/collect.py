@@ -35,7 +35,7 @@ def novelty_digest(model: str, data: str) -> str:
     return rests_on(model, data, MethodOptions(mode="dnn"), MethodOptions(mode="vq-dnn"), novelty=True)
 
 
-OTHERS = ("accuracy", "alarm", "classifier")
+OTHERS = ("alarm", "classifier")
 """Studies whose results lie in the same folders."""
 
 

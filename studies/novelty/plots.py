@@ -1,4 +1,4 @@
-"""The pictures of docs/studies/novelty, drawn from its record."""
+"""The picture of docs/studies/novelty, drawn from its record."""
 
 from pathlib import Path
 from typing import Any
@@ -7,37 +7,11 @@ from matplotlib import pyplot as plt
 
 from steadyseg.core.reference import NOVEL
 from steadyseg.studies.harness.plots import save_figure
-from steadyseg.studies.harness.tables import read_record
 
 COLOURS = {"town": "#dfe9f5", "motorway": "#f7e3cf", "photographs": "#e6dcf0"}
 
 
 def draw(record: dict[str, Any], page: Path) -> None:
-    reliability(read_record("novelty", "temperatures.json"), page)
-    cuts(record, page)
-
-
-def reliability(networks: dict[str, Any], page: Path) -> None:
-    """Accuracy over confidence of all pixels under the types that count."""
-    figure, axes = plt.subplots(1, len(networks), figsize=(4.2 * len(networks), 3.9), squeeze=False, sharey=True)
-    for axis, (name, found) in zip(axes[0], networks.items(), strict=True):
-        axis.plot([0, 1], [0, 1], color="0.6", lw=1, label="as sure as right")
-        for way, words in (
-            ("none", "temperature 1"),
-            ("one", "one temperature"),
-            ("frame", "temperature of the frame"),
-        ):
-            rows = [(c, r / n) for n, r, c in zip(*found["reliability"][way], strict=True) if n]
-            counts = [n for n in found["reliability"][way][0] if n]
-            points = [(c / n, share) for (c, share), n in zip(rows, counts, strict=True)]
-            axis.plot(*zip(*points, strict=True), marker="o", ms=3, label=words)
-        axis.set(title=name, xlabel="confidence", xlim=(0, 1), ylim=(0, 1))
-    axes[0][0].set_ylabel("share of pixels that are right")
-    axes[0][0].legend(fontsize=8, loc="upper left")
-    save_figure(figure, page / "reliability.png")
-
-
-def cuts(record: dict[str, Any], page: Path) -> None:
     """Plot of the familiarity of every frame of the cut stream."""
     streams = {name: found["cuts"] for name, found in record["streams"].items() if found}
     figure, axes = plt.subplots(len(streams), 1, figsize=(9, 2.6 * len(streams)), squeeze=False, sharex=True)

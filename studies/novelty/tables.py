@@ -6,10 +6,9 @@ from typing import Any
 import numpy as np
 
 from steadyseg.studies.harness.tables import Tables, bind, read_record, table
-from steadyseg.studies.novelty.alarm_tables import alarm_tables
+from steadyseg.studies.novelty.alarm_tables import foreign, home
 from steadyseg.studies.novelty.detection_tables import DETECTION, MOTORWAYS, NO_ROADS, SEEDS, included, percent
 from steadyseg.studies.novelty.figures import KEPT
-from steadyseg.studies.novelty.temperature_tables import temperature_tables
 
 Record = dict[str, Any]
 Figure = Callable[[Any], float]
@@ -23,11 +22,8 @@ def tables() -> Tables:
         "risk": risk_table,
         "classifiers": classifiers_table,
     }
-    return {
-        **bind(read_record("novelty"), makers | DETECTION),
-        **temperature_tables(),
-        **alarm_tables(),
-    }
+    alarms = bind(read_record("novelty", "alarms.json"), {"alarm-home": home, "alarm-foreign": foreign})
+    return {**bind(read_record("novelty"), makers | DETECTION), **alarms}
 
 
 def worst(found: Any, kinds: tuple[str, ...], score: str = "novelty") -> float:
