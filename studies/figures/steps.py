@@ -99,7 +99,7 @@ def on_camvid() -> list[Step]:
     """Studies of single networks on CamVid and the street."""
     rule, front, guide = "results.rule:rule_digest", "results.front:front_digest", "guide.measure:guide_digest"
     return [
-        study("rule", CAMVID, "results/record:{} default rule", rule, "results --data CAMVID"),
+        study("rule", CAMVID, "results/record:{} default rule", rule, "results.rule --data CAMVID"),
         study("protocol", CAMVID, "results/protocol:{}", WEIGHTS, "results.protocol --data CAMVID"),
         study("front", CAMVID, "results/front:{}", front, "results.front --data CAMVID"),
         study("guide", CAMVID, "guide/record:{}", guide, "guide.measure NAMES --data DATA"),

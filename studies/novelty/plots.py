@@ -3,10 +3,9 @@
 from pathlib import Path
 from typing import Any
 
-from matplotlib import pyplot as plt
-
+from steadyseg.app.report_file import write_figure
 from steadyseg.core.reference import NOVEL
-from steadyseg.studies.harness.plots import save_figure
+from steadyseg.studies.harness.panels import new_figure
 
 COLOURS = {"town": "#dfe9f5", "motorway": "#f7e3cf", "photographs": "#e6dcf0"}
 
@@ -14,8 +13,8 @@ COLOURS = {"town": "#dfe9f5", "motorway": "#f7e3cf", "photographs": "#e6dcf0"}
 def draw(record: dict[str, Any], page: Path) -> None:
     """Plot of the familiarity of every frame of the cut stream."""
     streams = {name: found["cuts"] for name, found in record["streams"].items() if found}
-    figure, axes = plt.subplots(len(streams), 1, figsize=(9, 2.6 * len(streams)), squeeze=False, sharex=True)
-    for axis, (name, rows) in zip(axes[:, 0], streams.items(), strict=True):
+    figure, axes = new_figure(1, 9, 2.6, rows=len(streams), sharex=True)
+    for axis, (name, rows) in zip(axes, streams.items(), strict=True):
         began = 0
         for place in range(1, len(rows) + 1):
             if place == len(rows) or rows[place]["of"] != rows[began]["of"]:
@@ -28,7 +27,6 @@ def draw(record: dict[str, Any], page: Path) -> None:
         axis.axhline(NOVEL, color="0.5", lw=0.8, ls=":")
         axis.set(title=name, ylim=(0, 1.12), ylabel="share")
         axis.title.set_position((0.5, 1.08))
-    axes[-1, 0].set_xlabel("frame (15 Hz)")
-    axes[0, 0].legend(fontsize=8, loc="center left")
-    figure.tight_layout()
-    save_figure(figure, page / "cuts.png")
+    axes[-1].set_xlabel("frame (15 Hz)")
+    axes[0].legend(fontsize=8, loc="center left")
+    write_figure(page / "cuts.png", figure, dpi=130)
