@@ -133,7 +133,9 @@ def test_networks_carry_the_thresholds_of_the_guide() -> None:
 
 def test_what_the_front_page_says_of_novelty() -> None:
     networks, studied = read_record("novelty")["networks"], ("camvid-realtime", "camvid-unet-s")
-    corrupted = {model: read_record("novelty", "temperatures.json")[model]["corrupted"] for model in studied}
+    kept = read_record("novelty", "temperatures.json")
+    assert all(digest_of(model) in kept[model]["rests_on"].split("-") for model in studied), "of other weights"
+    corrupted = {model: kept[model]["corrupted"] for model in studied}
 
     def ece(model: str, way: str, kinds: Iterable[str]) -> str:
         of_types = (fmean(cell[way]["ece"] for cell in corrupted[model][kind].values()) for kind in kinds)
