@@ -16,6 +16,7 @@ BY_HAND = {
     "analysis/*": AT_COMMIT,
     "novelty/record.json:networks/paper-*": f"{TRAIN} `python -m steadyseg.studies.novelty.collect`",
     "novelty/record.json:regions/*": AT_COMMIT,
+    "novelty/record.json:classifiers/*": AT_COMMIT,
     "novelty/record.json:left_out*": AT_COMMIT,
     "novelty/record.json:passes*": AT_COMMIT,
     "novelty/record.json:ensemble*": AT_COMMIT,

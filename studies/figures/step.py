@@ -6,23 +6,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from steadyseg.classification.data.open import open_classification
 from steadyseg.core.errors import InputError
 from steadyseg.core.model.checkpoint import read_meta
 from steadyseg.seg.data.camvid import read_names
 from steadyseg.seg.data.held_out import CAMVID_STRETCHES, recorded_names
 from steadyseg.seg.pretrained import FOLDER
 from steadyseg.studies.harness.networks import PROJECT, digest_of, file_of
-from steadyseg.studies.harness.study import data_digest
 
 Digests = Mapping[str, str]
 """Digest of each data set, by the name of its folder."""
 OUT = "runs/figures"
 """Folder of what a step leaves for the next one, relative to the root of the repository."""
-
-
-def data_digests(data: Path) -> Digests:
-    return {"camvid": data_digest(data / "camvid"), "cifar10": open_classification(data / "cifar10", "test").list_hash}
 
 
 def digest_at(found: Any) -> str | None:

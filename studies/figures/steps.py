@@ -10,7 +10,6 @@ from steadyseg.studies.harness.networks import file_of
 
 CHECKPOINT = "seg/checkpoints/{}"
 CAMVID = UNET, REALTIME, MOBILE = "camvid-unet-s", "camvid-realtime", "camvid-mobile"
-CLASSIFIERS = ("cifar10-resnet18-plain", "cifar10-resnet18-mc-smooth")
 WEIGHTS = "harness.networks:rests_on"
 
 
@@ -87,8 +86,7 @@ def study(
     """
 
     def wanted(network: str, digests: Digests) -> str:
-        data = digests["cifar10" if network in CLASSIFIERS else "camvid"]
-        return str(load(f"steadyseg.studies.{digest}")(network, data))
+        return str(load(f"steadyseg.studies.{digest}")(network, digests["camvid"]))
 
     place = f"docs/studies/{record.replace(':', '.json:')}"
     modules = [f"steadyseg.studies.{one}" for one in commands.split("; ")]
@@ -111,11 +109,9 @@ def novelty() -> list[Step]:
     parts = ("streams", "motorway_labels")
     each = "; ".join(f"novelty.{part} --data DATA NAMES" for part in parts)
     collect, own = f"novelty.collect --data DATA --every 2 NAMES; {each}; novelty", "novelty.collect:novelty_digest"
-    classifiers = "novelty.classifiers --data DATA NAMES; novelty"
     alarms, told = "novelty.alarm_scores --data DATA NAMES; novelty.alarm", "novelty.alarm_scores:alarm_digest"
     beside = [f"{part}/{{}}" for part in parts]
     return [
         study("novelty", [UNET, REALTIME], "novelty/record:networks/{}", own, collect, beside),
         study("alarms", CAMVID, "novelty/alarms:{}", told, alarms),
-        study("novelty-classifiers", CLASSIFIERS, "novelty/record:classifiers/{}", WEIGHTS, classifiers),
     ]

@@ -22,7 +22,6 @@ def tables() -> Tables:
         "targets": targets_table,
         "alarms": alarms_table,
         "risk": risk_table,
-        "classifiers": classifiers_table,
     }
     alarms = bind(read_record("novelty", "alarms.json"), {"alarm-home": home, "alarm-foreign": foreign})
     return {**bind(read_record("novelty"), makers | DETECTION), **alarms}
@@ -78,29 +77,6 @@ def risk_table(record: Record) -> str:
         for score, risks in found["risk"].items()
     ]
     return table(["network", "score", *(f"{100 * share:.0f} % kept" for share in KEPT)], lines)
-
-
-def classifiers_table(record: Record) -> str:
-    found = record["classifiers"]
-    lines = [["alarms among test pictures, %", *(percent(one["alarms"]) for one in found.values())]]
-    for kind in next(iter(found.values()))["foreign"]:
-        lines += [
-            [f"AUROC, {kind}, by {score}", *(f"{one['foreign'][kind]['auroc'][score]:.2f}" for one in found.values())]
-            for score in ("novelty", "entropy")
-        ]
-    for title, is_clean in (("test pictures", True), ("15 corruptions", False)):
-        for key, name in (("ece", "ECE, %"), ("ece_signed", "confidence - accuracy, points"), ("nll", "NLL")):
-            values = [one["clean"]["one"][key] if is_clean else corrupted_mean(one, key) for one in found.values()]
-            lines.append([f"{name}, {title}, one temperature", *(digits(value, key) for value in values)])
-    return table(["figure", *found], lines)
-
-
-def corrupted_mean(found: Any, key: str) -> float:
-    return float(np.mean([row["one"][key] for row in found["corrupted"].values()]))
-
-
-def digits(value: float, key: str) -> str:
-    return f"{value:.2f}" if key == "nll" else f"{100 * value:+.1f}" if key == "ece_signed" else percent(value)
 
 
 def home(record: Record) -> str:
