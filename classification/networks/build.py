@@ -8,7 +8,7 @@ from steadyseg.classification.networks.layout import MODELS, check_classifier, o
 from steadyseg.classification.networks.plain import alexnet, vgg
 from steadyseg.classification.networks.residual import residual
 from steadyseg.classification.networks.timm_network import TimmNetwork
-from steadyseg.classification.networks.vit import pit, swin, vit
+from steadyseg.classification.networks.vit import swin, vit
 from steadyseg.classification.options import ClassifierOptions
 from steadyseg.core.errors import InputError
 
@@ -18,7 +18,7 @@ BUILDERS = {
     "prevgg": vgg,
     **dict.fromkeys(("resnet", "resnext", "wideresnet", "preresnet", "alternet"), residual),
     "vit": vit,
-    "pit": pit,
+    "pit": vit,
     "swin": swin,
 }
 OWN_INITIALISATION = ("alexnet", "vit", "pit", "swin")

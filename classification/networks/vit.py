@@ -64,12 +64,11 @@ class TokenAttention(nn.Module):
 class Tokens(nn.Module):
     """(B, 3, s, s) -> (B, T, C): a linear layer of each patch, the class token before them, learnt positions added.
 
-    Patches begin `stride` pixels apart, by default without overlap.
+    Patches begin `stride` pixels apart.
     """
 
-    def __init__(self, channels: int, side: int, patch: int, class_token: bool, stride: int | None = None) -> None:
+    def __init__(self, channels: int, side: int, patch: int, class_token: bool, stride: int) -> None:
         super().__init__()
-        stride = stride or patch
         self.side, points = side, ((side - patch) // stride + 1) ** 2
         self.patches = nn.Conv2d(3, channels, patch, stride)
         # Flat, because the optimiser takes a tensor of one dimension for a bias and does not decay it.
@@ -129,56 +128,36 @@ class VisionTransformer(Chain):
 
 
 def vit(options: ClassifierOptions, num_classes: int) -> Chain:
-    """Builds a vision transformer: (B, 3, s, s) -> (B, K) for s = `img_size` (32 without it).
+    """Builds a vision transformer or a PiT: (B, 3, s, s) -> (B, K) for s = `img_size` (32 without it).
 
-    `channels` channels in heads of 64, LayerNorm before each branch, GELU, learnt positions (Dosovitskiy et al. 2021,
-    arXiv 2010.11929). vit12 of 192 channels is ViT-Ti.
+    Vision transformer: `channels` channels in heads of 64, LayerNorm before each branch, GELU, learnt positions
+    (Dosovitskiy et al. 2021, arXiv 2010.11929). vit12 of 192 channels is ViT-Ti.
+
+    PiT (Heo et al. 2021, arXiv 2103.16302): patches overlap by half; `channels` channels in heads of 32, twice as many
+    after each pooling. pit12 of 64 channels is PiT-Ti. Parts: stem, attention1, mlp1, ..., pool2 before the second
+    stage, ..., head.
     """
-    _, depth = MODELS[options.network]
+    family, depth = MODELS[options.network]
+    blocks = PIT_BLOCKS[depth] if family == "pit" else (depth,)
     side, patch = options.img_size or VIT_SIDE, options.patch_size or VIT_PATCH
     class_token = (options.head or "cls") == "cls"
     seen = local_mask(side // patch, options.attention_window, class_token) if options.attention_window else None
-    skipped = iter(skip_rates(options.stochastic_depth, depth))
-    chain = VisionTransformer(OrderedDict(stem=Tokens(options.channels, side, patch, class_token)))
-    chain.class_token = class_token
-    for number in range(1, depth + 1):
-        add_pair(chain, number, options.channels, heads_of(options)[0], options.dropout, next(skipped), seen)
-    chain.add_module("head", TokenHead(options.channels, num_classes, class_token))
-    initialise_linear(chain)
-    return chain
-
-
-def pit(options: ClassifierOptions, num_classes: int) -> Chain:
-    """Builds a PiT: (B, 3, s, s) -> (B, K) for s = `img_size` (Heo et al. 2021, arXiv 2103.16302).
-
-    Patches overlap by half; `channels` channels in heads of 32, twice as many after each pooling. pit12 of 64 channels
-    is PiT-Ti. Parts: stem, attention1, mlp1, ..., pool2 before the second stage, ..., head.
-    """
-    _, depth = MODELS[options.network]
-    blocks, patch = PIT_BLOCKS[depth], options.patch_size or VIT_PATCH
     skipped = iter(skip_rates(options.stochastic_depth, sum(blocks)))
-    stem = Tokens(options.channels, options.img_size or VIT_SIDE, patch, class_token=True, stride=max(1, patch // 2))
+    stem = Tokens(options.channels, side, patch, class_token, max(1, patch // 2) if family == "pit" else patch)
     chain, number = VisionTransformer(OrderedDict(stem=stem)), 0
-    chain.class_token = True
+    chain.class_token = class_token
     for i, (count, heads) in enumerate(zip(blocks, heads_of(options), strict=True)):
         channels = options.channels * 2**i
         if i:
             chain.add_module(f"pool{i + 1}", TokenPooling(channels // 2))
         for _ in range(count):
-            number += 1
-            add_pair(chain, number, channels, heads, options.dropout, next(skipped))
-    chain.add_module("head", TokenHead(channels, num_classes, class_token=True))
+            number, rate, skip = number + 1, options.dropout, next(skipped)
+            attention = TokenAttention(channels, heads, seen)
+            chain.add_module(f"attention{number}", ResidualUnit(nn.LayerNorm(channels), attention, rate, skip))
+            chain.add_module(f"mlp{number}", ResidualUnit(nn.LayerNorm(channels), mlp(channels), rate, skip))
+    chain.add_module("head", TokenHead(channels, num_classes, class_token))
     initialise_linear(chain)
     return chain
-
-
-def add_pair(
-    chain: Chain, number: int, channels: int, heads: int, rate: float, skipped: float, seen: Tensor | None = None
-) -> None:
-    """Adds an attention and an MLP on tokens to the chain, each a part of its own."""
-    attention = TokenAttention(channels, heads, seen)
-    chain.add_module(f"attention{number}", ResidualUnit(nn.LayerNorm(channels), attention, rate, skipped))
-    chain.add_module(f"mlp{number}", ResidualUnit(nn.LayerNorm(channels), mlp(channels), rate, skipped))
 
 
 def mlp(channels: int) -> nn.Sequential:
