@@ -9,9 +9,9 @@ CEILINGS = {
     "app": (13_700, 130),
     "core": (7_050, 69),
     "seg": (8_350, 76),
-    "classification": (3_250, 29),
+    "classification": (3_110, 24),
     "export": (4_200, 32),
-    "studies": (13_750, 155),
+    "studies": (11_030, 120),
     "tests": (34_100, 232),
 }
 """Lines and files of Python by folder, 2 % above what was reached; lines are as ruff formats them."""
