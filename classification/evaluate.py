@@ -1,4 +1,4 @@
-"""Metrics of a classifier by ensemble size, after 1, 2, ... dropout passes or networks, in one pass over pictures."""
+"""Predictions and metrics of a classifier by ensemble size, in one pass over pictures, and its temperature."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
@@ -11,6 +11,7 @@ from steadyseg.classification.data.labelled import ClassificationSet
 from steadyseg.core.dropout import is_stochastic, set_dropout_active
 from steadyseg.core.errors import InputError
 from steadyseg.core.evaluation.metrics import SMALLEST_PROBABILITY, StreamingMetrics
+from steadyseg.core.evaluation.temperature import WIDE_GRID, TemperatureFit, TemperatureScan, grid_tensor
 from steadyseg.core.novelty.head import NoveltyHead, NoveltyPredictor
 from steadyseg.core.prediction import Prediction, mean_prediction
 from steadyseg.core.predictors import forward_passes, running_mean
@@ -203,3 +204,23 @@ def default_samples(asked: int | None, mode: str | None, has_dropout: bool) -> i
             raise InputError(f"mode dnn makes one pass without dropout, got {asked} samples; use mode bnn")
         return 0
     return DEFAULT_SAMPLES if asked is None else asked
+
+
+def predict(
+    classifier: Classifier, batches: Iterable[Batch], mode: str, samples: int, temperature: float | Tensor
+) -> Iterator[tuple[Tensor, Tensor]]:
+    """Yields the probabilities (B, K) of each batch, or (T, K, B) for a tensor of temperatures, and its labels."""
+    for batch in batches:
+        *_, mean = classifier.by_size(batch, mode, samples, temperature)
+        yield mean.probs.float(), batch[2]
+
+
+def fit_temperature(
+    classifier: Classifier, batches: Iterable[Batch], mode: str, samples: int, num_classes: int
+) -> TemperatureFit:
+    """Fits the temperature in one pass over the pictures; in mode bnn to the mean of `samples` tempered softmaxes."""
+    scan = TemperatureScan(num_classes, None, WIDE_GRID)
+    grid = grid_tensor(classifier.device, WIDE_GRID).squeeze(-1)  # (T, 1, 1)
+    for probs, labels in predict(classifier, batches, mode, samples, grid):
+        scan.update(probs, labels.to(probs.device))
+    return scan.fit()

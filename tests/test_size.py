@@ -8,11 +8,11 @@ PROJECT = Path(__file__).parent.parent
 CEILINGS = {
     "app": (13_650, 130),
     "core": (7_100, 72),
-    "seg": (8_350, 76),
-    "classification": (3_250, 29),
+    "seg": (8_400, 77),
+    "classification": (3_110, 24),
     "export": (4_310, 33),
-    "studies": (13_750, 155),
-    "tests": (34_100, 234),
+    "studies": (11_150, 121),
+    "tests": (34_300, 236),
 }
 """Lines and files of Python by folder, 2 % above what was reached; lines are as ruff formats them."""
 

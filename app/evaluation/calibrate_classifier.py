@@ -9,9 +9,8 @@ from steadyseg.app.classifiers import CheckpointClassifier
 from steadyseg.app.console import track
 from steadyseg.app.evaluation.flags import CalibrateJob
 from steadyseg.app.open_model import frame_flags, refuse_flags
-from steadyseg.classification.calibrate import fit_temperature, predict
 from steadyseg.classification.data.open import open_trained
-from steadyseg.classification.evaluate import Batch, batch_size, batches
+from steadyseg.classification.evaluate import Batch, batch_size, batches, fit_temperature, predict
 from steadyseg.classification.novelty import default_stages, fit_statistics
 from steadyseg.classification.pretrained import require_classes
 from steadyseg.core.dropout import set_dropout_active

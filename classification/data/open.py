@@ -6,9 +6,8 @@ from pathlib import Path
 import numpy as np
 
 from steadyseg.classification.data.cifar import find_cifar, open_cifar
-from steadyseg.classification.data.image_folder import SPLITS, open_image_folder
+from steadyseg.classification.data.image_folder import SPLITS, open_image_folder, open_zip_folder
 from steadyseg.classification.data.labelled import ClassificationSet
-from steadyseg.classification.data.zip_folder import open_zip_folder
 from steadyseg.core.errors import InputError
 from steadyseg.core.model.checkpoint import CheckpointMeta
 

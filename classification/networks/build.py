@@ -4,14 +4,11 @@ from typing import Any
 
 from torch import nn
 
-from steadyseg.classification.networks.layout import MODELS
-from steadyseg.classification.networks.option_checks import check_classifier, options_of
+from steadyseg.classification.networks.layout import MODELS, check_classifier, options_of
 from steadyseg.classification.networks.plain import alexnet, vgg
-from steadyseg.classification.networks.preresnet import preresnet
-from steadyseg.classification.networks.resnet import resnet
-from steadyseg.classification.networks.swin import swin
+from steadyseg.classification.networks.residual import residual
 from steadyseg.classification.networks.timm_network import TimmNetwork
-from steadyseg.classification.networks.vit import pit, vit
+from steadyseg.classification.networks.vit import swin, vit
 from steadyseg.classification.options import ClassifierOptions
 from steadyseg.core.errors import InputError
 
@@ -19,13 +16,9 @@ BUILDERS = {
     "alexnet": alexnet,
     "vgg": vgg,
     "prevgg": vgg,
-    "resnet": resnet,
-    "resnext": resnet,
-    "wideresnet": resnet,
-    "preresnet": preresnet,
-    "alternet": preresnet,
+    **dict.fromkeys(("resnet", "resnext", "wideresnet", "preresnet", "alternet"), residual),
     "vit": vit,
-    "pit": pit,
+    "pit": vit,
     "swin": swin,
 }
 OWN_INITIALISATION = ("alexnet", "vit", "pit", "swin")

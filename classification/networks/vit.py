@@ -1,7 +1,7 @@
-"""Vision transformer, whose attention may be local, and PiT, which pools the patches between three stages.
+"""Vision transformer with optional local attention, PiT, which pools patches between three stages, and Swin on maps.
 
 Each attention and each MLP is a separate part of the chain, so that a study can read features between parts or leave
-parts out. Local attention and both heads are variants that arXiv 2202.06709 compares.
+parts out. Local attention and both heads of a vision transformer are variants that arXiv 2202.06709 compares.
 """
 
 from collections import OrderedDict
@@ -11,9 +11,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from steadyseg.classification.networks.attention import attend
+from steadyseg.classification.networks.attention import WindowAttention, attend
 from steadyseg.classification.networks.chain import Block, Chain, dropout, skip_branch, skip_rates
-from steadyseg.classification.networks.layout import MODELS, PIT_BLOCKS, VIT_PATCH, VIT_SIDE, heads_of
+from steadyseg.classification.networks.heads import pooled_head
+from steadyseg.classification.networks.layout import MODELS, PIT_BLOCKS, SWIN_BLOCKS, VIT_PATCH, VIT_SIDE, heads_of
 from steadyseg.classification.options import ClassifierOptions
 from steadyseg.core.errors import InputError
 from steadyseg.core.stages import Stage
@@ -63,12 +64,11 @@ class TokenAttention(nn.Module):
 class Tokens(nn.Module):
     """(B, 3, s, s) -> (B, T, C): a linear layer of each patch, the class token before them, learnt positions added.
 
-    Patches begin `stride` pixels apart, by default without overlap.
+    Patches begin `stride` pixels apart.
     """
 
-    def __init__(self, channels: int, side: int, patch: int, class_token: bool, stride: int | None = None) -> None:
+    def __init__(self, channels: int, side: int, patch: int, class_token: bool, stride: int) -> None:
         super().__init__()
-        stride = stride or patch
         self.side, points = side, ((side - patch) // stride + 1) ** 2
         self.patches = nn.Conv2d(3, channels, patch, stride)
         # Flat, because the optimiser takes a tensor of one dimension for a bias and does not decay it.
@@ -128,56 +128,36 @@ class VisionTransformer(Chain):
 
 
 def vit(options: ClassifierOptions, num_classes: int) -> Chain:
-    """Builds a vision transformer: (B, 3, s, s) -> (B, K) for s = `img_size` (32 without it).
+    """Builds a vision transformer or a PiT: (B, 3, s, s) -> (B, K) for s = `img_size` (32 without it).
 
-    `channels` channels in heads of 64, LayerNorm before each branch, GELU, learnt positions (Dosovitskiy et al. 2021,
-    arXiv 2010.11929). vit12 of 192 channels is ViT-Ti.
+    Vision transformer: `channels` channels in heads of 64, LayerNorm before each branch, GELU, learnt positions
+    (Dosovitskiy et al. 2021, arXiv 2010.11929). vit12 of 192 channels is ViT-Ti.
+
+    PiT (Heo et al. 2021, arXiv 2103.16302): patches overlap by half; `channels` channels in heads of 32, twice as many
+    after each pooling. pit12 of 64 channels is PiT-Ti. Parts: stem, attention1, mlp1, ..., pool2 before the second
+    stage, ..., head.
     """
-    _, depth = MODELS[options.network]
+    family, depth = MODELS[options.network]
+    blocks = PIT_BLOCKS[depth] if family == "pit" else (depth,)
     side, patch = options.img_size or VIT_SIDE, options.patch_size or VIT_PATCH
     class_token = (options.head or "cls") == "cls"
     seen = local_mask(side // patch, options.attention_window, class_token) if options.attention_window else None
-    skipped = iter(skip_rates(options.stochastic_depth, depth))
-    chain = VisionTransformer(OrderedDict(stem=Tokens(options.channels, side, patch, class_token)))
-    chain.class_token = class_token
-    for number in range(1, depth + 1):
-        add_pair(chain, number, options.channels, heads_of(options)[0], options.dropout, next(skipped), seen)
-    chain.add_module("head", TokenHead(options.channels, num_classes, class_token))
-    initialise_linear(chain)
-    return chain
-
-
-def pit(options: ClassifierOptions, num_classes: int) -> Chain:
-    """Builds a PiT: (B, 3, s, s) -> (B, K) for s = `img_size` (Heo et al. 2021, arXiv 2103.16302).
-
-    Patches overlap by half; `channels` channels in heads of 32, twice as many after each pooling. pit12 of 64 channels
-    is PiT-Ti. Parts: stem, attention1, mlp1, ..., pool2 before the second stage, ..., head.
-    """
-    _, depth = MODELS[options.network]
-    blocks, patch = PIT_BLOCKS[depth], options.patch_size or VIT_PATCH
     skipped = iter(skip_rates(options.stochastic_depth, sum(blocks)))
-    stem = Tokens(options.channels, options.img_size or VIT_SIDE, patch, class_token=True, stride=max(1, patch // 2))
+    stem = Tokens(options.channels, side, patch, class_token, max(1, patch // 2) if family == "pit" else patch)
     chain, number = VisionTransformer(OrderedDict(stem=stem)), 0
-    chain.class_token = True
+    chain.class_token = class_token
     for i, (count, heads) in enumerate(zip(blocks, heads_of(options), strict=True)):
         channels = options.channels * 2**i
         if i:
             chain.add_module(f"pool{i + 1}", TokenPooling(channels // 2))
         for _ in range(count):
-            number += 1
-            add_pair(chain, number, channels, heads, options.dropout, next(skipped))
-    chain.add_module("head", TokenHead(channels, num_classes, class_token=True))
+            number, rate, skip = number + 1, options.dropout, next(skipped)
+            attention = TokenAttention(channels, heads, seen)
+            chain.add_module(f"attention{number}", ResidualUnit(nn.LayerNorm(channels), attention, rate, skip))
+            chain.add_module(f"mlp{number}", ResidualUnit(nn.LayerNorm(channels), mlp(channels), rate, skip))
+    chain.add_module("head", TokenHead(channels, num_classes, class_token))
     initialise_linear(chain)
     return chain
-
-
-def add_pair(
-    chain: Chain, number: int, channels: int, heads: int, rate: float, skipped: float, seen: Tensor | None = None
-) -> None:
-    """Adds an attention and an MLP on tokens to the chain, each a part of its own."""
-    attention = TokenAttention(channels, heads, seen)
-    chain.add_module(f"attention{number}", ResidualUnit(nn.LayerNorm(channels), attention, rate, skipped))
-    chain.add_module(f"mlp{number}", ResidualUnit(nn.LayerNorm(channels), mlp(channels), rate, skipped))
 
 
 def mlp(channels: int) -> nn.Sequential:
@@ -213,3 +193,59 @@ def initialise_linear(network: nn.Module) -> None:
             nn.init.trunc_normal_(module.weight, std=STD)
             if module.bias is not None:
                 nn.init.zeros_(module.bias)
+
+
+PATCH, WINDOW = 1, 4
+"""Sides in pixels and in points, as published for CIFAR."""
+
+
+class ChannelNorm(nn.LayerNorm):
+    """LayerNorm over the channels of each point of a map (B, C, H, W)."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return super().forward(x.permute(0, 2, 3, 1)).permute(0, 3, 1, 2)
+
+
+class PointMLP(nn.Module):
+    """The MLP of a transformer at each point of a map (B, C, H, W)."""
+
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        self.layers = mlp(channels)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.layers(x.permute(0, 2, 3, 1)).permute(0, 3, 1, 2)
+
+
+def swin(options: ClassifierOptions, num_classes: int) -> Chain:
+    """Builds a Swin transformer: (B, 3, h, w) -> (B, K) (Liu et al. 2021, arXiv 2103.14030).
+
+    As in the code of arXiv 2202.06709, the heads share the position table and a strided convolution merges patches.
+    Swin-T is swin12 with 96 channels, patches of 4 and windows of 7. Parts: stem, attention1, mlp1, ..., merge2 before
+    the second stage, ..., norm, head.
+    """
+    _, depth = MODELS[options.network]
+    blocks, width = SWIN_BLOCKS[depth], options.channels
+    patch, window = options.patch_size or PATCH, options.attention_window or WINDOW
+    skipped = iter(skip_rates(options.stochastic_depth, sum(blocks)))
+    stem = nn.Sequential(nn.Conv2d(3, width, patch, patch), ChannelNorm(width))
+    chain, number = Chain(OrderedDict(stem=stem)), 0
+    for i, (count, heads) in enumerate(zip(blocks, heads_of(options), strict=True)):
+        channels = width * 2**i
+        if i:
+            merge = nn.Sequential(ChannelNorm(channels // 2), nn.Conv2d(channels // 2, channels, 2, 2, bias=False))
+            chain.add_module(f"merge{i + 1}", merge)
+        for j in range(count):
+            number, rate, skip = number + 1, options.dropout, next(skipped)
+            shift = window // 2 if j % 2 else 0
+            attention = WindowAttention(channels, channels, heads, channels // heads, window, shift)
+            chain.add_module(f"attention{number}", ResidualUnit(ChannelNorm(channels), attention, rate, skip))
+            chain.add_module(f"mlp{number}", ResidualUnit(ChannelNorm(channels), PointMLP(channels), rate, skip))
+    chain.add_module("norm", ChannelNorm(channels))
+    chain.add_module("head", pooled_head("gap", channels, num_classes))
+    initialise_linear(chain)
+    for module in chain.modules():  # its 1x1 convolutions are the linear layers of other implementations
+        if isinstance(module, WindowAttention):
+            for name, tensor in [*module.to_qkv.named_parameters(), *module.to_out.named_parameters()]:
+                nn.init.zeros_(tensor) if name == "bias" else nn.init.trunc_normal_(tensor, std=STD)
+    return chain

@@ -10,9 +10,9 @@ from rich.table import Table
 from steadyseg.app.commands import load
 from steadyseg.core.system.files import write_atomic
 from steadyseg.studies.analysis.flags import StudyJob
-from steadyseg.studies.harness.command_line import command_line
 from steadyseg.studies.harness.report_folder import (
     choose_folder,
+    command_line,
     print_report,
     report_tables,
     require_checkpoints,

@@ -1,6 +1,5 @@
 """The frame of every study: opens networks and pictures, watches the time, saves the report after every part."""
 
-import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -13,7 +12,7 @@ from steadyseg.app.console import Console, progress_bar
 from steadyseg.core.seeds import mix_seed
 from steadyseg.studies.analysis.flags import StudyJob, StudyOptions
 from steadyseg.studies.analysis.subjects import StudyTarget, open_study_targets
-from steadyseg.studies.harness.machine import about_torch
+from steadyseg.studies.harness.machine import about_torch, peak_rss_bytes
 from steadyseg.studies.harness.pictures import batches_of
 from steadyseg.studies.harness.report_folder import Table
 
@@ -140,10 +139,11 @@ def describe(study: Study, context: StudyContext) -> Results:
 
 def costs(context: StudyContext) -> Results:
     """Seconds by the wall and of all cores, and the most memory that the process has held."""
+    peak = peak_rss_bytes()
     return {
         "seconds": round(time.perf_counter() - context.began, 1),
         "cpu_seconds": round(time.process_time() - context.cpu_began, 1),
-        "peak_memory_mb": peak_memory_mb(),
+        "peak_memory_mb": None if peak is None else round(peak / 2**20),
     }
 
 
@@ -156,13 +156,3 @@ def depths(sides: Iterable[str]) -> list[float]:
         blocks += side == ""
         places.append(max(0, blocks) + 0.5 * (side == "out"))
     return [place / max(1, blocks) for place in places]
-
-
-def peak_memory_mb() -> int | None:
-    """Peak memory of this process so far; None where the system does not tell."""
-    try:
-        import resource
-    except ImportError:
-        return None
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return round(peak / 2**20 if sys.platform == "darwin" else peak / 2**10)

@@ -1,23 +1,20 @@
 """All steps in their order: fits, the tables of the cards, the studies."""
 
 from collections.abc import Sequence
-from pathlib import Path
 
 from steadyseg.app.commands import load
 from steadyseg.core.method import MethodOptions
 from steadyseg.core.model.checkpoint import read_meta
 from steadyseg.studies.figures.step import OUT, Digests, Step, fit_split
 from steadyseg.studies.harness.networks import file_of
-from steadyseg.studies.harness.reports import ReportRun
 
 CHECKPOINT = "seg/checkpoints/{}"
 CAMVID = UNET, REALTIME, MOBILE = "camvid-unet-s", "camvid-realtime", "camvid-mobile"
-CLASSIFIERS = ("cifar10-resnet18-plain", "cifar10-resnet18-mc-smooth")
 WEIGHTS = "harness.networks:rests_on"
 
 
-def all_steps(data: Path) -> list[Step]:
-    return [*fits(), *cards(), *on_camvid(), *reports(data), *novelty()]
+def all_steps() -> list[Step]:
+    return [*fits(), *cards(), *on_camvid(), *novelty()]
 
 
 def fits() -> list[Step]:
@@ -89,8 +86,7 @@ def study(
     """
 
     def wanted(network: str, digests: Digests) -> str:
-        data = digests["cifar10" if network in CLASSIFIERS else "camvid"]
-        return str(load(f"steadyseg.studies.{digest}")(network, data))
+        return str(load(f"steadyseg.studies.{digest}")(network, digests["camvid"]))
 
     place = f"docs/studies/{record.replace(':', '.json:')}"
     modules = [f"steadyseg.studies.{one}" for one in commands.split("; ")]
@@ -100,29 +96,12 @@ def study(
 def on_camvid() -> list[Step]:
     """Studies of single networks on CamVid and the street."""
     rule, front, guide = "results.rule:rule_digest", "results.front:front_digest", "guide.measure:guide_digest"
-    gating = "gating.__main__:gating_digest"
     return [
-        study("rule", CAMVID, "results/record:{} default rule", rule, "results --data CAMVID"),
+        study("rule", CAMVID, "results/record:{} default rule", rule, "results.rule --data CAMVID"),
         study("protocol", CAMVID, "results/protocol:{}", WEIGHTS, "results.protocol --data CAMVID"),
         study("front", CAMVID, "results/front:{}", front, "results.front --data CAMVID"),
         study("guide", CAMVID, "guide/record:{}", guide, "guide.measure NAMES --data DATA"),
-        study("gating", CAMVID, "gating/record:{}", gating, "gating --data CAMVID"),
     ]
-
-
-def reports(data: Path) -> list[Step]:
-    """Robustness and insides of included networks; the runs of other networks are in `by_hand.py`."""
-    videos = load("steadyseg.studies.robustness.__main__:ood_videos")(data)
-    runs = {"robustness": load("steadyseg.studies.robustness.runs:all_runs")(videos)}
-    runs["analysis"] = load("steadyseg.studies.analysis.runs:all_runs")()
-    pairs = [(kind, run) for kind, each in runs.items() for run in each]
-    return [report(kind, run) for kind, run in pairs if not any(one.startswith("runs/") for one in run.models)]
-
-
-def report(kind: str, run: ReportRun) -> Step:
-    place = f"docs/studies/{kind}/{run.name}/report.json:"
-    command = f"steadyseg.studies.{kind} --data DATA --only {run.name}"
-    return Step(f"{kind}-{run.name}", run.models, place, lambda _, digests: run.digest(digests[run.data]), [command])
 
 
 def novelty() -> list[Step]:
@@ -130,17 +109,9 @@ def novelty() -> list[Step]:
     parts = ("streams", "motorway_labels")
     each = "; ".join(f"novelty.{part} --data DATA NAMES" for part in parts)
     collect, own = f"novelty.collect --data DATA --every 2 NAMES; {each}; novelty", "novelty.collect:novelty_digest"
-    classifiers, temperatures = (
-        f"novelty.{part} --data DATA NAMES; novelty" for part in ("classifiers", "temperatures")
-    )
     alarms, told = "novelty.alarm_scores --data DATA NAMES; novelty.alarm", "novelty.alarm_scores:alarm_digest"
-    low = "novelty.accuracy_rows --data DATA NAMES; novelty.accuracy_alarm"
-    low_digest = "novelty.accuracy_rows:accuracy_digest"
-    tempered, beside = "novelty.temperatures:temperatures_digest", [f"{part}/{{}}" for part in parts]
+    beside = [f"{part}/{{}}" for part in parts]
     return [
         study("novelty", [UNET, REALTIME], "novelty/record:networks/{}", own, collect, beside),
-        study("temperatures", CAMVID, "novelty/temperatures:{}", tempered, temperatures),
         study("alarms", CAMVID, "novelty/alarms:{}", told, alarms),
-        study("low-accuracy", CAMVID, "novelty/low_accuracy:{}", low_digest, low),
-        study("novelty-classifiers", CLASSIFIERS, "novelty/record:classifiers/{}", WEIGHTS, classifiers),
     ]

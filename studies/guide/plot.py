@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from matplotlib import pyplot as plt
 
-from steadyseg.studies.harness.plots import save_figure
+from steadyseg.app.report_file import write_figure
+from steadyseg.studies.harness.panels import new_figure
 
 SETS = {
     "val": ("tab:blue", "val stream, the thresholds' own"),
@@ -19,8 +19,8 @@ MARKED = (0.5, 0.7, 0.9)
 
 def draw(record: dict[str, Any], path: Path) -> None:
     """A plot of each network: accuracy of the kept pixels over their share, by threshold."""
-    figure, axes = plt.subplots(1, len(record), figsize=(4.2 * len(record), 3.9), squeeze=False, sharey=True)
-    for axis, (name, found) in zip(axes[0], record.items(), strict=True):
+    figure, axes = new_figure(len(record), 4.2, 3.9, sharey=True)
+    for axis, (name, found) in zip(axes, record.items(), strict=True):
         for key, (colour, words) in SETS.items():
             kept, accuracy = (100 * np.array(found[key][row][:-1]) for row in ("kept", "accuracy"))
             axis.plot(kept, accuracy, color=colour, label=words)
@@ -35,7 +35,6 @@ def draw(record: dict[str, Any], path: Path) -> None:
                     fontsize=8,
                 )
         axis.set(title=name, xlabel="pixels that remain, %", xlim=(40, 101))
-    axes[0][0].set(ylabel="right pixels among them, %")
-    axes[0][0].legend(fontsize=8, loc="lower left")
-    figure.tight_layout()
-    save_figure(figure, path)
+    axes[0].set(ylabel="right pixels among them, %")
+    axes[0].legend(fontsize=8, loc="lower left")
+    write_figure(path, figure, dpi=130)

@@ -21,11 +21,6 @@ PROJECT = Path(__file__).resolve().parents[2]
 RECORD = PAGES / "results" / "networks.json"
 
 
-def trained_network(name: str) -> str:
-    """The path of a trained network, relative to the root of the repository."""
-    return f"runs/{name}/{MODEL_NAME}"
-
-
 def file_of(model: str) -> Path:
     """The file of an included network by name, or of a path relative to the root of the repository.
 

@@ -10,17 +10,8 @@ from steadyseg.app.commands import load
 from steadyseg.studies.harness.study import PAGES
 from steadyseg.studies.harness.tables import Tables, write_tables
 
-STUDIES = {
-    "analysis": "analysis",
-    "browser": "in_browser",
-    "gating": "gating",
-    "guide": "guide",
-    "novelty": "novelty",
-    "performance": "performance",
-    "results": "results",
-    "robustness": "robustness",
-}
-"""Folder of the page in docs/studies -> folder of the study in studies."""
+STUDIES = ("guide", "novelty", "performance", "results")
+"""Names of the folder of a study in studies and of its page in docs/studies."""
 
 
 def all_pages() -> dict[Path, Tables]:
@@ -44,7 +35,7 @@ def pages_of(name: str) -> list[Path]:
 
 def tables_of(name: str) -> Tables:
     """The tables of docs/studies/NAME."""
-    made: Tables = load(f"steadyseg.studies.{STUDIES[name]}.tables:tables")()
+    made: Tables = load(f"steadyseg.studies.{name}.tables:tables")()
     return made
 
 

@@ -11,12 +11,14 @@ STYLES = ("-", "--", ":", "-.")
 MARKS = ("o", "s", "^", "D", "v", "P")
 
 
-def new_figure(panels: int, width: float = 4.4, height: float = 3.6, rows: int = 1) -> tuple["Figure", list["Axes"]]:
+def new_figure(
+    panels: int, width: float = 4.4, height: float = 3.6, rows: int = 1, sharex: bool = False, sharey: bool = False
+) -> tuple["Figure", list["Axes"]]:
     """Panels side by side, row by row."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(width * panels, height * rows), layout="constrained")
-    return figure, list(figure.subplots(rows, panels, squeeze=False).flat)
+    return figure, list(figure.subplots(rows, panels, squeeze=False, sharex=sharex, sharey=sharey).flat)
 
 
 def legend_below(figure: "Figure", axes: Sequence["Axes"]) -> None:

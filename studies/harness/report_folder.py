@@ -1,16 +1,21 @@
-"""The report of `steadyseg analyze`: report.json, report.md and plots in a folder, and tables on the terminal."""
+"""The report of `steadyseg analyze`: what it needs, its folder, its command line, and tables on the terminal."""
 
-from collections.abc import Iterable, Mapping, Sequence
+import dataclasses
+import os
+import shlex
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_type_hints
 
 from rich.console import Console
 from rich.table import Table as ScreenTable
 
 from steadyseg.app.open_model import is_graph
+from steadyseg.app.parsing import default_of, nested_options
 from steadyseg.app.report_file import write_figure, write_json
-from steadyseg.core.errors import InputError
-from steadyseg.studies.harness.requirements import PLOTS, check_folder, require_extra
+from steadyseg.core.errors import InputError, refuse_existing
+from steadyseg.core.options import is_rare
 from steadyseg.studies.harness.tables import report_table
 
 if TYPE_CHECKING:
@@ -19,6 +24,9 @@ if TYPE_CHECKING:
 Table = tuple[str, Sequence[str], Sequence[Sequence[Any]]]
 """Title, columns and rows of a table."""
 DPI = 130
+CORRUPTIONS, PLOTS = "imagecorruptions", "matplotlib"
+OMITTED = ("output", "overwrite", "plots", "settings")
+"""Fields that do not change what is measured."""
 
 
 def require_checkpoints(models: Sequence[str], known: str, why: str) -> None:
@@ -72,3 +80,42 @@ def print_report(tables: Iterable[ScreenTable], notes: Iterable[str], out: Path)
     for note in notes:
         Console(stderr=True).print(f"note: {note}", soft_wrap=True, highlight=False)
     print(out / "report.md")
+
+
+def require_extra(package: str, use: str) -> None:
+    """Raises InputError that names the extra where the package is not installed; `use` says what needs it."""
+    if find_spec(package) is None:
+        raise InputError(f"{use} needs the package {package}, which is not installed: pip install 'steadyseg[studies]'")
+
+
+def check_folder(out: Path, *, overwrite: bool) -> None:
+    """Raises InputError, before any work is done, if no report can be written into `out` or one is there already."""
+    there = next(path for path in (out, *out.absolute().parents) if path.exists())
+    if not there.is_dir():
+        raise InputError(f"--output {out}: {there} is a file; give the name of a folder")
+    if not os.access(there, os.W_OK):
+        raise InputError(f"--output {out}: {there} cannot be written to; choose another folder")
+    refuse_existing(out / "report.json", overwrite)
+
+
+def command_line(study: str, models: tuple[str, ...], job: Any) -> str:
+    """The command with its networks, its data, and every flag and setting that is not at its default."""
+    words, settings = ["steadyseg", "analyze", study, *models], []
+    for name, value, rare in changed(job):
+        values = [str(one) for one in (value if isinstance(value, tuple) else (value,))]
+        if rare:
+            settings.append(f"{name}={','.join(values)}")
+        else:
+            words += [f"--{name.replace('_', '-')}", *values]
+    return shlex.join(words + ["--config", *settings] * bool(settings))
+
+
+def changed(job: Any) -> Iterator[tuple[str, Any, bool]]:
+    """Yields name, value and whether it is a setting without a flag, of all that is not at its default."""
+    hints = get_type_hints(type(job), include_extras=True)
+    for field in dataclasses.fields(job):
+        value = getattr(job, field.name)
+        if nested_options(hints[field.name]):
+            yield from changed(value)
+        elif field.name not in ("models", *OMITTED) and value != default_of(field):
+            yield field.name, value, is_rare(hints[field.name])

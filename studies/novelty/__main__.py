@@ -28,7 +28,6 @@ def gather(folder: Path, known: Record) -> Record:
         **{
             study: {one.parent.name: read(one) for one in sorted(folder.glob(f"*/{study}.pickle"))} for study in STUDIES
         },
-        "classifiers": {file.parent.name: read(file) for file in sorted(folder.glob("*/classifier.pickle"))},
     }
     record = known | {name: known.get(name, {}) | rows for name, rows in found.items()}
     return dict(round_figures(json.loads(json.dumps(record))))

@@ -54,7 +54,7 @@ def scores(networks: Sequence[NoveltyNetwork], stream: Stream) -> np.ndarray:
     seen: dict[int, tuple[np.ndarray, list[float]]] = {}  # it holds the pictures, so that no number is used again
     for index, image in stream:
         if id(image) not in seen:
-            seen[id(image)] = image, [float(network(image)[0][2]) for network in networks]
+            seen[id(image)] = image, [float(network(image)[0][1]) for network in networks]
         rows.append([index, *seen[id(image)][1]])
     return np.array(rows)
 

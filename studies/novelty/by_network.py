@@ -20,6 +20,8 @@ from steadyseg.studies.harness.study import PAGES, digest_of_weights, read_recor
 from steadyseg.studies.novelty.samples import Data
 
 OUT = Path("runs/novelty")
+FITTED = ("--mode", "dnn", "--protocol", "stills")
+"""Flags of `steadyseg calibrate`."""
 
 
 def flags(about: str) -> argparse.ArgumentParser:
@@ -51,11 +53,7 @@ def write_figures(about: str, study: str, record: str, measure: Callable[[Any], 
     write_page("novelty")
 
 
-CAMVID = ("camvid", "--mode", "dnn", "--protocol", "stills")
-"""The folder of the data, and flags of `steadyseg calibrate`."""
-
-
-def knowing(model: str, folder: Path, data: Path, fitted: tuple[str, ...] = CAMVID) -> str:
+def knowing(model: str, folder: Path, data: Path) -> str:
     """The checkpoint itself where it has novelty statistics, else a copy that `steadyseg calibrate --familiarity` gave
     some."""
     if read_meta(find_model(model)).novelty:
@@ -63,7 +61,7 @@ def knowing(model: str, folder: Path, data: Path, fitted: tuple[str, ...] = CAMV
     path = folder / "knowing.safetensors"
     if not is_copy_of(path, model):
         folder.mkdir(parents=True, exist_ok=True)
-        given = ["--data", str(data / fitted[0]), *fitted[1:], "--familiarity", "-o", str(path), "--overwrite"]
+        given = ["--data", str(data / "camvid"), *FITTED, "--familiarity", "-o", str(path), "--overwrite"]
         if steadyseg(["calibrate", model, *given]):
             raise CheckFailed(f"{model} could not be calibrated")
     return str(path)

@@ -35,19 +35,19 @@ def novelty_digest(model: str, data: str) -> str:
     return rests_on(model, data, MethodOptions(mode="dnn"), MethodOptions(mode="vq-dnn"), novelty=True)
 
 
-OTHERS = ("accuracy", "alarm", "classifier")
-"""Studies whose results lie in the same folders."""
+OTHER = "alarm"
+"""Study whose results lie in the same folders."""
 
 
 def begin(folder: Path, about: dict[str, Any]) -> None:
     """Deletes what was collected of other weights or pictures in the folder, which would pass for this network's.
 
-    The results of other studies stay: they say themselves what they rest on.
+    The results of the other study stay: they say themselves what they rest on.
     """
     path = folder / "about.pickle"
     if not path.exists() or pickle.loads(path.read_bytes()) != about:
         for file in folder.glob("*.pickle"):
-            if file.stem not in OTHERS:
+            if file.stem != OTHER:
                 file.unlink()
     save(path, about)
 

@@ -75,7 +75,7 @@ def measure(model: str, data: Data) -> dict[str, Any]:
             for frame in source:
                 if frame.index not in VEHICLES[clip]:
                     continue
-                (logits, _, _, temperature, *_), size = network(frame.image)
+                (logits, _, temperature, *_), size = network(frame.image)
                 label = nearest(torch.from_numpy(label_of(clip, frame.index, *frame.image.shape[:2]))[None], size)[0]
                 logits = enlarge(logits, size)[0].float()
                 kept = label != CAMVID.void_id

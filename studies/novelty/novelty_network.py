@@ -24,8 +24,7 @@ from steadyseg.studies.novelty.samples import Sample
 
 
 class FeatureOutputs(nn.Module):
-    """(1, 3, h, w) normalised -> logits, statistics, score, temperature, energy, and the mean features of the
-    scored stages."""
+    """(1, 3, h, w) normalised -> logits, score, temperature, and the mean features of the scored stages."""
 
     def __init__(self, network: nn.Module, head: NoveltyHead) -> None:
         super().__init__()
@@ -35,10 +34,9 @@ class FeatureOutputs(nn.Module):
         logits = self.network(images)
         own = self.taps.take()
         novelty = self.head(own, logits)
-        statistics = (self.head.statistics(self.head.subsample(own), logits) - self.head.mean) / self.head.deviation
         height = images.shape[-2]
         means = (subsample(one, subsampling_step(height, one)).float().mean((2, 3)) for one in own)
-        return logits, statistics, novelty.score, novelty.temperature, novelty.energy, *means
+        return logits, novelty.score, novelty.temperature, *means
 
 
 class NoveltyNetwork:
@@ -73,7 +71,7 @@ class NoveltyNetwork:
 
 def measure_sample(network: NoveltyNetwork, sample: Sample) -> dict[str, Any]:
     """Returns the record of a picture: scores, pooled features, and the accuracy where it has a label."""
-    (logits, _, score, _, _, *pooled), size = network(sample.image)
+    (logits, score, _, *pooled), size = network(sample.image)
     logits = enlarge(logits, size)
     seen = logits[..., ::STRIDE, ::STRIDE].float()
     logs = seen.log_softmax(1)

@@ -1,47 +1,20 @@
-"""The pictures of docs/studies/novelty, drawn from its record."""
+"""The picture of docs/studies/novelty, drawn from its record."""
 
 from pathlib import Path
 from typing import Any
 
-from matplotlib import pyplot as plt
-
+from steadyseg.app.report_file import write_figure
 from steadyseg.core.reference import NOVEL
-from steadyseg.studies.harness.plots import save_figure
-from steadyseg.studies.harness.tables import read_record
+from steadyseg.studies.harness.panels import new_figure
 
 COLOURS = {"town": "#dfe9f5", "motorway": "#f7e3cf", "photographs": "#e6dcf0"}
 
 
 def draw(record: dict[str, Any], page: Path) -> None:
-    reliability(read_record("novelty", "temperatures.json"), page)
-    cuts(record, page)
-
-
-def reliability(networks: dict[str, Any], page: Path) -> None:
-    """Accuracy over confidence of all pixels under the types that count."""
-    figure, axes = plt.subplots(1, len(networks), figsize=(4.2 * len(networks), 3.9), squeeze=False, sharey=True)
-    for axis, (name, found) in zip(axes[0], networks.items(), strict=True):
-        axis.plot([0, 1], [0, 1], color="0.6", lw=1, label="as sure as right")
-        for way, words in (
-            ("none", "temperature 1"),
-            ("one", "one temperature"),
-            ("frame", "temperature of the frame"),
-        ):
-            rows = [(c, r / n) for n, r, c in zip(*found["reliability"][way], strict=True) if n]
-            counts = [n for n in found["reliability"][way][0] if n]
-            points = [(c / n, share) for (c, share), n in zip(rows, counts, strict=True)]
-            axis.plot(*zip(*points, strict=True), marker="o", ms=3, label=words)
-        axis.set(title=name, xlabel="confidence", xlim=(0, 1), ylim=(0, 1))
-    axes[0][0].set_ylabel("share of pixels that are right")
-    axes[0][0].legend(fontsize=8, loc="upper left")
-    save_figure(figure, page / "reliability.png")
-
-
-def cuts(record: dict[str, Any], page: Path) -> None:
     """Plot of the familiarity of every frame of the cut stream."""
     streams = {name: found["cuts"] for name, found in record["streams"].items() if found}
-    figure, axes = plt.subplots(len(streams), 1, figsize=(9, 2.6 * len(streams)), squeeze=False, sharex=True)
-    for axis, (name, rows) in zip(axes[:, 0], streams.items(), strict=True):
+    figure, axes = new_figure(1, 9, 2.6, rows=len(streams), sharex=True)
+    for axis, (name, rows) in zip(axes, streams.items(), strict=True):
         began = 0
         for place in range(1, len(rows) + 1):
             if place == len(rows) or rows[place]["of"] != rows[began]["of"]:
@@ -54,7 +27,6 @@ def cuts(record: dict[str, Any], page: Path) -> None:
         axis.axhline(NOVEL, color="0.5", lw=0.8, ls=":")
         axis.set(title=name, ylim=(0, 1.12), ylabel="share")
         axis.title.set_position((0.5, 1.08))
-    axes[-1, 0].set_xlabel("frame (15 Hz)")
-    axes[0, 0].legend(fontsize=8, loc="center left")
-    figure.tight_layout()
-    save_figure(figure, page / "cuts.png")
+    axes[-1].set_xlabel("frame (15 Hz)")
+    axes[0].legend(fontsize=8, loc="center left")
+    write_figure(page / "cuts.png", figure, dpi=130)

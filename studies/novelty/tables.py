@@ -1,18 +1,19 @@
 """The tables of docs/studies/novelty, from its record; detection_tables.py has the tables of detection by pictures."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
 
 from steadyseg.studies.harness.tables import Tables, bind, read_record, table
-from steadyseg.studies.novelty.alarm_tables import alarm_tables
 from steadyseg.studies.novelty.detection_tables import DETECTION, MOTORWAYS, NO_ROADS, SEEDS, included, percent
 from steadyseg.studies.novelty.figures import KEPT
-from steadyseg.studies.novelty.temperature_tables import temperature_tables
 
 Record = dict[str, Any]
 Figure = Callable[[Any], float]
+HOME = ("val", "val mild", "test stills", "test stills mild", "held-out stills", "choice drive", "report drive")
+PHOTOGRAPHS = ("photographs", "small photographs", "CIFAR-10 enlarged")
+NO_PICTURES = ("noise", "one colour", "text", "test pattern", "green test pattern")
 
 
 def tables() -> Tables:
@@ -21,13 +22,9 @@ def tables() -> Tables:
         "targets": targets_table,
         "alarms": alarms_table,
         "risk": risk_table,
-        "classifiers": classifiers_table,
     }
-    return {
-        **bind(read_record("novelty"), makers | DETECTION),
-        **temperature_tables(),
-        **alarm_tables(),
-    }
+    alarms = bind(read_record("novelty", "alarms.json"), {"alarm-home": home, "alarm-foreign": foreign})
+    return {**bind(read_record("novelty"), makers | DETECTION), **alarms}
 
 
 def worst(found: Any, kinds: tuple[str, ...], score: str = "novelty") -> float:
@@ -82,24 +79,47 @@ def risk_table(record: Record) -> str:
     return table(["network", "score", *(f"{100 * share:.0f} % kept" for share in KEPT)], lines)
 
 
-def classifiers_table(record: Record) -> str:
-    found = record["classifiers"]
-    lines = [["alarms among test pictures, %", *(percent(one["alarms"]) for one in found.values())]]
-    for kind in next(iter(found.values()))["foreign"]:
-        lines += [
-            [f"AUROC, {kind}, by {score}", *(f"{one['foreign'][kind]['auroc'][score]:.2f}" for one in found.values())]
-            for score in ("novelty", "entropy")
-        ]
-    for title, is_clean in (("test pictures", True), ("15 corruptions", False)):
-        for key, name in (("ece", "ECE, %"), ("ece_signed", "confidence - accuracy, points"), ("nll", "NLL")):
-            values = [one["clean"]["one"][key] if is_clean else corrupted_mean(one, key) for one in found.values()]
-            lines.append([f"{name}, {title}, one temperature", *(digits(value, key) for value in values)])
-    return table(["figure", *found], lines)
+def home(record: Record) -> str:
+    """False alarms, with the upper end of the rate's interval."""
+
+    def lines() -> Iterable[list[str]]:
+        for name, found in record.items():
+            for kind, row in found["kinds"].items():
+                if kind in HOME:
+                    length = f"{60 * row['hours']:.1f}"
+                    yield [name, kind, str(row["streams"]), length, str(row["alarms"]), f"{row['an_hour_at_most']:.1f}"]
+
+    return table(["network", "streams of", "streams", "minutes", "alarms", "an hour at most (95 %)"], lines())
 
 
-def corrupted_mean(found: Any, key: str) -> float:
-    return float(np.mean([row["one"][key] for row in found["corrupted"].values()]))
+def foreign(record: Record) -> str:
+    """Share of the streams that are told within 5 s, by kind."""
+
+    def told(rows: list[Any]) -> str:
+        count = sum(row["streams"] for row in rows)
+        return f"{count - sum(row['missed'] for row in rows)} of {count}" if rows else ""
+
+    def lines() -> Iterable[list[str]]:
+        for name, found in record.items():
+            kinds = found["kinds"]
+            yield [
+                name,
+                *(delay(found["streams"].get(f"motorway: {clip}")) for clip in ("motorway 1", "motorway 2")),
+                told([kinds[kind] for kind in PHOTOGRAPHS if kind in kinds]),
+                told([kinds[kind] for kind in NO_PICTURES if kind in kinds]),
+                told([kinds[kind] for kind in ("street", "camvid") if kind in kinds]),
+                told([row for kind, row in kinds.items() if kind in ("corrupted val", "report street of severity 3")]),
+                told([row for kind, row in kinds.items() if kind == "report street of severity 5"]),
+            ]
+
+    return table(
+        [
+            *("network", "motorway 1", "motorway 2", "camera over photographs", "screens and noise"),
+            *("street, or CamVid", "15 corruptions, severity 3", "severity 5"),
+        ],
+        lines(),
+    )
 
 
-def digits(value: float, key: str) -> str:
-    return f"{value:.2f}" if key == "nll" else f"{100 * value:+.1f}" if key == "ece_signed" else percent(value)
+def delay(row: Any) -> str:
+    return "" if row is None else f"{row['delay_s']:.1f} s" if row["alarms"] else "none"

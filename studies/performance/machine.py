@@ -2,7 +2,6 @@
 
 import os
 import platform
-import sys
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -58,16 +57,6 @@ def pass_gflops(network: nn.Module, size: tuple[int, int]) -> float:
     with FlopCounterMode(display=False) as counter, torch.no_grad():
         network.eval().to("meta")(torch.empty(1, 3, *size, device="meta"))
     return round(counter.get_total_flops() / 1e9, 3)
-
-
-def peak_rss_bytes() -> int | None:
-    """The largest resident memory of this process so far; None where the system does not tell."""
-    try:
-        import resource
-    except ImportError:
-        return None
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak if sys.platform == "darwin" else peak * 1024
 
 
 def rss_bytes() -> int:

@@ -39,20 +39,8 @@ def tables() -> Tables:
         "rows": rows_table,
         "memory": memory_table,
         "formats": formats_table,
-        "architectures": architectures_table,
     }
-    throughput = read_record("results", "throughput.json")
-    return {**bind(read_record("performance"), makers), **bind(throughput, {"motion": motion_table})}
-
-
-def motion_table(throughput: Record) -> str:
-    """Cost of following the motion, from one run of `steadyseg bench`."""
-    names = {"bare": "network alone", "vq_dnn": "the published rule", "vq_dnn_motion": "along the motion (default)"}
-    rows = {words: throughput["rows"][name] for name, words in names.items()}
-    lines = [[words, f"{row['median_ms']:.1f}", str(row["calls"])] for words, row in rows.items()]
-    published, motion = (throughput["rows"][name]["median_ms"] for name in ("vq_dnn", "vq_dnn_motion"))
-    lines.append(["the motion itself", f"{motion - published:.1f}", ""])
-    return table([f"{throughput['executor']}, {throughput['cores']} cores", "median ms", "calls"], lines)
+    return bind(read_record("performance"), makers)
 
 
 def machine_table(record: Record) -> str:
@@ -124,16 +112,3 @@ def formats_table(record: Record) -> str:
     header = ["processor", "format", *(f"{model}: {FORMAT_ROWS[row]}" for model, row in columns)]
     commits = [cell for model in MODELS for cell in (formats[model]["commit"], *[""] * (len(FORMAT_ROWS) - 1))]
     return table(header, [*lines, ["commit", "", *commits]])
-
-
-def architectures_table(record: Record) -> str:
-    """Networks with random weights."""
-    found = record["architectures"]
-    processors, costs = found["processors"], found["costs"]
-    columns = [(processor, form) for processor, rows in processors.items() for form in next(iter(rows.values()))]
-    lines = [
-        [name, cost["params"], cost["gflops"], *(f"{processors[at][name][form]:.1f}" for at, form in columns)]
-        for name, cost in costs.items()
-    ]
-    title = f"network (commit {found['commit']}, {found['seconds_per_row']:g} s a row)"
-    return table([title, "parameters", "GFLOP", *(f"{at}: {form}" for at, form in columns)], lines)

@@ -23,12 +23,14 @@ from steadyseg.core.system.machine import cpu_name
 from steadyseg.seg.data.camvid import ImageFolderSplit, open_split
 from steadyseg.seg.data.moving_stills import CLIP_FRAMES, moving_stills
 from steadyseg.seg.evaluate import FrameMetrics, seed_frames
+from steadyseg.seg.pretrained import FOLDER
 from steadyseg.studies.harness.networks import rests_on
 from steadyseg.studies.harness.study import PAGES, Cache, data_digest, exit_code, origin
 from steadyseg.studies.harness.tables import read_record, table
-from steadyseg.studies.results.rule import unseen_stills
 
 SHOWN = ("camvid-unet-s", "camvid-realtime", "camvid-mobile")
+CHOSEN_ON = FOLDER / "camvid-test-49.txt"
+"""Beside the val stream, the moving stills that the default rule was chosen on: every third still of test."""
 STILLS, FRAMES = 7, 10
 """Stills and frames of a stretch: 7 s and 0.7 s."""
 PLACES = ("0001TP", "Seq05VD", "stream")
@@ -71,6 +73,12 @@ def chosen(data: Path, place: str) -> tuple[ImageFolderSplit, bool]:
         return open_split(data, "val"), False
     names = [name for name in unseen_stills(data) if name.startswith(place)]
     return open_split(data, "test").subset(names), True
+
+
+def unseen_stills(data: Path) -> list[str]:
+    """The test stills that the choice of the default rule did not see: two thirds."""
+    seen = set(CHOSEN_ON.read_text().split())
+    return [example.name for example in open_split(data, "test").examples if example.name not in seen]
 
 
 def count(segmenter: Segmenter, split: ImageFolderSplit, stills: bool) -> list[dict[str, list[str]]]:

@@ -1,9 +1,13 @@
-"""The default rule beside single frames and the published window, all at temperature 1.
+"""The default rule of the included networks beside single frames and the published window, all at temperature 1.
 
+    python -m steadyseg.studies.results.rule --data ../shared/data/camvid [--fresh]
+
+Rows are kept while weights and data stay the same; --fresh measures them again.
 `changes` is how predictions change along the val stream. `unseen` is the rule on moving stills that its choice did not
 see.
 """
 
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -20,18 +24,19 @@ from steadyseg.core.prediction import Prediction
 from steadyseg.core.preprocess import Normalize, resize
 from steadyseg.core.seeds import mix_seed
 from steadyseg.core.segmenter import Continuity
+from steadyseg.core.system.machine import keep_freed_memory
 from steadyseg.core.temporal import TemporalSmoothing
 from steadyseg.seg.data.camvid import open_split
 from steadyseg.seg.data.moving_stills import moving_stills
 from steadyseg.seg.evaluate import FrameMetrics
-from steadyseg.seg.pretrained import FOLDER, find_checkpoint
-from steadyseg.studies.harness.study import digest_of_weights, origin
+from steadyseg.seg.pretrained import find_checkpoint, read_segmenter
+from steadyseg.studies.harness.pages import write_page
+from steadyseg.studies.harness.study import PAGES, Cache, data_digest, digest_of_weights, origin
 from steadyseg.studies.harness.window import WindowSmoothing
+from steadyseg.studies.results.front import SHOWN, run_command, unseen_stills
 
 VERSION = 3
 """Raised whenever the meaning of a row changes: then all rows are measured again."""
-CHOSEN_ON = FOLDER / "camvid-test-49.txt"
-"""Beside the val stream, the moving stills that the default rule was chosen on: every third still of test."""
 WINDOW, MOTION = WindowSmoothing(tau=1.25, window=5), TemporalSmoothing(tau=MOTION_TAU, motion=True)
 """The published window, and the default rule."""
 METHODS: dict[str, tuple[bool, WindowSmoothing | TemporalSmoothing | None]] = {
@@ -45,6 +50,25 @@ METHODS: dict[str, tuple[bool, WindowSmoothing | TemporalSmoothing | None]] = {
 PROTOCOLS = {"changes": tuple(METHODS), "unseen": tuple(METHODS)[:3]}
 """Rows of each protocol."""
 KEYS = tuple("nll accuracy miou ece consistency label_consistency change_agreement change_agreement_frozen".split())
+
+
+def main() -> int:
+    return run_command("rule", __doc__, run)
+
+
+def run(data: Path, fresh: bool) -> None:
+    """Measures what is missing, then writes the page."""
+    torch.set_num_threads(1)
+    keep_freed_memory()  # a tenth of the time would be page faults
+    cache, frames = Cache(PAGES / "results" / "record.json"), data_digest(data)
+    for name in SHOWN:
+        digest = rule_digest(name, frames)
+        if fresh or cache.get(rule_job(name), digest) is None:
+            model = read_segmenter(name)
+            rows = {protocol: measure(model, frames_of(protocol, data), of) for protocol, of in PROTOCOLS.items()}
+            cache.put(rule_job(name), digest, {"fits": {}, **rows}, about(name))
+            print(f"{name}: done", flush=True)
+    write_page("results")
 
 
 def rule_job(network: str) -> str:
@@ -61,12 +85,6 @@ def about(network: str) -> dict[str, Any]:
     """Describes the origin of the rows."""
     trained_by = read_meta(find_checkpoint(network)).training["command"]
     return {**origin(), "trained_by": [str(trained_by)], "seed": 0}
-
-
-def unseen_stills(data: Path) -> list[str]:
-    """The test stills that the choice of the default rule did not see: two thirds."""
-    seen = set(CHOSEN_ON.read_text().split())
-    return [example.name for example in open_split(data, "test").examples if example.name not in seen]
 
 
 def frames_of(protocol: str, data: Path) -> Iterator[Frame]:
@@ -129,3 +147,7 @@ def describe(name: str) -> dict[str, Any]:
         "temperature": 1.0,
         "undone": False,
     }
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -4,15 +4,16 @@ from typing import Any
 
 from steadyseg.app.console import track
 from steadyseg.core.system.files import write_atomic
-from steadyseg.studies.harness.command_line import command_line
 from steadyseg.studies.harness.report_folder import (
+    CORRUPTIONS,
     choose_folder,
+    command_line,
     print_report,
     require_checkpoints,
+    require_extra,
     write_plots,
     write_report_json,
 )
-from steadyseg.studies.harness.requirements import CORRUPTIONS, require_extra
 from steadyseg.studies.robustness.flags import RobustnessJob
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from made.browser_visit import write_camera
 from made.worlds import world_record, world_tensors
 from page_visit import free_port, launched, stripes
 from PIL import Image
@@ -24,7 +25,6 @@ from steadyseg.core.method import Method, settings
 from steadyseg.core.model.checkpoint import CheckpointMeta, save_checkpoint
 from steadyseg.seg.networks.build import build_network
 from steadyseg.seg.options import UNetOptions
-from steadyseg.studies.harness.browser import write_camera
 
 
 @pytest.fixture(scope="session", autouse=True)

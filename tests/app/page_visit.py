@@ -10,10 +10,10 @@ from typing import Any
 import cv2
 import numpy as np
 import pytest
+from made.browser_visit import launch_chromium
 from made.waiting import PATIENCE_S, wait_for
 
 from steadyseg.core.errors import InputError
-from steadyseg.studies.harness.browser import launch_chromium
 
 PATIENCE_MS = 1e3 * PATIENCE_S
 

@@ -11,6 +11,7 @@ from threading import Event
 import numpy as np
 import onnx
 import pytest
+from made.browser_parity import first_graph
 from made.local_server import send, serving, without_proxy
 from refusals import one_line_error, refusal
 
@@ -21,7 +22,6 @@ from steadyseg.app.in_browser.site import WEB
 from steadyseg.core.system import fetching
 from steadyseg.export.file.onnx_file import check_onnx
 from steadyseg.export.run.sessions import session_runner
-from steadyseg.studies.in_browser.parity import first_graph
 
 pytestmark = pytest.mark.slow
 

@@ -12,6 +12,20 @@ import av
 import httpx
 import numpy as np
 import pytest
+from made.browser_parity import compare_in_browser
+from made.browser_visit import (
+    CAMERA_FLAGS,
+    fact,
+    launch_bare_chromium,
+    memory_mb,
+    message,
+    play,
+    start_again,
+    static_server,
+    tab,
+    until,
+    workers_left,
+)
 from made.video import write_video
 from page_visit import free_port, stripes
 from refusals import refusal
@@ -22,10 +36,6 @@ from steadyseg.app.page.server import build_page
 from steadyseg.app.video.verdict import UNUSUAL, familiarity_level
 from steadyseg.core.errors import InputError
 from steadyseg.core.reference import NOVEL
-from steadyseg.studies.harness.browser import CAMERA_FLAGS, launch_bare_chromium
-from steadyseg.studies.in_browser.measured import memory_mb
-from steadyseg.studies.in_browser.parity import compare_in_browser
-from steadyseg.studies.in_browser.visit import fact, message, play, start_again, static_server, tab, until, workers_left
 
 pytestmark = pytest.mark.slow
 PARITY_FRAMES = 25

@@ -13,6 +13,7 @@ from typing import Any
 import av
 import httpx
 import pytest
+from made.browser_visit import write_camera
 from made.video import write_video
 from made.waiting import wait_for
 from page_visit import free_port, launched, start_camera, stripes, visitor
@@ -20,7 +21,6 @@ from test_page_file import choose_file, download
 
 from steadyseg.app.page.flags import PageOptions
 from steadyseg.app.page.server import build_page
-from steadyseg.studies.harness.browser import write_camera
 
 # The two warnings: Gradio's own use of pandas, after each event, in its server's threads.
 pytestmark = [

@@ -7,7 +7,7 @@ from torch import nn
 
 from steadyseg.classification.networks.attention import WindowAttention
 from steadyseg.classification.networks.build import build_classifier
-from steadyseg.classification.networks.preresnet import AttentionBlock, PreActBlock
+from steadyseg.classification.networks.residual import AttentionBlock, PreActBlock
 from steadyseg.classification.options import ClassifierOptions
 
 PATTERNS = {

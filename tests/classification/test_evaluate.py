@@ -10,7 +10,6 @@ from made.classifier import ANIMALS, save_classifier, save_pictures
 from refusals import refusal
 from torch import Tensor
 
-from steadyseg.classification.calibrate import fit_temperature, predict
 from steadyseg.classification.data.open import open_classification, open_split_of, training_indices
 from steadyseg.classification.evaluate import (
     Batch,
@@ -20,6 +19,8 @@ from steadyseg.classification.evaluate import (
     batch_size,
     batches,
     default_samples,
+    fit_temperature,
+    predict,
 )
 from steadyseg.classification.options import ClassifierOptions
 from steadyseg.classification.pretrained import build_members, read_classifier

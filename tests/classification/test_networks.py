@@ -14,7 +14,7 @@ from torchvision.ops import StochasticDepth
 from steadyseg.classification.networks.build import build_classifier
 from steadyseg.classification.networks.chain import skip_rates
 from steadyseg.classification.networks.layout import FAMILIES, MODEL_NAMES, MODELS
-from steadyseg.classification.networks.resnet import ResidualBlock
+from steadyseg.classification.networks.residual import ResidualBlock
 from steadyseg.classification.options import ClassifierOptions
 from steadyseg.core.dropout import Dropout, is_stochastic, set_dropout_active
 from steadyseg.core.errors import InputError

@@ -12,9 +12,9 @@ from made.pictures import picture
 from PIL import Image
 from refusals import refusal
 
-from steadyseg.classification.data import zip_folder
+from steadyseg.classification.data import image_folder
+from steadyseg.classification.data.image_folder import open_zip_folder
 from steadyseg.classification.data.open import open_classification
-from steadyseg.classification.data.zip_folder import open_zip_folder
 from steadyseg.classification.train import measured_colours
 
 CLASSES = ("cat", "Ant", "bee")
@@ -172,7 +172,7 @@ def hostile() -> dict[str, tuple[Callable[[Path], object], str]]:
         "lzma": (packed(good, zipfile.ZIP_LZMA), "another method than deflate"),
         "encrypted": (rewritten(lambda content: with_header(content, 8, "<H", 1)), "is encrypted"),
         "too large": (rewritten(lambda content: with_header(content, 24, "<I", 2**31)), "unpacks to 2147483648 bytes"),
-        "bomb": (packed(good | {"cat/9.png": bytes(zip_folder.MAX_PICTURE_BYTES + 1)}), "cat/9.png unpacks to"),
+        "bomb": (packed(good | {"cat/9.png": bytes(image_folder.MAX_PICTURE_BYTES + 1)}), "cat/9.png unpacks to"),
         "longer than it says": (rewritten(lambda content: with_header(content, 24, "<I", 99)), "cannot be unpacked"),
         "wrong sum": (rewritten(lambda content: with_header(content, 16, "<I", 7)), "cannot be unpacked"),
         "elsewhere": (rewritten(lambda content: with_header(content, 42, "<I", 50)), "cannot be unpacked"),
@@ -197,10 +197,10 @@ def test_a_picture_of_more_pixels_than_the_decoder_takes_is_not_decoded(tmp_path
 def test_more_pictures_than_memory_is_kept_for_are_told_by_their_number(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(zip_folder, "MAX_ARRAY_BYTES", 9 * 16 * 16 * 3 - 1)
+    monkeypatch.setattr(image_folder, "MAX_ARRAY_BYTES", 9 * 16 * 16 * 3 - 1)
     message = refusal(lambda: open_classification(made(tmp_path), "train"))
     assert "9 pictures of 16x16" in message and "unpack it into train/" in message
-    monkeypatch.setattr(zip_folder, "MAX_ENTRIES", 8)
+    monkeypatch.setattr(image_folder, "MAX_ENTRIES", 8)
     assert "9 files, at most 8" in refusal(lambda: open_classification(tmp_path, "train"))
 
 

@@ -32,9 +32,9 @@ def places(found: Any, path: str = "") -> Iterator[str]:
         yield from places(value, f"{path}{key}/")
 
 
-def test_every_record_is_of_one_step_or_made_by_hand(tmp_path: Path) -> None:
+def test_every_record_is_of_one_step_or_made_by_hand() -> None:
     owners = list(BY_HAND)
-    for step in all_steps(tmp_path):
+    for step in all_steps():
         place = step.place.removeprefix("docs/studies/")
         ending = "*" if place.endswith(":") else "/*"
         owners += {place.format(name, name) + ending for name in step.networks}
@@ -46,7 +46,7 @@ def test_every_record_is_of_one_step_or_made_by_hand(tmp_path: Path) -> None:
 
 
 def test_every_command_of_a_step_is_one() -> None:
-    for step in all_steps(Path("data")):
+    for step in all_steps():
         for module, *words in step.lines(step.networks, Path("data")):
             assert find_spec(module)
             if module == "steadyseg.app.cli":

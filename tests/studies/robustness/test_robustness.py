@@ -20,6 +20,7 @@ from steadyseg.studies.harness.pictures import Pictures, chosen_places, open_pic
 from steadyseg.studies.harness.target import TargetNetwork, open_targets, short_names
 from steadyseg.studies.harness.window import WindowSmoothing
 from steadyseg.studies.robustness.bands import study_bands
+from steadyseg.studies.robustness.corruptions import means_of
 from steadyseg.studies.robustness.flags import RobustnessOptions
 from steadyseg.studies.robustness.measures.perturbations import perturb
 from steadyseg.studies.robustness.perturbations import study_perturbations
@@ -364,3 +365,15 @@ def test_names_are_short_where_they_stay_apart() -> None:
     assert short_names(["camvid-unet-s", "runs/a/model.safetensors", "x/b.safetensors"]) == ["camvid-unet-s", "a", "b"]
     assert short_names(["x/b.safetensors", "y/b.safetensors"]) == ["x/b.safetensors", "y/b.safetensors"]
     assert "named twice" in refusal(lambda: short_names(["a.safetensors", "a.safetensors"]))
+
+
+def test_only_the_15_common_types_count_in_the_means() -> None:
+    clean = {"model": "plain", "mode": "dnn", "samples": 1}
+
+    def row(kind: str, error: float) -> dict[str, Any]:
+        return {**clean, "type": kind, "error": error, "nll": 10 * error, "ece": error / 2}
+
+    found = means_of(clean, [row("fog", 0.1), row("fog", 0.3), row("snow", 0.4), row("saturate", 0.9)])
+    assert found["types"]["fog"]["error"] == pytest.approx(0.2) and found["types"]["saturate"]["nll"] == 9.0
+    assert found["mean_error"] == pytest.approx(0.3) and found["mean_ece"] == pytest.approx(0.15)
+    assert means_of(clean, [row("saturate", 0.9)])["mean_nll"] is None

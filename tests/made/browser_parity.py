@@ -21,7 +21,8 @@ SCRIPT = """async ({ mode, provider, threads, pixels, gap, reset, width }) => {
   globalThis.compared ??= await Segmenter.open("./", { mode, provider, threads });
   const { maps, facts } = await compared.maps(new ImageData(bytes(pixels), width), { gap, reset });
   const encoded = Object.fromEntries(Object.entries(maps).map(([name, map]) => [name, text(map)]));
-  return { provider: compared.provider, threads: compared.threads, notes: compared.notes, maps: encoded, familiarity: facts.familiarity };
+  const { provider: used, threads: many, notes } = compared;
+  return { provider: used, threads: many, notes, maps: encoded, familiarity: facts.familiarity };
 }"""
 
 

@@ -1,21 +1,60 @@
-"""Visits to the page that computes in the browser, for tests and studies: a plain server, a visitor, and waits.
+"""A headless Chromium with a made camera, and visits to the page that computes in the browser, with waits.
 
 Its policy forbids eval, so that Playwright's own wait_for_function fails there; `until` asks again and again instead.
 """
 
 import os
+import shutil
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from steadyseg.core.errors import InputError
+
+CAMERA_HZ = 25
+BROWSER_FLAGS = ("--no-sandbox", "--disable-background-networking", "--disable-component-update", "--disable-sync")
+CAMERA_FLAGS = ("--disable-gpu", "--use-fake-ui-for-media-stream", "--use-fake-device-for-media-stream")
 PATIENCE_S = 300.0
 """Only a page that hangs takes that long, also where other work leaves this one a tenth of a core."""
+GIVEN_BACK_S = 15
+"""Chromium gives back what an ended worker had a few seconds later, up to 300 MB of it."""
+
+
+def launch_chromium(playwright: Any, camera: Path, *flags: str) -> Any:
+    """A headless Chromium whose camera plays that file. Raises InputError where there is none."""
+    return launch_bare_chromium(playwright, *CAMERA_FLAGS, f"--use-file-for-fake-video-capture={camera}", *flags)
+
+
+def launch_bare_chromium(playwright: Any, *flags: str) -> Any:
+    """A headless Chromium without a camera. Raises InputError where there is none."""
+    own = playwright.chromium.executable_path
+    names = (shutil.which(name) for name in ("chromium", "chromium-browser", "google-chrome"))
+    found = next(filter(None, names), own if Path(own).is_file() else None)
+    if found is None:
+        raise InputError("no Chromium is found: `.venv/bin/playwright install --with-deps chromium` brings one")
+    return playwright.chromium.launch(executable_path=found, args=[*BROWSER_FLAGS, *flags])
+
+
+def write_camera(path: Path, images: Iterable[np.ndarray]) -> Path:
+    """Motion JPEG, which Chromium plays as its camera, over and over."""
+    import av
+
+    with av.open(str(path), "w", format="mjpeg") as container:
+        stream = container.add_stream("mjpeg", rate=CAMERA_HZ, options={"q:v": "3"})
+        for image in images:
+            if not stream.codec_context.is_open:
+                stream.height, stream.width, stream.pix_fmt = *image.shape[:2], "yuvj420p"
+            container.mux(stream.encode(av.VideoFrame.from_ndarray(image)))
+        container.mux(stream.encode())
+    return path
 
 
 class QuietFiles(SimpleHTTPRequestHandler):
@@ -125,3 +164,34 @@ def message(page: Any, part: str) -> str:
 def fact(page: Any, name: str) -> str:
     """A figure as the page shows it."""
     return str(page.inner_text(f"[data-fact={name}]"))
+
+
+def memory_mb(page: Any) -> dict[str, float]:
+    """The page's heap after a collection, and all processes of Chromium, once they have settled."""
+    page.wait_for_timeout(GIVEN_BACK_S * 1000)
+    heap = page.evaluate("gc(); performance.memory.usedJSHeapSize")
+    return {"heap_mb": heap / 1e6, "chromium_mb": sum(resident_mb())}
+
+
+def resident_mb() -> Iterator[float]:
+    """Resident memory of the browser's processes below this one, shared memory by its part."""
+    for pid in descendants(os.getpid()):
+        try:
+            if b"chrom" not in Path(f"/proc/{pid}/cmdline").read_bytes():
+                continue
+            rollup = Path(f"/proc/{pid}/smaps_rollup").read_text()
+        except OSError:  # it has ended
+            continue
+        yield next(int(line.split()[1]) / 1e3 for line in rollup.splitlines() if line.startswith("Pss:"))
+
+
+def descendants(pid: int) -> Iterator[int]:
+    try:
+        children = [
+            int(one) for task in Path(f"/proc/{pid}/task").iterdir() for one in (task / "children").read_text().split()
+        ]
+    except OSError:
+        return
+    for child in children:
+        yield child
+        yield from descendants(child)
