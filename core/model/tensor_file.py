@@ -116,7 +116,7 @@ class StoredTensors(Mapping[str, Any]):
 
         self._data, self._path = data, path
         try:
-            stored = deserialize(data)
+            stored = deserialize(data)  # type: ignore[no-untyped-call]
         except (SafetensorError, ValueError, OverflowError) as error:
             raise not_whole(path, error) from error
         for name, tensor in stored:

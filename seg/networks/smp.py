@@ -80,7 +80,10 @@ def expected_pixels(options: SmpOptions) -> tuple[Pixel, Pixel] | None:
     import timm
 
     found = timm.get_pretrained_cfg(options.encoder.removeprefix(TIMM))
-    return (tuple(found.mean), tuple(found.std)) if found else (IMAGENET_MEAN, IMAGENET_STD)
+    if found is None:
+        return IMAGENET_MEAN, IMAGENET_STD
+    (red, green, blue), (red_std, green_std, blue_std) = found.mean, found.std
+    return (red, green, blue), (red_std, green_std, blue_std)
 
 
 def is_packaged(options: SmpOptions) -> bool:
