@@ -12,6 +12,7 @@ import numpy as np
 from steadyseg.core.classes import ClassList
 from steadyseg.core.errors import InputError
 from steadyseg.core.frame import Frame
+from steadyseg.core.system.pictures import has_suffix
 
 MAX_SIDE, MAX_PIXELS = 8192, 8192 * 4352
 """Limits of a frame in pixels per side and in all: 8K video has 7680 x 4320, in cinemas 8192 x 4320. A decoder holds
@@ -106,7 +107,7 @@ class LabelFolder:
             raise InputError(f"{folder}: no such folder of labels; expected PNGs named like the frames (000123.png)")
         self._folder = folder
         self._classes = classes
-        self._paths = {path.stem: path for path in folder.iterdir() if path.suffix.lower() == ".png"}
+        self._paths = {path.stem: path for path in folder.iterdir() if has_suffix(path, (".png",))}
 
     def check_names(self, names: set[str] | None) -> None:
         """Raises InputError if no label can match: `names` of the frames, or None for numbered frames."""
