@@ -105,7 +105,7 @@ class ImageFolderSplit:
 def read_names(path: Path) -> list[str]:
     """Reads base names from a text file, one a line; empty lines are skipped."""
     try:
-        names = [line.split()[0] for line in path.read_text().splitlines() if line.strip()]
+        names = [line.split()[0] for line in path.read_text(encoding="utf-8-sig").splitlines() if line.strip()]
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{path}: the frame list cannot be read ({error})") from error
     if not names:
