@@ -4,6 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
 from typing import Protocol, Self
 
@@ -49,6 +50,8 @@ class SourceInfo:
     """True for sources that cannot wait: a slow reader gets the newest frame, and older frames count as dropped."""
     notes: tuple[str, ...] = ()
     """Messages that the user sees once, such as "rotated by 90 degrees as the file asks"."""
+    pixel_shape: Fraction = Fraction(1)
+    """Width over height of a pixel, which a video made of the frames states too."""
 
 
 class Source(Protocol):
