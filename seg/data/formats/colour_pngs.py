@@ -61,6 +61,8 @@ def read_palette(path: Path) -> dict[str, Color]:
                 name, _ = Counter(name for name, _ in found).most_common(1)[0]
                 raise InputError(f"{path}: expected {expected}; two lines are of {shorten(name)}")
     colors = {name: color for name, color in colors.items() if name.lower() not in NOT_A_CLASS}
+    if len(colors) > UNLABELLED:
+        raise InputError(f"{path}: has {len(colors)} classes; at most {UNLABELLED} are possible")
     if len(set(colors.values())) < max(len(colors), 1):
         raise InputError(f"{path}: expected {expected}; got {len(colors)} classes in {len(set(colors.values()))}")
     return colors

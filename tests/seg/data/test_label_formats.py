@@ -175,6 +175,14 @@ def test_a_palette_s_line_of_two_meanings_is_refused(tmp_path: Path, line: str) 
     assert str(tmp_path / "palette.txt") in refusal(read_palette, tmp_path / "palette.txt")
 
 
+def test_a_palette_of_more_classes_than_ids_is_refused(tmp_path: Path) -> None:
+    """257 ended in an OverflowError, as an id is a byte."""
+    (tmp_path / "palette.txt").write_text(
+        "".join(f"c{number},{number % 256},{number // 256},9\n" for number in range(257))
+    )
+    assert "257 classes; at most 255" in refusal(read_palette, tmp_path / "palette.txt")
+
+
 def test_a_colour_of_no_class_is_told(tmp_path: Path) -> None:
     (tmp_path / "palette.txt").write_text("road 9 9 9\ncar 255 255 255\n")
     Image.fromarray(np.array([[(9, 9, 9), (1, 2, 3)]], np.uint8)).save(tmp_path / "x_mask.png")

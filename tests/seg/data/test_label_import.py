@@ -1,6 +1,7 @@
 """`steadyseg data import`: what is written, reported and refused."""
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -164,6 +165,19 @@ def test_labels_are_ids_for_every_reader_and_of_any_void(tmp_path: Path) -> None
     assert label is not None and label[[0, 0, 7], [0, 4, 0]].tolist() == [0, 1, 255]
     other = ClassList(("car", "road"), ((1, 1, 1), (2, 2, 2)), void=2)
     assert open_split(tmp_path / "own", "train", other)[0][1][[0, 0, 7], [0, 4, 0]].tolist() == [0, 1, 2]
+
+
+def test_a_name_that_is_not_utf8_may_have_a_remark(tmp_path: Path) -> None:
+    """The file of remarks ended in a UnicodeEncodeError."""
+    folder, name = tmp_path / "in", os.fsdecode(b"\xff")
+    folder.mkdir()
+    (folder / "palette.txt").write_text("zone 128 0 0\nroad 1 2 3\n")
+    pixels = np.array([[(128, 0, 0), (1, 2, 3), (7, 7, 7)]], np.uint8)
+    for ending in (".png", "_mask.png"):
+        Image.fromarray(pixels).save(tmp_path / "a.png")
+        (tmp_path / "a.png").rename(folder / f"{name}{ending}")
+    assert main(["data", "import", str(folder), "-o", str(tmp_path / "own")]) == 0
+    assert "have the colour of no class" in (tmp_path / "own" / "notes.txt").read_text()
 
 
 def test_one_class_alone_needs_a_background(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
