@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
+from steadyseg.app.video.legend import drawable
 from steadyseg.core.classes import ClassList
 
 SHEET_FILE = "contact-sheet.jpg"
@@ -44,7 +45,7 @@ def write_sheet(path: Path, cells: Sequence[Cell], classes: ClassList) -> None:
     width = max(cell.strip.width for cell in cells) + 2 * MARGIN
     height = max(cell.strip.height for cell in cells) + LINE
     rows = -(-len(cells) // COLUMNS)
-    entries = [*zip(classes.names, classes.colors, strict=True), ("void", (0, 0, 0))]
+    entries = [*zip(drawable(classes.names), classes.colors, strict=True), ("void", (0, 0, 0))]
     per_line = COLUMNS * width // ENTRY
     legend_height = -(-len(entries) // per_line) * LINE + MARGIN
     sheet = Image.new("RGB", (COLUMNS * width, rows * height + legend_height), "white")

@@ -14,7 +14,8 @@ from steadyseg.core.system.files import require_new_folder
 from steadyseg.seg.data import camvid_download
 from steadyseg.seg.data.camvid import open_split
 from steadyseg.seg.data.formats.open_source import open_labels
-from steadyseg.seg.data.import_labels import NOTES_FILE, Imported, import_labels
+from steadyseg.seg.data.formats.source import NOTES_FILE
+from steadyseg.seg.data.import_labels import Imported, import_labels
 
 CONNECTIONS = 8
 SHOWN_REMARKS = 10

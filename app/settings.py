@@ -131,7 +131,7 @@ def _read_file(path: Path) -> dict[str, Any]:
     if path.suffix not in (".toml", ".json"):
         raise InputError(f"--config {path}: expected a .toml or .json file, NAME=VALUE, or {LIST}")
     try:
-        text = path.read_text()
+        text = path.read_text(encoding="utf-8-sig")
         record = tomllib.loads(text) if path.suffix == ".toml" else parse_json(text)
     except OSError as error:
         raise InputError(f"--config {path}: cannot be read ({error.strerror})") from error

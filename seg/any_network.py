@@ -99,6 +99,7 @@ class AnyNetwork(nn.Module):
         try:
             with torch.inference_mode():
                 outputs = [first_tensor(network(image)) for image in images]
+                again = first_tensor(network(images[0]))
         except InputError as error:
             raise InputError(f"{name}: {error}") from error
         except Exception as error:  # of a stranger's code, of any kind
@@ -106,6 +107,11 @@ class AnyNetwork(nn.Module):
                 f"{name} cannot run on a picture of {size[0]}x{size[1]} ({first_line(error)}); give a size that it "
                 "takes"
             ) from error
+        if not torch.allclose(again.float(), outputs[0].float(), rtol=1e-2, atol=1e-3, equal_nan=True):
+            raise InputError(
+                f"{name} gives two outputs for one picture: something random stays on in eval. Give F.dropout "
+                "training=self.training, or use nn.Dropout"
+            )
         self.form = find_form([output.cpu() for output in outputs], size, classes, name)
         self.head_stride = self.form.head_stride
         self.to_logits = ToLogits(self.form, size)

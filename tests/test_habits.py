@@ -66,3 +66,16 @@ def test_a_tracked_file_over_the_limit_is_refused(tmp_path: Path, bytes_: int, c
     script = [sys.executable, str(PROJECT / ".ci" / "tracked_size.py")]
     done = subprocess.run(script, cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == code and ("large.bin" in done.stdout) == bool(code), done
+
+
+def test_no_process_of_ours_imports_from_the_folder_in_use() -> None:
+    """`python -c` and `python -m` put it first on the path, and a `cv2.py` that lies there would run."""
+    folders = ("app", "core", "seg", "classification", "export")
+    lines = [
+        line
+        for folder in folders
+        for path in (PROJECT / folder).rglob("*.py")
+        for line in path.read_text().splitlines()
+    ]
+    started = [line for line in lines if "sys.executable," in line]
+    assert len(started) >= 3 and all('sys.executable, "-P"' in line for line in started), started

@@ -1,5 +1,6 @@
 """Accuracy, mIoU and ECE of each recording, with confidence intervals from groups of neighbouring images."""
 
+import math
 from itertools import groupby
 from typing import Any
 
@@ -36,14 +37,19 @@ class RecordingMetrics:
     def result(self) -> dict[str, dict[str, Any]]:
         """Accuracy, mIoU and ECE of each recording and of all, as (value, lower, upper), and the number of blocks.
 
-        Blocks without a labelled pixel do not count. The interval of a single block is its value.
+        Blocks without a labelled pixel do not count. The ends of a single block's interval are None.
         """
         counts = [(name, count_stretch(one.metrics)) for name, one in self.stretches if one.measurable]
         recordings = list(dict.fromkeys(name for name, _ in counts))
         of = {name: [count for other, count in counts if other == name] for name in recordings}
         if len(of) > 1:
             of[ALL] = [count for _, count in counts]
-        return {name: {"stretches": len(found), **Stretches.read(found).intervals()} for name, found in of.items()}
+        rows: dict[str, dict[str, Any]] = {}
+        for name, found in of.items():
+            told = Stretches.read(found).intervals()
+            ends = {key: tuple(None if math.isnan(one) else one for one in value) for key, value in told.items()}
+            rows[name] = {"stretches": len(found), **ends}
+        return rows
 
 
 def print_recordings(record: dict[str, dict[str, Any]], console: Console) -> None:
@@ -54,6 +60,8 @@ def print_recordings(record: dict[str, dict[str, Any]], console: Console) -> Non
     console.print(table)
 
 
-def percent_with_interval(value: float, lower: float, upper: float) -> str:
-    """0.9, 0.85, 0.95 -> 90.0 (85.0 to 95.0)."""
+def percent_with_interval(value: float, lower: float | None, upper: float | None) -> str:
+    """0.9, 0.85, 0.95 -> 90.0 (85.0 to 95.0); without an interval (one stretch) the value alone."""
+    if lower is None or upper is None:
+        return f"{100 * value:.1f} (one stretch)"
     return f"{100 * value:.1f} ({100 * lower:.1f} to {100 * upper:.1f})"

@@ -3,7 +3,8 @@
 import math
 import threading
 from collections import Counter
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Mapping, Sequence
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -28,6 +29,9 @@ SELF_CONTAINED_FORMATS = (
 name further files or addresses. FFmpeg would obey a hostile playlist under any file name.
 """
 
+NO_TIME_STAMPS = 0x80
+"""AVFMT_NOTIMESTAMPS of FFmpeg's avformat.h; a demuxer with this flag stamps frames at a guessed rate of 25 per
+second."""
 HDR = {16: "smpte2084", 18: "arib-std-b67"}
 """Transfer curves of HDR by FFmpeg's number (ITU-T H.273): PQ and HLG."""
 FILE_OPTIONS = {"protocol_whitelist": "file", "format_whitelist": SELF_CONTAINED_FORMATS}
@@ -70,6 +74,8 @@ def video_stream(
         kinds = ", ".join(sorted({stream.type for stream in container.streams})) or "none"
         raise InputError(f"{name}: holds no video stream (streams: {kinds}); give a video file, camera or image folder")
     stream = moving[0]
+    if stream.disposition & Disposition.dependent:
+        raise InputError(f"{name}: a picture in {len(moving)} tiles (HEIC, AVIF) is not read; convert it to PNG")
     if stream.codec_context is None:
         raise InputError(f"{name}: no decoder for its video; convert it: ffmpeg -i IN -c:v libx264 OUT.mp4")
     # Frame threads are the fastest, but each holds one frame back; a live picture must not be late.
@@ -170,12 +176,33 @@ def count_announced(container: "InputContainer", stream: "VideoStream") -> int |
     return stream.frames or None
 
 
-def nominal_fps(stream: "VideoStream") -> float:
-    """The announced frame rate; 25 if it is not plausible (0, or the 90000 of a clock taken for a rate)."""
-    for rate in (stream.average_rate, stream.guessed_rate, stream.base_rate):
-        if rate is not None and 0 < rate <= 1000:
+def nominal_fps(container: "InputContainer", stream: "VideoStream", stamps_s: Sequence[float | None] = ()) -> float:
+    """The announced frame rate; 25 if it is not plausible (0, or the 90000 of a clock taken for a rate).
+
+    A browser's WebM announces its clock; then the first frames' stamps give the rate. Of
+    raw H.264 and HEVC the decoder knows it; FFmpeg announces 25 for any of them.
+    """
+    untimed = container.format.flags & NO_TIME_STAMPS
+    known = [stamp for stamp in stamps_s if stamp is not None]
+    if ticks_as_rate(stream) and len(known) > 1 and known[-1] > known[0]:
+        return min(1000.0, (len(known) - 1) / (known[-1] - known[0]))
+    own = (stream.codec_context.framerate,) if untimed else ()
+    for rate in (*own, stream.average_rate, stream.guessed_rate, stream.base_rate):
+        if rate is not None and 0 < rate <= 1000 and not (rate == stream.average_rate and ticks_as_rate(stream)):
             return float(rate)
     return 25.0
+
+
+def ticks_as_rate(stream: "VideoStream") -> bool:
+    """Returns True if the average rate is one frame for each tick of the clock."""
+    return bool(stream.time_base and stream.average_rate and stream.average_rate * stream.time_base == 1)
+
+
+def pixel_shape(stream: "VideoStream", frame: "VideoFrame") -> Fraction:
+    """Width over height of a pixel of `to_rgb`; 1 where the file says nothing."""
+    (a, _), (_, d) = display_matrix(frame)
+    shape = Fraction(stream.sample_aspect_ratio or 1)
+    return 1 / shape if a == d == 0 else shape
 
 
 def stamp_s(frame: "VideoFrame") -> float | None:

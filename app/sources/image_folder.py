@@ -8,7 +8,7 @@ from pathlib import Path
 from steadyseg.app.sources.source import MAX_PIXELS, LabelFolder, Source, SourceInfo, check_size, frame_name
 from steadyseg.core.errors import InputError
 from steadyseg.core.frame import Frame
-from steadyseg.core.system.pictures import look_at, read_upright, upright_size
+from steadyseg.core.system.pictures import has_suffix, look_at, read_upright, upright_size
 
 IMAGE_SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".webp", ".ppm", ".pgm")
 VIDEO_SUFFIXES = tuple(".mp4 .mkv .mov .avi .webm .m4v .mpg .mpeg .ts .flv .wmv .mxf .gif .ogv".split())
@@ -22,7 +22,7 @@ CONVERTED = {"RGB": "", "L": "grey", "1": "grey", "LA": "grey", "P": "palette", 
 def list_images(folder: Path) -> tuple[Path, ...]:
     """Image files of a folder, frame2 before frame10. Raises InputError if there are no images."""
     try:
-        paths = [path for path in folder.iterdir() if path.suffix.lower() in IMAGE_SUFFIXES and path.is_file()]
+        paths = [path for path in folder.iterdir() if has_suffix(path, IMAGE_SUFFIXES) and path.is_file()]
     except OSError as error:
         raise InputError(f"{folder}: cannot be read ({error.strerror})") from error
     if not paths:

@@ -4,6 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
 from typing import Protocol, Self
 
@@ -12,6 +13,7 @@ import numpy as np
 from steadyseg.core.classes import ClassList
 from steadyseg.core.errors import InputError
 from steadyseg.core.frame import Frame
+from steadyseg.core.system.pictures import has_suffix
 
 MAX_SIDE, MAX_PIXELS = 8192, 8192 * 4352
 """Limits of a frame in pixels per side and in all: 8K video has 7680 x 4320, in cinemas 8192 x 4320. A decoder holds
@@ -48,6 +50,8 @@ class SourceInfo:
     """True for sources that cannot wait: a slow reader gets the newest frame, and older frames count as dropped."""
     notes: tuple[str, ...] = ()
     """Messages that the user sees once, such as "rotated by 90 degrees as the file asks"."""
+    pixel_shape: Fraction = Fraction(1)
+    """Width over height of a pixel, which a video made of the frames states too."""
 
 
 class Source(Protocol):
@@ -106,7 +110,7 @@ class LabelFolder:
             raise InputError(f"{folder}: no such folder of labels; expected PNGs named like the frames (000123.png)")
         self._folder = folder
         self._classes = classes
-        self._paths = {path.stem: path for path in folder.iterdir() if path.suffix.lower() == ".png"}
+        self._paths = {path.stem: path for path in folder.iterdir() if has_suffix(path, (".png",))}
 
     def check_names(self, names: set[str] | None) -> None:
         """Raises InputError if no label can match: `names` of the frames, or None for numbered frames."""

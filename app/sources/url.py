@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from steadyseg.app.sources.ffmpeg import (
+    NO_TIME_STAMPS,
     URL_OPTIONS,
     decode,
     nominal_fps,
@@ -28,9 +29,6 @@ if TYPE_CHECKING:
     from av.container import InputContainer
 
 SCHEMES = {"rtsp": "rtsp", "rtsps": "rtsp", "http": "http", "https": "http"}
-NO_TIME_STAMPS = 0x80
-"""AVFMT_NOTIMESTAMPS of FFmpeg's avformat.h; a demuxer with this flag stamps frames at a guessed rate of 25 per
-second."""
 TIMEOUT_S = 5.0
 """Time limit of opening and of every read: longer than the key-frame distance of usual cameras (1-4 s)."""
 
@@ -68,6 +66,8 @@ def connect(url: str, timeout_s: float) -> "InputContainer":
     except (av.error.FFmpegError, OSError) as error:
         late = time.monotonic() - began_s >= timeout_s  # FFmpeg's own words for it differ from protocol to protocol
         reason = f"no answer within {timeout_s:g} s" if late else error.strerror or type(error).__name__
+    if url.count("@") > 1 or re.search("[?#/].*@", url.partition("://")[2]):
+        reason += "; in a name or password, encode # as %23, / as %2F, ? as %3F and @ as %40"
     raise InputError(f"{redact(url)}: cannot be opened ({reason}); is the address right and the server up?")
 
 
@@ -112,7 +112,7 @@ class StreamConnection:
             raise
         self._first = first
         notes = picture_notes(container, stream, first)
-        self.info = SourceInfo(name, width, height, nominal_fps(stream), length=None, live=True, notes=notes)
+        self.info = SourceInfo(name, width, height, nominal_fps(container, stream), length=None, live=True, notes=notes)
 
     def pictures(self) -> Iterator[Picture]:
         """Pictures with the stream's stamps, or stamped on arrival if its format has none (a camera's motion JPEG)."""

@@ -3,7 +3,7 @@
 import threading
 from collections import Counter
 from collections.abc import Generator, Iterator
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,7 +15,9 @@ from steadyseg.app.sources.ffmpeg import (
     nominal_fps,
     open_container,
     picture_notes,
+    pixel_shape,
     stamp_s,
+    ticks_as_rate,
     to_rgb,
     video_stream,
 )
@@ -26,6 +28,9 @@ from steadyseg.core.frame import Frame
 if TYPE_CHECKING:
     from av.container import InputContainer
     from av.video.frame import VideoFrame
+
+MEASURED = 10
+"""Frames by which the rate of a file is measured that announces its clock's."""
 
 
 def open_file(path: Path, labels: LabelFolder | None = None, max_pixels: int = MAX_PIXELS) -> "RecordedSource":
@@ -65,7 +70,7 @@ class RecordedSource(Source):
                     f"{name}: no frame could be decoded; is the file truncated or damaged, or are its frames larger "
                     f"than {max_pixels / 1e6:.1f} million pixels?"
                 )
-            self._first = first
+            self._first = [first, *(islice(self._frames, MEASURED - 1) if ticks_as_rate(self._stream) else ())]
             self.info = self._describe(name, first)
         except BaseException:
             container.close()
@@ -91,17 +96,18 @@ class RecordedSource(Source):
             name=name,
             width=width,
             height=height,
-            fps=nominal_fps(self._stream),
+            fps=nominal_fps(self._container, self._stream, [stamp_s(frame) for frame in self._first]),
             length=count_announced(self._container, self._stream),
             live=False,
             notes=picture_notes(self._container, self._stream, first),
+            pixel_shape=pixel_shape(self._stream, first),
         )
 
     def _read(self) -> Generator[Frame, None, None]:
         clock = FrameClock(1 / self.info.fps, self.losses)
         shape = (self.info.height, self.info.width)
         index = -1
-        for index, picture in enumerate(chain([self._first], self._frames)):
+        for index, picture in enumerate(chain(self._first, self._frames)):
             image = to_rgb(picture, self.info.name)
             resized, shape = image.shape[:2] != shape, image.shape[:2]
             self.losses["size_change"] += resized

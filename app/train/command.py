@@ -15,6 +15,7 @@ from steadyseg.app.console import Console, progress_bar
 from steadyseg.app.train.flags import ClassTrainJob, SegTrainJob
 from steadyseg.classification.options import CLASS_PRESETS
 from steadyseg.core.errors import CheckFailed
+from steadyseg.core.system.files import no_link
 from steadyseg.core.system.machine import choose_device, keep_freed_memory
 from steadyseg.core.training.config import TrainConfig
 from steadyseg.core.training.distributed import join_processes
@@ -187,9 +188,9 @@ def run_log(run: Path) -> Iterator[RunLog]:
     """Opens the logs in the run folder, and appends to them on resume."""
     board = f"events.out.tfevents.{time.time():010.0f}.{socket.gethostname()}.{os.getpid()}.0"
     log = run / LOG_NAME
-    if log.exists():  # a full disk may have cut its last line short
-        with log.open("rb+") as file:
+    if os.path.lexists(log):  # a full disk may have cut its last line short
+        with open(log, "rb+", opener=no_link) as file:
             file.truncate(file.read().rfind(b"\n") + 1)
     # line buffering: a kill leaves whole lines
-    with log.open("a", buffering=1) as lines, (run / board).open("wb") as records:
+    with open(log, "a", buffering=1, opener=no_link) as lines, (run / board).open("wb") as records:
         yield RunLog(lines, Board(records))

@@ -141,7 +141,8 @@ def compared(
     width = halved // 2 * 2
     height = round(source.info.height * width / source.info.width / 2) * 2
     assert job.output is not None
-    sink = VideoSink(job.output, width * len(columns), 2 * height + CAPTION, source.info.fps, job.overwrite)
+    size, info = (width * len(columns), 2 * height + CAPTION), source.info
+    sink = VideoSink(job.output, *size, info.fps, job.overwrite, info.pixel_shape)
     with sink, contextlib.closing(read_ahead(source)) as frames:
         for frame in islice(frames, job.options.max_frames):
             found = [column.step(frame) for column in columns]

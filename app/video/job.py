@@ -79,7 +79,9 @@ def open_recording(job: VideoJob, segmenter: Segmenter) -> Iterator[Recording]:
     paint = open_painter(options, segmenter, classes)
     with open_source(job.source, labels=job.labels, classes=segmenter.classes) as source:
         size = paint.size(source.info.width, source.info.height)
-        sink = VideoSink(job.output, *size, source.info.fps, job.overwrite) if job.output else None
+        info, sink = source.info, None
+        if job.output:
+            sink = VideoSink(job.output, *size, info.fps, job.overwrite, info.pixel_shape)
         masks = MaskSink(job.masks, classes, job.overwrite).write if job.masks else None
         recording = Recording(source, segmenter, sink, paint, masks, options.max_frames)
         try:

@@ -1,6 +1,7 @@
 """The legend below a picture: names of the classes that occur, or the scale of a map. The legend is drawn once and
 kept."""
 
+import unicodedata
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -46,7 +47,7 @@ class Legend:
 
     def size(self, width: int, height: int) -> tuple[int, int]:
         """(width, height) of a picture of this size with its legend; the height is even, as H.264 requires."""
-        layout = layout_of(width // len(self._panels), height, self._classes.names, self._panels)
+        layout = layout_of(width // len(self._panels), height, drawable(self._classes.names), self._panels)
         return width, height + layout.height
 
     def add(self, picture: np.ndarray, maps: Maps) -> np.ndarray:
@@ -91,13 +92,14 @@ def draw_legend(
     from PIL import Image, ImageDraw
 
     each = width // len(panels)
-    layout = layout_of(each, height, classes.names, panels)
+    names = drawable(classes.names)
+    layout = layout_of(each, height, names, panels)
     legend = Image.new("RGB", (width, layout.height), BACKGROUND)
     for number, scale in enumerate(panels):
         panel = Image.new("RGB", (each, layout.height), BACKGROUND)
         draw = ImageDraw.Draw(panel)
         if scale is None:
-            draw_entries(draw, [(classes.names[one], classes.colors[one]) for one in shown], each, layout, 0)
+            draw_entries(draw, [(names[one], classes.colors[one]) for one in shown], each, layout, 0)
         else:
             draw.text((layout.text / 2, layout.row / 2), scale.title, INK, font(layout.text), anchor="lm")
             if scale.steps:
@@ -151,6 +153,18 @@ def flow(names: tuple[str, ...], width: int, size: int) -> list[tuple[int, int, 
         found.append((x, row, x + length))
         x += length
     return found
+
+
+@lru_cache(maxsize=16)
+def drawable(names: tuple[str, ...]) -> tuple[str, ...]:
+    """The names as the font can draw them. One with letters beyond ASCII gets its id; accents fall, and the code stands
+    for any other letter, for which the font has a box."""
+
+    def plain(name: str) -> str:
+        letters = [letter for letter in unicodedata.normalize("NFKD", name) if not unicodedata.combining(letter)]
+        return "".join(letters).encode("ascii", "backslashreplace").decode()
+
+    return tuple(name if name.isascii() else f"{number}: {plain(name)}" for number, name in enumerate(names))
 
 
 @lru_cache(maxsize=16)

@@ -52,13 +52,21 @@ class VideoSink:
     room.
     """
 
-    def __init__(self, path: Path, width: int, height: int, fps: float, overwrite: bool = False) -> None:
+    def __init__(
+        self,
+        path: Path,
+        width: int,
+        height: int,
+        fps: float,
+        overwrite: bool = False,
+        pixel_shape: Fraction = Fraction(1),
+    ) -> None:
         require_place(path, "a video", CONTAINERS, overwrite=overwrite)
         self._path = path
         self._partial = partial_path(path)
         self._lock: BinaryIO | None = None
         self._size = (width, height)
-        self._fps = fps
+        self._fps, self._pixel_shape = fps, pixel_shape
         self._overwrite = overwrite
         self._last_tick, self._shortened, self._written = -1, 0, 0
         self._changes: Counter[str] = Counter()
@@ -107,7 +115,7 @@ class VideoSink:
             format=CONTAINERS[self._path.suffix.lower()],
             options={} if self._path.suffix.lower() == ".mkv" else {"movflags": "+faststart"},
         )
-        self._stream = _add_h264(self._container, *self._size, self._fps)
+        self._stream = _add_h264(self._container, *self._size, self._fps, self._pixel_shape)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -190,11 +198,14 @@ def _remove_leftovers(path: Path) -> None:
                 leftover.unlink(missing_ok=True)
 
 
-def _add_h264(container: "OutputContainer", width: int, height: int, fps: float) -> "VideoStream":
+def _add_h264(
+    container: "OutputContainer", width: int, height: int, fps: float, pixel_shape: Fraction
+) -> "VideoStream":
     rate = Fraction(fps).limit_denominator(1001)
     stream = container.add_stream("libx264", rate=rate, options=ENCODER)
     stream.width, stream.height = width + width % 2, height + height % 2
     stream.pix_fmt = "yuv420p"
+    stream.codec_context.sample_aspect_ratio = pixel_shape
     stream.thread_count = 2
     stream.codec_context.time_base = stream.time_base = TIME_BASE
     for tag in ("colorspace", "color_primaries", "color_trc"):

@@ -35,7 +35,7 @@ def check_display() -> None:
     """Raises InputError if no window can be opened. A separate process tries it, since Qt ends a process without a
     display."""
     try:
-        subprocess.run([sys.executable, "-c", PROBE], capture_output=True, text=True, timeout=PROBE_S, check=True)
+        subprocess.run([sys.executable, "-P", "-c", PROBE], capture_output=True, text=True, timeout=PROBE_S, check=True)
     except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as error:
         remedy = "there is no display that answers; run it in a desktop session (over ssh: ssh -X), or write a file: -o"
         if HEADLESS in str(error.stderr):

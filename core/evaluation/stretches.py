@@ -3,6 +3,7 @@
 The frames of a stretch show the same things, so single frames would give intervals that are too narrow.
 """
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple, Self
@@ -71,12 +72,16 @@ def count_stretch(metrics: StreamingMetrics) -> dict[str, list[str]]:
 def intervals(number: int, figures: Callable[[Tensor], Mapping[str, Tensor]]) -> dict[str, tuple[float, float, float]]:
     """Each metric with its 95 % bootstrap interval over stretches.
 
-    `figures` takes how often each stretch counts in each draw (D, S), and returns values (D,).
+    `figures` takes how often each stretch counts in each draw (D, S), and returns values (D,). One stretch alone has no
+    interval: its ends are NaN.
     """
+    whole = {key: float(value) for key, value in figures(torch.ones(1, number).double()).items()}
+    if number == 1:
+        return {key: (value, math.nan, math.nan) for key, value in whole.items()}
     dice = np.random.default_rng(0)
     drawn = figures(torch.stack([_counts(dice.integers(number, size=number), number) for _ in range(DRAWS)]))
     edges = {key: np.percentile(values.numpy(), INTERVAL).tolist() for key, values in drawn.items()}
-    return {key: (float(value), *edges[key]) for key, value in figures(torch.ones(1, number).double()).items()}
+    return {key: (value, *edges[key]) for key, value in whole.items()}
 
 
 def _counts(places: np.ndarray, number: int) -> Tensor:

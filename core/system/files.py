@@ -57,6 +57,20 @@ def require_new_folder(path: Path, inputs: Iterable[Path | str], *, overwrite: b
             raise InputError(f"{path}: would be replaced while {one} in it is read; choose another folder")
 
 
+def no_link(path: str, flags: int) -> int:
+    """An opener for `open` of a file in a folder of unknown origin. InputError for a link and for no regular file."""
+    try:
+        descriptor = os.open(path, flags | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0), 0o666)
+    except OSError as error:
+        if error.errno not in (errno.ELOOP, errno.EISDIR, errno.ENXIO):
+            raise
+    else:
+        if stat.S_ISREG(os.fstat(descriptor).st_mode):
+            return descriptor
+        os.close(descriptor)
+    raise InputError(f"{path}: is a link or no regular file; remove it, as writing could change another file")
+
+
 def partial_path(path: Path) -> Path:
     """A hidden, unused name beside `path`.
 

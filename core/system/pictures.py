@@ -5,7 +5,7 @@ made 9000x9000 of it, 2.6 GB. So the decoder that reads the size for the check a
 """
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from io import BytesIO
 from pathlib import Path
 from typing import Any, TypeVar
@@ -39,6 +39,12 @@ TURNS: dict[Any, Image.Transpose] = {
 """By EXIF's orientation; 1 is upright."""
 
 Seen = TypeVar("Seen")
+
+
+def has_suffix(path: Path, suffixes: Collection[str]) -> bool:
+    """Returns True for one of these endings; False for a hidden file, such as ._NAME in a Mac's archive."""
+    return path.suffix.lower() in suffixes and not path.name.startswith(".")
+
 
 warnings.filterwarnings("ignore", module=r"PIL\.")  # remarks about damaged metadata are no line for a user
 

@@ -163,7 +163,7 @@ def train_step(
         more = number < len(parts)  # gradients travel once a step
         with network.no_sync() if more and isinstance(network, DistributedDataParallel) else nullcontext():
             with autocast(run.device.type, config.precision):
-                outputs = network(inputs)
+                outputs = _call(network, inputs)
             part, part_weight = loss(in_fp32(outputs), targets)
             if scaler.is_enabled() and number == 1:  # a sum over 400,000 pixels would leave no room for a scale above 1
                 outcomes = count_outcomes(outputs)
@@ -186,6 +186,16 @@ def train_step(
     if not math.isfinite(norm) and (scale <= 1 or not was_halved):
         return math.nan  # a finite loss may have an infinite slope: one such step would spoil every weight
     return total / weight
+
+
+def _call(network: nn.Module, inputs: Tensor) -> Outputs:
+    """Calls the network; InputError where a batch norm behind a global pooling meets a single picture."""
+    try:
+        return cast(Outputs, network(inputs))
+    except ValueError as error:
+        if "more than 1 value per channel" not in str(error):
+            raise
+        raise InputError("this network cannot train on one picture at a time; give --batch-size 2") from error
 
 
 def count_outcomes(outputs: Outputs) -> int:

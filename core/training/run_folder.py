@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from steadyseg.core.errors import InputError, first_line
 from steadyseg.core.model.tensor_file import read_tensors, write_tensors
-from steadyseg.core.system.files import DISK_ERRORS, lock, write_atomic
+from steadyseg.core.system.files import DISK_ERRORS, lock, no_link, write_atomic
 from steadyseg.core.system.interrupts import TORCHRUN
 from steadyseg.core.system.json_text import parse_json
 from steadyseg.core.training.config import TrainConfig
@@ -82,7 +82,7 @@ def _lock(run: Path) -> TextIO:
     processes do not inherit the lock: data loaders outlive a killed training by up to 5 s (torch's
     MP_STATUS_CHECK_INTERVAL).
     """
-    file = (run / LOCK_NAME).open("a")
+    file = os.fdopen(no_link(str(run / LOCK_NAME), os.O_WRONLY | os.O_APPEND | os.O_CREAT), "a")
     if not lock(file, for_children=False):
         file.close()
         raise InputError(f"{run}: another training is at work in it; wait for its end or stop it")

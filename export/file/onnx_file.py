@@ -11,6 +11,7 @@ import functools
 import stat
 from collections.abc import Iterator, Set
 from dataclasses import dataclass, field
+from graphlib import CycleError
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -22,6 +23,7 @@ from steadyseg.export.file.child import run_limited
 from steadyseg.export.file.metadata import FORMAT_KEY, GraphMeta, from_props, require_format
 from steadyseg.export.file.signature import check_signature
 from steadyseg.export.file.sizes import check_sizes
+from steadyseg.export.file.subgraph import sort_nodes
 
 if TYPE_CHECKING:
     from onnx import ModelProto, NodeProto, TensorProto
@@ -110,6 +112,14 @@ def parse_foreign(data: bytes, path: Path, operators: Set[str]) -> "ModelProto":
     if FORMAT_KEY in _props(model, path):
         raise InputError(f"{path}: is a file of steadyseg already; give it as it is: steadyseg video --model {path}")
     refuse_unsafe(model, path, operators)
+    try:
+        nodes = sort_nodes(list(model.graph.node))
+    except CycleError:
+        raise InputError(f"{path}: not a valid ONNX graph (its nodes need each other); export it again") from None
+    if nodes != list(model.graph.node):  # ONNX Runtime sorts too; converters to fp16 append their casts
+        del model.graph.node[:]
+        model.graph.node.extend(nodes)
+        data = model.SerializeToString()
     _check_structure(data, onnx, path)
     return model
 

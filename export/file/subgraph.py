@@ -61,7 +61,7 @@ def with_network(model: Any, network: Any) -> Any:
     made.CopyFrom(model)
     for field in ("node", "initializer", "value_info"):
         made.graph.ClearField(field)
-    made.graph.node.extend(_sort([*rest, *network.graph.node]))
+    made.graph.node.extend(sort_nodes([*rest, *network.graph.node]))
     made.graph.initializer.extend(tensor for tensor in model.graph.initializer if tensor.name in shared)
     made.graph.initializer.extend(network.graph.initializer)
     made.graph.value_info.extend(value for value in model.graph.value_info if value.name in shared)
@@ -104,8 +104,8 @@ def _rename(network: Any, taken: set[str]) -> Any:
     return new
 
 
-def _sort(nodes: list[Any]) -> list[Any]:
-    """Returns the nodes in topological order, as the format demands."""
+def sort_nodes(nodes: list[Any]) -> list[Any]:
+    """Returns the nodes in topological order, as the format demands; CycleError where they need each other."""
     makers = {name: position for position, node in enumerate(nodes) for name in node.output}
     needs = {position: [makers[name] for name in node.input if name in makers] for position, node in enumerate(nodes)}
     return [nodes[position] for position in TopologicalSorter(needs).static_order()]

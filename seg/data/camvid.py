@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,7 @@ import numpy as np
 from steadyseg.core.classes import CAMVID, CAMVID_31, ClassList
 from steadyseg.core.errors import InputError
 from steadyseg.core.frame import Frame
-from steadyseg.core.system.pictures import read_upright
+from steadyseg.core.system.pictures import has_suffix, read_upright
 from steadyseg.seg.data.camvid_original import (
     LABEL_ENDING,
     OriginalSplit,
@@ -19,7 +20,7 @@ from steadyseg.seg.data.camvid_original import (
     read_label_file,
 )
 from steadyseg.seg.data.cityscapes import IMAGE_ENDING, IMAGES, is_cityscapes, pair_cityscapes, read_train_ids
-from steadyseg.seg.data.class_file import require_same_classes
+from steadyseg.seg.data.class_file import own_void
 
 IMAGE_SUFFIXES = (".png", ".jpg", ".jpeg")
 LabelReader = Callable[[Path, ClassList], np.ndarray]
@@ -104,7 +105,7 @@ class ImageFolderSplit:
 def read_names(path: Path) -> list[str]:
     """Reads base names from a text file, one a line; empty lines are skipped."""
     try:
-        names = [line.split()[0] for line in path.read_text().splitlines() if line.strip()]
+        names = [line.split()[0] for line in path.read_text(encoding="utf-8-sig").splitlines() if line.strip()]
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{path}: the frame list cannot be read ({error})") from error
     if not names:
@@ -116,10 +117,10 @@ def open_split(root: Path, split: str, classes: ClassList = CAMVID) -> ImageFold
     """Finds `root/split` and `root/splitannot`, the original CamVid's folders or Cityscapes', and pairs their files.
 
     `root/split.txt`, where it exists, lists the images that must be there; it neither selects nor orders them. Only
-    the base names of its paths are used. InputError names the wrong file; a class list in the folder must be the same
-    as `classes`.
+    the base names of its paths are used. InputError names the wrong file; a class list in the folder must have the
+    names of `classes`, and its void id becomes theirs.
     """
-    require_same_classes(root, classes)
+    void = own_void(root, classes)
     if is_cityscapes(root):
         pairs = enumerate(pair_cityscapes(root, split))
         found = tuple(LabelledImage(image, label, index) for index, (image, label) in pairs)
@@ -142,7 +143,8 @@ def open_split(root: Path, split: str, classes: ClassList = CAMVID) -> ImageFold
     if not examples:
         raise InputError(f"{images}: holds no images ({', '.join(IMAGE_SUFFIXES)}); is this the right folder?")
     _check_list(root / f"{split}.txt", {example.name for example in examples})
-    return ImageFolderSplit(root, split, classes, examples, read_color_label if original else read_label)
+    read = read_label if void == classes.void else partial(read_label, void=void)
+    return ImageFolderSplit(root, split, classes, examples, read_color_label if original else read)
 
 
 def has_split(root: Path, split: str) -> bool:
@@ -157,25 +159,29 @@ def name_of(image: Path) -> str:
     return image.stem.removesuffix(IMAGE_ENDING)
 
 
-def read_label(path: Path, classes: ClassList) -> np.ndarray:
-    """Reads class ids (H, W) uint8 from an 8-bit grey or palette PNG; InputError for unknown ids."""
+def read_label(path: Path, classes: ClassList, void: int | None = None) -> np.ndarray:
+    """Reads class ids (H, W) uint8 from an 8-bit grey or palette PNG; InputError for unknown ids.
+
+    `void` is the file's own void id where it has another one than `classes`; `classes`' own takes its place.
+    """
+    void = classes.void_id if void is None else void
     label = read_label_file(path, ("L", "P"), "an 8-bit grey or palette PNG of class ids")
-    unknown = sorted(set(np.unique(label).tolist()) - set(range(len(classes))) - {classes.void})
+    unknown = sorted(set(np.unique(label).tolist()) - set(range(len(classes))) - {void})
     if unknown:
         raise InputError(
-            f"{path}: unknown class ids {unknown[:5]}; expected 0..{len(classes) - 1} or {classes.void} (void). "
+            f"{path}: unknown class ids {unknown[:5]}; expected 0..{len(classes) - 1} or {void} (void). "
             "Is this the right class list?"
         )
-    return label
+    return np.where(label == void, np.uint8(classes.void_id), label)
 
 
 def _pair(images: Path, labels: Path, original: OriginalSplit | None) -> tuple[LabelledImage, ...]:
     ending = LABEL_ENDING if original else ""
     names = original.names if original else None
-    by_name = {path.stem: path for path in sorted(labels.iterdir()) if path.suffix.lower() == ".png"}
+    by_name = {path.stem: path for path in sorted(labels.iterdir()) if has_suffix(path, (".png",))}
     examples: list[LabelledImage] = []
     for path in sorted(images.iterdir()):
-        if path.suffix.lower() not in IMAGE_SUFFIXES or (names is not None and path.stem not in names):
+        if not has_suffix(path, IMAGE_SUFFIXES) or (names is not None and path.stem not in names):
             continue
         name = path.stem + ending
         if name not in by_name:

@@ -5,12 +5,11 @@ from pathlib import Path
 from steadyseg.core.classes import CAMVID, CLASS_LISTS, ClassList, distinct_colors
 from steadyseg.core.errors import InputError
 from steadyseg.core.system.json_text import parse_json
+from steadyseg.core.system.pictures import has_suffix
 from steadyseg.seg.data.camvid_original import find_original, find_published_split
 from steadyseg.seg.data.cityscapes import LABELS, is_cityscapes
 from steadyseg.seg.data.formats.cityscapes import CITYSCAPES
-
-CLASSES_FILE = "classes.json"
-"""Class list in a data folder, which says what its labels mean."""
+from steadyseg.seg.data.formats.source import CLASSES_FILE
 
 
 def classes_of(data: Path, choice: Path | None) -> ClassList:
@@ -25,7 +24,7 @@ def classes_of(data: Path, choice: Path | None) -> ClassList:
     if is_cityscapes(data):
         return CITYSCAPES
     if str(data) != "street" and (data / "train").is_dir() and find_original(data, "train") is None:
-        names = [path.stem for path in (data / "train").iterdir() if path.suffix.lower() in (".png", ".jpg", ".jpeg")]
+        names = [path.stem for path in (data / "train").iterdir() if has_suffix(path, (".png", ".jpg", ".jpeg"))]
         if not all(find_published_split(name) for name in names):
             raise InputError(
                 f"{data}: its pictures are not CamVid's, so name their classes: --classes FILE.json "
@@ -35,19 +34,21 @@ def classes_of(data: Path, choice: Path | None) -> ClassList:
     return CAMVID
 
 
-def require_same_classes(root: Path, classes: ClassList) -> None:
-    """Raises InputError where the folder's own class list has other names or another void id; colours may differ."""
+def own_void(root: Path, classes: ClassList) -> int | None:
+    """Returns the void id of the folder's own class list, else of `classes`. InputError where the folder's list has
+    other names; colours may differ."""
     if is_cityscapes(root):
         own, file = CITYSCAPES, root / LABELS
     elif (root / CLASSES_FILE).is_file():
         own, file = read_classes(root / CLASSES_FILE), root / CLASSES_FILE
     else:
-        return
-    if (own.names, own.void) != (classes.names, classes.void):
+        return classes.void
+    if own.names != classes.names:
         raise InputError(
             f"{file}: these labels are not of the classes {', '.join(classes.names[:4])}, ...; give "
             "data with the network's classes, or mend the file"
         )
+    return own.void
 
 
 def read_classes(path: Path) -> ClassList:

@@ -83,7 +83,7 @@ def camvid_stretches(names: Sequence[str]) -> tuple[tuple[str, str], ...]:
 def read_stretches(path: Path) -> tuple[tuple[str, str], ...]:
     """Reads stretches from a text file, the base names `FIRST LAST` on each line; empty lines do not count."""
     try:
-        lines = [line.split() for line in path.read_text().splitlines() if line.strip()]
+        lines = [line.split() for line in path.read_text(encoding="utf-8-sig").splitlines() if line.strip()]
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{path}: the held-out stretches cannot be read ({error})") from error
     for words in lines:

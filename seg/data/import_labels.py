@@ -13,22 +13,21 @@ from PIL import Image
 from steadyseg.core.classes import ClassList, distinct_colors
 from steadyseg.core.errors import InputError, printable, shorten
 from steadyseg.core.system.files import whole_folder
-from steadyseg.core.system.pictures import read_upright
+from steadyseg.core.system.pictures import look_at, read_upright
 from steadyseg.seg.data.camvid import IMAGE_SUFFIXES
-from steadyseg.seg.data.class_file import CLASSES_FILE
 from steadyseg.seg.data.formats.source import (
+    CLASSES_FILE,
+    NOTES_FILE,
     SPLIT_NAMES,
     SPLITS,
     UNLABELLED,
+    Label,
     LabelledPicture,
     LabelSource,
     PictureFinder,
     one_line,
 )
 from steadyseg.seg.data.held_out import divide
-
-NOTES_FILE = "notes.txt"
-"""File in the data folder that lists all remarks of its import."""
 
 
 @dataclass
@@ -82,13 +81,14 @@ def import_labels(
             if (label == UNLABELLED).all():
                 result.remarks.append(f"{path.name}: no pixel is labelled; left out")
                 continue
-            write_pair(folder, split, name, path, label, result.classes)
+            write_pair(folder, split, name, path, label)
             result.pictures[split] += 1
             counts = result.pixels.setdefault(split, np.zeros(256, np.int64))
             counts += np.bincount(label.ravel(), minlength=256)
             on_picture(done, len(splits))
         if not result.pictures["train"]:
             raise InputError(f"no picture is left to train on; {'; '.join(result.remarks[:3])}")
+        result.remarks[:] = map(printable, result.remarks)  # names of files may be no UTF-8
         classes = {"names": result.classes.names, "colors": result.classes.colors, "void": UNLABELLED}
         (folder / CLASSES_FILE).write_text(json.dumps(classes, indent=1))
         (folder / NOTES_FILE).write_text("".join(f"{remark}\n" for remark in result.remarks))
@@ -146,20 +146,30 @@ def find_pictures(
 
 
 def read_checked(path: Path, picture: LabelledPicture) -> tuple[np.ndarray, str]:
-    """Reads a label, (H, W) uint8, and its remark; InputError if it has another size than the picture."""
-    height, width = read_upright(path).shape[:2]
+    """Reads a label, (H, W) uint8, and its remark; InputError if it has another size than the picture.
+
+    A size that the label file claims is compared before anything of that size is made.
+    """
+    size = read_upright(path).shape[:2]
     with one_line(picture.labelled_in, f"a label of {picture.named}"):
-        label = picture.read()
-    if label.ids.shape != (height, width):
-        raise InputError(
-            f"{path}: is {width}x{height}, and its label in {picture.labelled_in} is "
-            f"{label.ids.shape[1]}x{label.ids.shape[0]}; give the pictures that were labelled"
-        )
-    return label.ids, label.remark
+        claimed = None if picture.size is None else (int(picture.size[0]), int(picture.size[1]))
+        label = picture.read() if claimed in (None, size) else Label(np.empty(0))
+    if label.ids.shape == size:
+        return label.ids, label.remark
+    found = claimed or label.ids.shape
+    stored = look_at(path, lambda opened: opened.size[::-1])
+    turned = f", but {stored[1]}x{stored[0]} without the turn that its EXIF data ask for" if stored != size else ""
+    mend = "save it turned, and label that" if turned else "give the pictures that were labelled"
+    raise InputError(
+        f"{path}: is {size[1]}x{size[0]}{turned}, and its label in {picture.labelled_in} is {found[1]}x{found[0]}; "
+        f"{mend}"
+    )
 
 
-def write_pair(folder: Path, split: str, name: str, path: Path, label: np.ndarray, classes: ClassList) -> None:
-    """Copies the picture (as PNG if trainings do not read its format), and writes the label with a palette.
+def write_pair(folder: Path, split: str, name: str, path: Path, label: np.ndarray) -> None:
+    """Copies the picture (as PNG if trainings do not read its format), and writes the label, a grey PNG of ids.
+
+    Out of a palette's PNG `cv2.imread(path, 0)` makes the brightness of its colours.
 
     InputError for another split than train, val and test: its name would be a folder anywhere.
     """
@@ -171,6 +181,4 @@ def write_pair(folder: Path, split: str, name: str, path: Path, label: np.ndarra
         shutil.copyfile(path, folder / split / f"{name}{path.suffix.lower()}")
     else:
         Image.fromarray(read_upright(path)).save(folder / split / f"{name}.png")
-    picture = Image.fromarray(label)
-    picture.putpalette(classes.palette().tobytes())
-    picture.save(folder / f"{split}annot" / f"{name}.png")
+    Image.fromarray(label).save(folder / f"{split}annot" / f"{name}.png")

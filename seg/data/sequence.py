@@ -11,7 +11,7 @@ from steadyseg.core.cuts import MAX_GAP
 from steadyseg.core.errors import InputError
 from steadyseg.core.frame import Frame
 from steadyseg.core.preprocess import nearest
-from steadyseg.core.system.pictures import read_upright
+from steadyseg.core.system.pictures import has_suffix, read_upright
 from steadyseg.seg.data.camvid import IMAGE_SUFFIXES, ImageFolderSplit, LabelledImage, name_of
 from steadyseg.seg.data.held_out import number_of, recording_of
 
@@ -63,7 +63,7 @@ def open_sequence(folder: Path, split: ImageFolderSplit) -> SequenceFrames:
     because the metrics would otherwise leave it out unnoticed."""
     if not folder.is_dir():
         raise InputError(f"--sequence {folder}: no such folder; expected all frames of the videos as pictures")
-    found = [path for path in folder.rglob("*") if path.suffix.lower() in IMAGE_SUFFIXES]
+    found = [path for path in folder.rglob("*") if has_suffix(path, IMAGE_SUFFIXES)]
     paths = sorted(found, key=lambda path: (recording_of(name_of(path)), number_of(name_of(path))))
     absent = sorted({example.name for example in split.examples} - {name_of(path) for path in paths})
     if absent:

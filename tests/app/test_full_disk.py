@@ -12,7 +12,7 @@ import pytest
 import torch
 from made.trainings import boxes_folder, epochs_logged
 from PIL import Image
-from refusals import error_after_work
+from refusals import error_after_work, refusal
 from safetensors.torch import load_file
 
 from steadyseg.app.cli import main
@@ -120,6 +120,21 @@ def test_a_log_that_the_disk_cut_off_is_taken_up_where_it_was_whole(tmp_path: Pa
         '{"event": "step',
         '{"event": "epoc',
     ]
+
+
+@pytest.mark.parametrize("kind", ["link", "loose end", "folder", "pipe"])
+def test_a_log_that_is_no_file_of_the_run_is_refused(tmp_path: Path, kind: str) -> None:
+    """A resumed folder of a stranger cut off the last line of the file that its log.jsonl points to."""
+    run, other = tmp_path / "run", tmp_path / "other.txt"
+    run.mkdir()
+    if kind == "link":
+        other.write_text("one\ntwo")
+    {
+        "folder": lambda: (run / "log.jsonl").mkdir(),
+        "pipe": lambda: os.mkfifo(run / "log.jsonl"),
+    }.get(kind, lambda: (run / "log.jsonl").symlink_to(other))()
+    assert "log.jsonl: is a link or no regular file" in refusal(lambda: run_log(run).__enter__())
+    assert not other.exists() or other.read_text() == "one\ntwo"
 
 
 def test_reports_graphs_and_checkpoints_stay_the_old_ones(disk: Path, monkeypatch: pytest.MonkeyPatch) -> None:

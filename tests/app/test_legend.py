@@ -1,12 +1,16 @@
 """The legend below a picture, and the colours that it names."""
 
-import numpy as np
+from pathlib import Path
 
-from steadyseg.app.video.legend import HOLD, Legend
+import numpy as np
+import pytest
+
+from steadyseg.app.contact_sheet import Cell, strip, write_sheet
+from steadyseg.app.video.legend import HOLD, Legend, draw_legend, drawable
 from steadyseg.app.video.palette import APART, display_classes, lab
 from steadyseg.app.video.render import draw_uncertainty
 from steadyseg.app.video.views import SCALES
-from steadyseg.core.classes import CAMVID, CAMVID_31
+from steadyseg.core.classes import CAMVID, CAMVID_31, ClassList
 from steadyseg.core.frame import Maps
 
 CLASSES = display_classes(CAMVID)
@@ -55,3 +59,15 @@ def test_every_two_display_colours_differ_and_the_others_stay() -> None:
     assert apart.min() >= APART
     kept = [name for name, own, shown in zip(CAMVID.names, CAMVID.colors, CLASSES.colors, strict=True) if own == shown]
     assert kept == "Sky Building Pole Road Pavement Pedestrian Bicyclist".split()
+
+
+@pytest.mark.parametrize("pair", [("\u00f6", "\u00e4"), ("\u9053\u8def", "\u8f66\u8f86"), ("\u0442", "\u043c")])
+def test_names_beyond_ascii_are_told_apart(tmp_path: Path, pair: tuple[str, str]) -> None:
+    """The font has a box for each such letter, so that two classes had one name."""
+    classes = [ClassList((name, "z"), 2 * ((9, 9, 9),)) for name in pair]
+    one, other = (draw_legend(320, 240, each, (None,), (0,)) for each in classes)
+    assert not np.array_equal(one, other)
+    for each in classes:
+        write_sheet(tmp_path / f"{each.names[0]}.png", [Cell("a", strip(np.zeros((4, 4, 3), np.uint8)))], each)
+    assert len({path.read_bytes() for path in tmp_path.iterdir()}) == 2
+    assert drawable(("a", pair[0]))[0] == "a" and drawable(("a", pair[0]))[1].startswith("1: ")

@@ -8,6 +8,7 @@ import av
 import numpy as np
 import pytest
 from made.video import quarters
+from refusals import refusal
 
 from steadyseg.app.cli import main
 from steadyseg.app.network_plan import StoredNetwork
@@ -116,3 +117,51 @@ def test_masks_that_replace_earlier_ones_leave_none_of_them(tmp_path: Path) -> N
     assert sorted(path.name for path in folder.iterdir()) == ["0.png", "0_uncertainty.png", "classes.csv", "notes.png"]
     MaskSink(folder, CAMVID, overwrite=True)  # before the first frame, nothing is lost
     assert (folder / "0.png").exists()
+
+
+def test_a_picture_in_tiles_is_refused() -> None:
+    """One tile was taken for the picture."""
+    line = refusal(open_source, str(Path(__file__).parent / "tiles.avif"))
+    assert "a picture in 4 tiles" in line and "convert it" in line
+
+
+def test_pixels_that_are_not_square_stay_so_in_the_video(tmp_path: Path, model: str) -> None:
+    film = encode(tmp_path / "film.mp4", 2 * [quarters()], sample_aspect_ratio=Fraction(64, 45))
+    command = ["video", film, "-o", tmp_path / "out.mp4", "--model", model, "--executor", "torch"]
+    assert main([str(word) for word in command]) == 0
+    with open_source(str(film)) as one, open_source(str(tmp_path / "out.mp4")) as other:
+        assert one.info.pixel_shape == other.info.pixel_shape == Fraction(64, 45)
+
+
+def test_a_clock_is_no_frame_rate(tmp_path: Path) -> None:
+    """A browser's WebM announces 1000 frames a second: one for each millisecond of its clock."""
+    path = tmp_path / "browser.webm"
+    with av.open(str(path), "w") as container:
+        stream = container.add_stream("libvpx", rate=30)
+        stream.height, stream.width, stream.pix_fmt = 48, 64, "yuv420p"
+        stream.codec_context.time_base = stream.time_base = MS
+        stream.codec_context.framerate = Fraction(1000)
+        for index in range(12):
+            frame = av.VideoFrame.from_ndarray(quarters(), format="rgb24")
+            frame.pts, frame.time_base = 50 * index, MS
+            container.mux(stream.encode(frame))
+        container.mux(stream.encode())
+    with av.open(str(path)) as container:
+        assert container.streams.video[0].average_rate == 1000
+    with open_source(str(path)) as source:
+        assert source.info.fps == pytest.approx(20) and len(list(source)) == 12
+
+
+def test_raw_h264_has_the_rate_that_its_stream_says(tmp_path: Path) -> None:
+    """FFmpeg announces 25 for any raw stream."""
+    path = tmp_path / "raw.h264"
+    with av.open(str(path), "w") as container:
+        stream = container.add_stream("libx264", rate=60)
+        stream.height, stream.width, stream.pix_fmt = 48, 64, "yuv420p"
+        for _ in range(4):
+            container.mux(stream.encode(av.VideoFrame.from_ndarray(quarters(), format="rgb24")))
+        container.mux(stream.encode())
+    with open_source(str(path)) as source:
+        assert source.info.fps == 60 and [frame.time_s for frame in source] == pytest.approx(
+            [0, 1 / 60, 2 / 60, 3 / 60]
+        )

@@ -154,3 +154,10 @@ NETWORKS: dict[str, tuple[Any, dict[str, Any], str]] = {
 def test_what_cannot_be_steadied_is_one_line(case: str) -> None:
     network, given, words = NETWORKS[case]
     assert words in refusal(steady, network, **GIVEN | given, device="cpu")
+
+
+def test_a_network_that_is_random_in_eval_is_refused() -> None:
+    """Its maps changed from run to run."""
+    layer = convolution()
+    line = refusal(lambda: steady(lambda x: F.dropout(layer(x), 0.3), **GIVEN))
+    assert "something random stays on in eval" in line and "nn.Dropout" in line

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from made.video import grey_frames, write_video
 from made.waiting import PATIENCE_S
-from refusals import error_after_work
+from refusals import error_after_work, refusal
 
 from steadyseg.app.sources.live import LiveSource
 from steadyseg.app.sources.open_source import open_source
@@ -211,3 +211,9 @@ def test_labels_for_a_stream_are_refused_without_showing_the_password(tmp_path: 
     with pytest.raises(InputError) as caught:
         open_source("rtsp://me:secret@cam/live", labels=tmp_path)
     assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize("word", ["p#s", "p/s", "p?s", "p@s"])
+def test_a_password_that_is_not_encoded_is_said(word: str) -> None:
+    line = refusal(open_url, f"rtsp://u:{word}@127.0.0.1:9/street")
+    assert "encode # as %23" in line and word not in line

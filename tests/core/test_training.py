@@ -222,6 +222,13 @@ def test_the_first_sgd_step_is_the_gradient_of_the_mean_over_counting_pixels(tmp
         torch.testing.assert_close(now, old - 0.05 * old.grad, rtol=0, atol=1e-12)  # type: ignore[operator]
 
 
+def test_a_network_that_needs_two_pictures_says_so(tmp_path: Path) -> None:
+    """Batch norm behind a global pooling, as in DeepLabV3+, ended in a traceback."""
+    network = nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.BatchNorm2d(3), nn.Conv2d(3, 4, 1))
+    with pytest.raises(InputError, match="--batch-size 2"):
+        finish(train(network, config(batch_size=1), tmp_path))
+
+
 @pytest.mark.parametrize(("optimizer", "ahead"), [("sgd", 0.0), ("nesterov", 0.9)])
 def test_momentum_steps_by_the_formula(optimizer: str, ahead: float) -> None:
     """v = 0.9 v + g; sgd moves by v, and nesterov by g + 0.9 v (Sutskever et al. 2013, as torch computes it)."""

@@ -12,7 +12,7 @@ from made.foreign import HEIGHT, MEAN, NORMALISED, STD, WIDTH, add_end, build, f
 from made.graphs import Graphs
 from made.methods import opened
 from onnx import TensorProto, helper
-from refusals import one_line_error
+from refusals import one_line_error, refusal
 from torch import nn
 
 from steadyseg.app.cli import main
@@ -20,7 +20,7 @@ from steadyseg.core.dropout import set_dropout_active
 from steadyseg.core.frame import Maps
 from steadyseg.core.predictors import first_tensor
 from steadyseg.core.preprocess import Normalize
-from steadyseg.export.file.onnx_file import read_onnx
+from steadyseg.export.file.onnx_file import parse_foreign, read_onnx
 from steadyseg.export.run.sessions import cpu_session
 from steadyseg.seg.pretrained import read_segmenter
 from steadyseg.seg.street.drive import Street
@@ -193,3 +193,16 @@ def test_a_foreign_graph_as_a_model_names_the_way_in(tmp_path: Path, capsys: pyt
     assert f"steadyseg wrap {path}" in one_line_error(capsys, "demo", path)
     path = foreign_onnx(path, change=lambda model: helper.set_model_props(model, {"steadyseg_format": "1"}))
     assert "a file of steadyseg already" in one_line_error(capsys, "wrap", path, "-o", tmp_path / "x.onnx", *NORMALISED)
+
+
+def test_nodes_in_any_order_are_sorted(tmp_path: Path) -> None:
+    """ONNX Runtime runs such a file; converters to fp16 append their casts. It was called no valid graph."""
+    model = onnx.load(foreign_onnx(tmp_path / "a.onnx"))
+    model.graph.node.append(helper.make_node("Relu", list(model.graph.node[-1].output), ["more"]))
+    nodes = list(model.graph.node)
+    del model.graph.node[:]
+    model.graph.node.extend(reversed(nodes))
+    data, path = model.SerializeToString(), tmp_path / "b.onnx"
+    assert list(parse_foreign(data, path, set()).graph.node) == nodes
+    model.graph.node[-1].input[0] = model.graph.node[0].output[0]
+    assert "its nodes need each other" in refusal(parse_foreign, model.SerializeToString(), path, set())

@@ -15,7 +15,7 @@ from torch import nn
 
 from steadyseg.core.classes import CAMVID
 from steadyseg.core.training.parts import Batch, Loss, TrainingParts
-from steadyseg.seg.data.class_file import CLASSES_FILE
+from steadyseg.seg.data.formats.source import CLASSES_FILE
 
 CPU = torch.device("cpu")
 TINY_SEGMENTATION = (

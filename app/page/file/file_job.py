@@ -131,7 +131,10 @@ def _segment_file(
             archive = opened.enter_context(zipfile.ZipFile(zipped, "w", zipfile.ZIP_STORED))
             masks = mask_archive(archive, meta.classes)
         paint = PagePainter(settings, meta, segmenter.method)
-        sink: Sink = PictureSink(output) if still else VideoSink(output, *paint.size(source.info), source.info.fps)
+        info = source.info
+        sink: Sink = PictureSink(output)
+        if not still:
+            sink = VideoSink(output, *paint.size(info), info.fps, pixel_shape=info.pixel_shape)
         timeline = Timeline(segmenter)
         recording = opened.enter_context(Recording(source, segmenter, sink, paint, masks, limit))
         stopped = yield from _run(recording, timeline, paint, limit, stop_reason)

@@ -13,6 +13,7 @@ from steadyseg.app.sources.image_folder import IMAGE_SUFFIXES, VIDEO_SUFFIXES, n
 from steadyseg.app.sources.open_source import is_street
 from steadyseg.app.video.flags import VideoJob, VideoOptions
 from steadyseg.core.errors import InputError
+from steadyseg.core.system.pictures import has_suffix
 
 OWN_COLUMNS = ("source", "name")
 OF_THE_BATCH = ("output", "overwrite", "masks", "report", "show")
@@ -110,10 +111,10 @@ def _of_folder(folder: Path) -> list[str]:
         names = sorted(os.listdir(folder), key=natural_order)
     except OSError as error:
         raise InputError(f"{folder}: cannot be read ({error.strerror})") from error
-    videos = [str(folder / name) for name in names if Path(name).suffix.lower() in VIDEO_SUFFIXES]
+    videos = [str(folder / name) for name in names if has_suffix(Path(name), VIDEO_SUFFIXES)]
     if videos:
         return videos
-    if any(Path(name).suffix.lower() in IMAGE_SUFFIXES for name in names):
+    if any(has_suffix(Path(name), IMAGE_SUFFIXES) for name in names):
         return [str(folder)]
     raise InputError(f"{folder}: holds neither videos ({', '.join(VIDEO_SUFFIXES[:4])}, ...) nor images")
 

@@ -68,7 +68,7 @@ class CameraSet:
 def read_cameras(path: Path) -> CameraSet:
     """Reads a file of cameras. InputError for unknown keys, wrong values, repeated names and files that are no TOML."""
     try:
-        record = tomllib.loads(path.read_text(encoding="utf-8"))
+        record = tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror}); expected a TOML file of cameras") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:

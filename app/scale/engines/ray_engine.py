@@ -158,7 +158,7 @@ def check_address(address: str) -> None:
     """
     try:
         tried = subprocess.run(
-            [sys.executable, "-c", TRY, address],
+            [sys.executable, "-P", "-c", TRY, address],
             env={ATTEMPTS: "3"} | os.environ,
             capture_output=True,
             text=True,

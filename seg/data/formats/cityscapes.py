@@ -7,7 +7,7 @@ import numpy as np
 
 from steadyseg.core.classes import read_table
 from steadyseg.core.system.pictures import look_at
-from steadyseg.seg.data.formats.source import UNLABELLED, Label, LabelledPicture, LabelSource
+from steadyseg.seg.data.formats.source import UNLABELLED, Label, LabelledPicture, LabelSource, files_below
 
 ENDING = "_gtFine_labelIds.png"
 CITYSCAPES = read_table(
@@ -25,7 +25,7 @@ LABEL_IDS = (7, 8, 11, 12, 13, 17, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 31, 3
 def read_cityscapes(root: Path) -> LabelSource:
     """Reads the 19 classes; all other ids are unlabelled."""
     source = LabelSource("Cityscapes", CITYSCAPES.names, CITYSCAPES.colors)
-    for label in sorted(root.rglob(f"*{ENDING}")):
+    for label in [path for path in files_below(root, (".png",)) if path.name.endswith(ENDING)]:
         named = label.name.removesuffix(ENDING) + "_leftImg8bit.png"
         source.pictures.append(LabelledPicture(named, label, partial(_read, label), label.parent.parent.name))
     return source

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from steadyseg.core.errors import InputError, shorten
-from steadyseg.seg.data.formats.masks import Overlaps, Shape, decode_coco_rle, fill_polygon, painter
+from steadyseg.seg.data.formats.masks import Overlaps, Shape, decode_coco_rle, fill_polygon, paint
 from steadyseg.seg.data.formats.source import SPLITS, LabelledPicture, LabelSource, one_line, read_json
 
 EXPECTED = "COCO's images, categories and annotations"
@@ -91,17 +91,20 @@ def _add_pictures(source: LabelSource, path: Path, content: Content, overlaps: O
         named = str(image["file_name"])
         if boxes[number]:
             source.remarks.append(f"{named}: {boxes[number]} boxes without an outline are left out")
-        read = painter(shapes[number], (int(image["height"]), int(image["width"])), source.names, overlaps)
-        source.pictures.append(LabelledPicture(named, path, read, split))
+        size = image["height"], image["width"]
+        read = partial(paint, shapes[number], size, source.names, overlaps)
+        source.pictures.append(LabelledPicture(named, path, read, split, size))
 
 
 def draw_segmentation(segmentation: Any, height: int, width: int) -> np.ndarray:
-    """Draws the polygons [[x, y, x, y, ...], ...] or the run lengths {"size", "counts"} of an annotation."""
+    """Draws an annotation's polygons [[x, y, x, y, ...], ...], one alone, or the run lengths {"size", "counts"}."""
     if isinstance(segmentation, dict):
         if list(segmentation["size"]) != [height, width]:
             raise ValueError(f"run lengths of size {segmentation['size']} in a picture of {[height, width]}")
         return decode_coco_rle(segmentation["counts"], height, width)
+    if not isinstance(segmentation, list):
+        raise ValueError(f"a segmentation is a list of polygons or run lengths, got {shorten(segmentation)}")
     mask = np.zeros((height, width), bool)
-    for corners in segmentation:
+    for corners in segmentation if isinstance(segmentation[0], list) else [segmentation]:
         mask |= fill_polygon(corners, height, width)
     return mask

@@ -1,6 +1,7 @@
 """Labels as PNGs of class colours or class numbers: a folder with a palette file, and PASCAL VOC's layout."""
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
@@ -8,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from steadyseg.core.errors import InputError
+from steadyseg.core.errors import InputError, shorten
 from steadyseg.core.system.pictures import look_at
 from steadyseg.seg.data.formats.source import (
     SPLITS,
@@ -17,6 +18,7 @@ from steadyseg.seg.data.formats.source import (
     Label,
     LabelledPicture,
     LabelSource,
+    files_below,
     one_line,
     read_json,
 )
@@ -26,7 +28,10 @@ PALETTE_NAMES = ("labelmap.txt", "label_colors.txt", "class_dict.csv", "classes.
 NOT_A_CLASS = ("void", "unlabelled", "unlabeled", "ignore")
 ENDINGS = re.compile(r"(_L|_mask|_labels?|_color)$")
 """Endings of label files' names that their pictures' names do not have."""
-THREE_NUMBERS = re.compile(r"(?<![\w.])(\d{1,3})[\s,;]+(\d{1,3})[\s,;]+(\d{1,3})(?![\w.])")
+LOSSY = (".jpg", ".jpeg", ".webp")
+"""Endings of masks whose colours compression has changed."""
+NUMBERS = re.compile(r"(?<![\w.])\d+(?![\w.])")
+THREE_NUMBERS = re.compile(r"(?<![\w.])(\d+)[\s,;]+(\d+)[\s,;]+(\d+)(?![\w.])")
 VOC_NAMES = (
     "background aeroplane bicycle bird boat bottle bus car cat chair cow diningtable dog horse motorbike person "
     "pottedplant sheep sofa train tvmonitor"
@@ -36,38 +41,77 @@ VOC_NAMES = (
 def read_palette(path: Path) -> dict[str, Color]:
     """Reads class colours: lines with a name and three numbers in either order, or JSON; void is no class.
 
-    JSON is {"name": [r, g, b], ...} or {"names": [...], "colors": [...]}.
+    JSON is {"name": [r, g, b], ...} or {"names": [...], "colors": [...]}. A name may have a number if commas or colons
+    part it from the colour. InputError for any other fourth number, such as an id or an alpha.
     """
-    expected = "a class name with red, green and blue on each line, each class in a colour of its own"
+    expected = "a class name with red, green and blue on each line, each class in a name and a colour of its own"
     with one_line(path, expected):
         if path.suffix.lower() == ".json":
             content = read_json(path)
             pairs = zip(content["names"], content["colors"], strict=True) if "names" in content else content.items()
             colors = {str(name): _color(values) for name, values in pairs}
         else:
-            lines = [line for line in path.read_text(encoding="utf-8-sig").splitlines() if not line.startswith("#")]
-            found = [(line, match) for line in lines if (match := THREE_NUMBERS.search(line))]
-            colors = {
-                (line[: match.start()] + line[match.end() :]).strip(" \t:,;"): _color(match.groups())
-                for line, match in found
-            }
+            lines = path.read_text(encoding="utf-8-sig").splitlines()
+            rows = [line.strip() for line in lines if line.strip() and not line.startswith("#")]
+            if rows and not NUMBERS.search(rows[0]):
+                del rows[0]  # a header
+            found = [_name_and_color(path, row) for row in rows]
+            colors = dict(found)
+            if len(colors) < len(found):
+                name, _ = Counter(name for name, _ in found).most_common(1)[0]
+                raise InputError(f"{path}: expected {expected}; two lines are of {shorten(name)}")
     colors = {name: color for name, color in colors.items() if name.lower() not in NOT_A_CLASS}
+    if len(colors) > UNLABELLED:
+        raise InputError(f"{path}: has {len(colors)} classes; at most {UNLABELLED} are possible")
     if len(set(colors.values())) < max(len(colors), 1):
         raise InputError(f"{path}: expected {expected}; got {len(colors)} classes in {len(set(colors.values()))}")
     return colors
 
 
+def _name_and_color(path: Path, line: str) -> tuple[str, Color]:
+    """Returns the name and the colour that a palette's line has; InputError where a number may mean something else."""
+    fields = [field.strip() for field in re.split(r"[:,;\t]", line) if field.strip()]
+    numbers = [field for field in fields if field.isdigit()]
+    if len(numbers) == 3 and len(fields) == 4:  # name,r,g,b
+        return next(field for field in fields if field not in numbers), _color(numbers)
+    of_three = [match for field in fields if (match := THREE_NUMBERS.fullmatch(field))]
+    if len(of_three) == 1 and len(fields) > 1 and not numbers:  # name:r g b
+        return next(field for field in fields if field != of_three[0][0]), _color(of_three[0].groups())
+    if (named := re.fullmatch(r"([^:]+):(\d+),(\d+),(\d+)(:.*)?", line)) is not None:  # CVAT's
+        return named[1].strip(), _color(named.groups()[1:4])
+    match = THREE_NUMBERS.search(line)
+    if match is None or len(NUMBERS.findall(line)) != 3:
+        raise InputError(
+            f"{path}: expected name,red,green,blue without ids and alpha, got {shorten(line)}; without the commas a "
+            "name has no number"
+        )
+    return (line[: match.start()] + line[match.end() :]).strip(" \t:,;"), _color(match.groups())
+
+
 def read_colour_pngs(folder: Path, palette: Path) -> LabelSource:
-    """Reads PNGs in the palette's colours; a colour of no class is unlabelled."""
-    return _open("colour PNGs", sorted(folder.rglob("*.png")), read_palette(palette), {}, in_colours=True)
+    """Reads PNGs in the palette's colours; a colour of no class is unlabelled. Beside NAME_mask.png, NAME.png is the
+    picture.
+    """
+    pngs = files_below(folder, (".png",))
+    pictures = {path.with_name(f"{bare}.png") for path in pngs if (bare := ENDINGS.sub("", path.stem)) != path.stem}
+    lossy = [path for path in files_below(folder, LOSSY) if ENDINGS.search(path.stem)]
+    _refuse_lossy(path for path in lossy if path.with_suffix(".png") not in pngs)
+    labels = [path for path in pngs if path not in pictures]
+    return _open("colour PNGs", labels, read_palette(palette), {}, in_colours=True)
 
 
 def read_voc(root: Path, palette: Path | None) -> LabelSource:
     """Reads SegmentationClass/ and the splits of ImageSets/Segmentation/; without a palette VOC's own classes."""
+    _refuse_lossy(files_below(root / "SegmentationClass", LOSSY))
     colors = read_palette(palette) if palette else dict(zip(VOC_NAMES, map(_voc_color, range(21)), strict=True))
     splits = {name: split for split in SPLITS for name in _listed(root / "ImageSets" / "Segmentation" / f"{split}.txt")}
-    labels = sorted((root / "SegmentationClass").glob("*.png"))
+    labels = files_below(root / "SegmentationClass", (".png",))
     return _open("VOC", labels, colors, splits, in_colours=False)
+
+
+def _refuse_lossy(found: Iterable[Path]) -> None:
+    if (path := next(iter(found), None)) is not None:
+        raise InputError(f"{path}: the compression of such a file changes the colours of a mask; export masks as PNG")
 
 
 def _open(

@@ -3,34 +3,43 @@
 import re
 from functools import partial
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import numpy as np
 
-from steadyseg.seg.data.formats.masks import Overlaps, Shape, fill_polygon, fill_runs, painter
-from steadyseg.seg.data.formats.source import Color, LabelledPicture, LabelSource, one_line
+from steadyseg.core.errors import InputError
+from steadyseg.seg.data.formats.masks import Overlaps, Shape, fill_polygon, fill_runs, paint
+from steadyseg.seg.data.formats.source import Color, Label, LabelledPicture, LabelSource, one_line
 
-OUTLINES = ("polygon", "mask")
+NEEDED = {"polygon": "points", "mask": "rle"}
+"""Objects that have an outline, and the attribute that holds it."""
+OUTLINES = (*NEEDED,)
 
 
 def read_cvat(path: Path, overlaps: Overlaps) -> LabelSource:
     """Reads the classes that occur, in CVAT's colours; objects of a higher z_order hide those below."""
     with one_line(path, "CVAT for images 1.1"):
         root = ElementTree.parse(path).getroot()
-        drawn = {shape.attrib["label"] for kind in OUTLINES for shape in root.iter(kind)}
+        if root.find("track") is not None:
+            raise InputError(f"{path}: CVAT for video, with tracks; export the task as CVAT for images 1.1")
+        drawn = {shape.get("label", "") for kind in OUTLINES for shape in root.iter(kind)} - {""}
         colors = _label_colors(root)
         names = tuple(name for name in dict.fromkeys([*colors, *sorted(drawn)]) if name in drawn)
         known = tuple(color for name in names if (color := colors.get(name)))
         source = LabelSource("CVAT", names, known if len(known) == len(names) else ())
         for image in root.iter("image"):
-            named, size = image.attrib["name"], (int(image.attrib["height"]), int(image.attrib["width"]))
+            named, size = image.attrib["name"], (image.get("height"), image.get("width"))
             if others := [shape.tag for shape in image if shape.tag not in (*OUTLINES, "tag")]:
                 kinds = ", ".join(sorted(set(others)))
                 source.remarks.append(f"{named}: {len(others)} objects that have no outline are left out ({kinds})")
-            shapes = [_shape(shape) for shape in image if shape.tag in OUTLINES]
-            read = painter(shapes, size, names, overlaps)
-            source.pictures.append(LabelledPicture(named, path, read, image.get("subset", "")))
+            read = partial(_read, image, size, names, overlaps)
+            source.pictures.append(LabelledPicture(named, path, read, image.get("subset", ""), size))
     return source
+
+
+def _read(image: ElementTree.Element, size: tuple[Any, Any], names: tuple[str, ...], overlaps: Overlaps) -> Label:
+    return paint([_shape(shape) for shape in image if shape.tag in OUTLINES], size, names, overlaps)
 
 
 def _label_colors(root: ElementTree.Element) -> dict[str, Color | None]:
@@ -44,6 +53,8 @@ def _label_colors(root: ElementTree.Element) -> dict[str, Color | None]:
 
 
 def _shape(element: ElementTree.Element) -> Shape:
+    if missing := [key for key in ("label", NEEDED[element.tag]) if key not in element.attrib]:
+        raise ValueError(f"a {element.tag} without {missing[0]}")
     name, layer = element.attrib["label"], int(element.get("z_order", 0))
     if element.tag == "polygon":
         corners = [[float(value) for value in point.split(",")] for point in element.attrib["points"].split(";")]

@@ -11,7 +11,7 @@ from urllib.parse import unquote
 import numpy as np
 
 from steadyseg.core.system.pictures import look_at
-from steadyseg.seg.data.formats.masks import Overlaps, Shape, decode_brush, fill_polygon, painter
+from steadyseg.seg.data.formats.masks import Overlaps, Shape, decode_brush, fill_polygon, paint
 from steadyseg.seg.data.formats.source import PICTURE_SUFFIXES, LabelledPicture, LabelSource, one_line, read_json
 
 EXPECTED = "Label Studio's JSON export"
@@ -30,9 +30,10 @@ def read_label_studio(path: Path, overlaps: Overlaps) -> LabelSource:
             if remark:
                 source.remarks.append(f"{named}: {remark}")
             if outlined:
-                size = (int(outlined[0]["original_height"]), int(outlined[0]["original_width"]))
+                size = outlined[0].get("original_height"), outlined[0]["original_width"]
                 shapes = [Shape(_class_of(region), partial(_draw, region["value"])) for region in outlined]
-                source.pictures.append(LabelledPicture(named, path, painter(shapes, size, names, overlaps)))
+                read = partial(paint, shapes, size, names, overlaps)
+                source.pictures.append(LabelledPicture(named, path, read, size=size))
     return source
 
 
@@ -50,7 +51,7 @@ def read_label_studio_pngs(files: Sequence[Path], listing: Path | None, overlaps
     for task, found in sorted(masks.items()):
         height, width = _read_png(found[0][1]).shape
         shapes = [Shape(name, partial(_draw_png, file)) for name, file in found]
-        read = painter(shapes, (height, width), source.names, overlaps)
+        read = partial(paint, shapes, (height, width), source.names, overlaps)
         source.pictures.append(LabelledPicture(pictures.get(task, f"{task}.*"), found[0][1], read))
     return source
 
@@ -79,7 +80,7 @@ def _outlines(task: Mapping[str, Any]) -> tuple[list[dict[str, Any]], str]:
 
 def _class_of(region: Mapping[str, Any]) -> str:
     """Returns the first label of a region that has an outline, else an empty text."""
-    value = region["value"]
+    value = region.get("value", {})
     labels = value.get("brushlabels") or value.get("polygonlabels") or value.get("labels")
     return str(labels[0]) if labels and ("rle" in value or "points" in value) else ""
 

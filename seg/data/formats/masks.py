@@ -1,7 +1,6 @@
 """Outlined objects as label tools store them, as polygons and run lengths, and their painting into one label."""
 
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Callable, Iterable, Sequence
 from itertools import groupby
 from typing import Any, Literal, NamedTuple
 
@@ -26,7 +25,10 @@ def fill_polygon(corners: Any, height: int, width: int) -> np.ndarray:
     A pixel is filled if its centre lies inside by the even-odd rule, so polygons that share an edge share no pixel.
     ValueError for corners that are not finite numbers.
     """
-    points = np.asarray(corners, np.float64).reshape(-1, 2).clip(-FARTHEST, FARTHEST)
+    points = np.asarray(corners, np.float64)
+    if points.size % 2 or points.ndim not in (1, 2):
+        raise ValueError("the corners of a polygon are no pairs of x and y")
+    points = points.reshape(-1, 2).clip(-FARTHEST, FARTHEST)
     if not np.isfinite(points).all():
         raise ValueError("a corner of a polygon is not a finite number")
     crossings = np.zeros((height, width + 1), np.int16)
@@ -36,7 +38,7 @@ def fill_polygon(corners: Any, height: int, width: int) -> np.ndarray:
         if len(rows):
             columns = np.ceil(x0 + (rows + 0.5 - y0) * (x1 - x0) / (y1 - y0) - 0.5)
             crossings[rows, columns.clip(0, width).astype(int)] += 1
-    return (crossings.cumsum(axis=1)[:, :width] % 2).astype(bool)
+    return (crossings.cumsum(axis=1, dtype=np.int16)[:, :width] % 2).astype(bool)
 
 
 def fill_runs(lengths: Sequence[int], count: int) -> np.ndarray:
@@ -123,36 +125,37 @@ class Shape(NamedTuple):
     """Objects of a higher layer hide those below."""
 
 
-def painter(shapes: Sequence[Shape], size: tuple[int, int], names: Sequence[str], overlaps: Overlaps) -> partial[Label]:
-    """Returns a function that draws the objects into a label map of (height, width) when it is called.
+def paint(shapes: Iterable[Shape], size: tuple[Any, Any], names: Sequence[str], overlaps: Overlaps) -> Label:
+    """Draws the objects one by one into a label map of (height, width).
 
     `overlaps` decides which of two objects in a layer gets the pixels that they share. ValueError for a size that
-    no picture has.
+    no picture has, and for an object that cannot be drawn.
     """
-    if min(size) < 1 or size[0] * size[1] > MAX_PICTURE_PIXELS:
-        raise ValueError(f"a picture of {size[1]}x{size[0]}; it has 1 to {MAX_PICTURE_PIXELS} pixels")
-    return partial(_paint, tuple(shapes), size, tuple(names), overlaps)
-
-
-def _paint(shapes: tuple[Shape, ...], size: tuple[int, int], names: tuple[str, ...], overlaps: Overlaps) -> Label:
-    ids, shared = np.full(size, UNLABELLED, np.uint8), 0
+    height, width = int(size[0]), int(size[1])
+    if min(height, width) < 1 or height * width > MAX_PICTURE_PIXELS:
+        raise ValueError(f"a picture of {width}x{height}; it has 1 to {MAX_PICTURE_PIXELS} pixels")
+    ids, shared, lost = np.full((height, width), UNLABELLED, np.uint8), 0, 0
     pairs: set[tuple[str, str]] = set()
     for _, members in groupby(sorted(shapes, key=lambda shape: shape.layer), key=lambda shape: shape.layer):
-        masks = [(names.index(shape.name), shape.draw(*size)) for shape in members]
-        if overlaps == "smaller":
-            masks.sort(key=lambda item: -int(item[1].sum()))
-        layer, contested = np.full(size, UNLABELLED, np.uint8), np.zeros(size, bool)
-        for class_id, mask in masks:
+        layer, contested = np.full_like(ids, UNLABELLED), np.zeros(ids.shape, bool)
+        areas = np.full(ids.shape, ids.size + 1, np.int32)  # of the object that has the pixel
+        for shape in members:
+            class_id, mask = names.index(shape.name), shape.draw(height, width)
+            area = int(mask.sum())
+            lost += not area
+            wins = mask & (areas >= area) if overlaps == "smaller" else mask
             clash = mask & (layer != UNLABELLED) & (layer != class_id)
-            pairs.update((names[below], names[class_id]) for below in np.unique(layer[clash]))
+            pairs.update((names[below], names[class_id]) for below in np.unique(layer[clash & wins]))
+            pairs.update((names[class_id], names[above]) for above in np.unique(layer[clash & ~wins]))
             contested |= clash
-            layer[mask] = class_id
+            layer[wins], areas[wins] = class_id, area
         shared += int(contested.sum())
         covered = layer != UNLABELLED
         ids[covered] = np.where(contested & (overlaps == "void"), UNLABELLED, layer)[covered]
-    if not shared:
-        return Label(ids)
-    below, above = min(pairs)
-    more = f" and {len(pairs) - 1} more pairs" if len(pairs) > 1 else ""
-    share = f"objects of two classes overlap in {shared / ids.size:.2%} of the pixels ({above} over {below}{more})"
-    return Label(ids, f"{share}; {WINNERS[overlaps]}")
+    remarks = [f"{lost} outlines have no pixel's centre inside and are left out"] if lost else []
+    if shared:
+        below, above = min(pairs)
+        more = f" and {len(pairs) - 1} more pairs" if len(pairs) > 1 else ""
+        share = f"objects of two classes overlap in {shared / ids.size:.2%} of the pixels ({above} over {below}{more})"
+        remarks.append(f"{share}; {WINNERS[overlaps]}")
+    return Label(ids, "; ".join(remarks))

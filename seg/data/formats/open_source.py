@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from steadyseg.core.errors import InputError
+from steadyseg.core.system.pictures import has_suffix
 from steadyseg.seg.data.formats.cityscapes import ENDING, read_cityscapes
 from steadyseg.seg.data.formats.coco import read_coco
 from steadyseg.seg.data.formats.colour_pngs import PALETTE_NAMES, read_colour_pngs, read_voc
@@ -18,7 +19,14 @@ KNOWN = (
 
 
 def open_labels(source: Path, palette: Path | None = None, overlaps: Overlaps = "smaller") -> LabelSource:
-    """Opens labels of any known format; InputError with the list of formats where no format fits."""
+    """Opens labels of any known format; InputError where no format fits, and where no picture is labelled."""
+    labels = _open(source, palette, overlaps)
+    if not labels.pictures:
+        raise InputError(f"{source}: holds no labelled picture ({labels.format}); expected {KNOWN}")
+    return labels
+
+
+def _open(source: Path, palette: Path | None, overlaps: Overlaps) -> LabelSource:
     if source.is_file():
         return _open_files([source], overlaps)
     if not source.is_dir():
@@ -26,10 +34,12 @@ def open_labels(source: Path, palette: Path | None = None, overlaps: Overlaps = 
     palette = palette or next((path for name in PALETTE_NAMES if (path := source / name).is_file()), None)
     if next(source.rglob(f"*{ENDING}"), None):
         return read_cityscapes(source)
-    if (source / "SegmentationClass").is_dir():
-        return read_voc(source, palette)
-    pngs = sorted(source.glob("*.png"))
-    exports = sorted([*source.glob("*.json"), *source.glob("annotations/*.json"), *source.glob("*.xml")])
+    for within in ("", "VOC*/", "*/VOC*/"):  # VOCtrainval's archive holds VOCdevkit/VOC2012
+        for masks in sorted(source.glob(f"{within}SegmentationClass")):
+            return read_voc(masks.parent, palette)
+    files = [path for folder in (source, source / "annotations") for path in sorted(folder.glob("[!.]*"))]
+    pngs = [path for path in files if path.parent == source and has_suffix(path, (".png",))]
+    exports = [path for path in files if has_suffix(path, (".json", ".xml")[: 1 + (path.parent == source)])]
     if brushes := [path for path in pngs if PNG_NAME.fullmatch(path.stem)]:
         listing = next((path for path in exports if path.suffix == ".json"), None)
         return read_label_studio_pngs(brushes, listing, overlaps)

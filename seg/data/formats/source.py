@@ -1,7 +1,8 @@
 """Labelled pictures of any origin: the type that every reader returns, and the search for the named pictures."""
 
 import contextlib
-from collections.abc import Callable, Iterator
+import os
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
@@ -10,10 +11,17 @@ import numpy as np
 
 from steadyseg.core.errors import InputError
 from steadyseg.core.system.json_text import parse_json
+from steadyseg.core.system.pictures import has_suffix
 
 UNLABELLED = 255
 """Id of pixels that no label covers."""
 PICTURE_SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".webp", ".tif", ".tiff")
+UNREAD_SUFFIXES = (".heic", ".heif", ".avif", ".jxl", ".gif")
+"""Endings of pictures that no reader here opens."""
+VOC_LABELS = "Segmentation"
+"""Beginning of the names of VOC's folders of masks: SegmentationClass, SegmentationObject."""
+CLASSES_FILE, NOTES_FILE = "classes.json", "notes.txt"
+"""Files of a data folder: what its labels mean, and all remarks of its import."""
 SPLITS = ("train", "val", "test")
 """The splits of a data folder."""
 SPLIT_NAMES = {name: name for name in SPLITS} | {"training": "train", "validation": "val", "valid": "val"}
@@ -40,6 +48,8 @@ class LabelledPicture(NamedTuple):
     read: Callable[[], Label]
     split: str = ""
     """Name of its split in the source, as written there; empty without a split."""
+    size: tuple[Any, Any] | None = None
+    """(height, width) as the label file says; None where the label is a picture itself."""
 
 
 @dataclass(frozen=True)
@@ -56,6 +66,24 @@ class LabelSource:
     """Lines about the omitted parts."""
 
 
+def files_below(root: Path, suffixes: Collection[str]) -> list[Path]:
+    """Returns the files of these endings below a folder, sorted.
+
+    Hidden files and folders, the __MACOSX of Mac archives and the folders of earlier imports are left out.
+    """
+    found: list[Path] = []
+    for folder, folders, files in os.walk(root):
+        here = Path(folder)
+        folders[:] = [name for name in folders if not (name[0] == "." or name == "__MACOSX" or _written(here / name))]
+        found += [here / name for name in files if has_suffix(here / name, suffixes)]
+    return sorted(found)
+
+
+def _written(folder: Path) -> bool:
+    """Returns True for the folder that an import wrote."""
+    return all((folder / name).is_file() for name in (CLASSES_FILE, NOTES_FILE))
+
+
 class PictureFinder:
     """Finds pictures below one folder by name; where two pictures share a name, more of the path decides."""
 
@@ -63,8 +91,8 @@ class PictureFinder:
         """`labels` are files below `root` that are no pictures."""
         self.root = root
         self._by_name: dict[str, list[Path]] = {}
-        for path in sorted(root.rglob("*")):
-            if path.suffix.lower() in PICTURE_SUFFIXES and path not in labels:
+        for path in files_below(root, (*PICTURE_SUFFIXES, *UNREAD_SUFFIXES)):
+            if path not in labels and not path.parent.name.startswith(VOC_LABELS):
                 for name in (path.name, f"{path.stem}.*"):
                     self._by_name.setdefault(name, []).append(path)
 
@@ -82,6 +110,8 @@ class PictureFinder:
             )
         if len(found) > 1:
             raise InputError(f"{picture.named}: {found[0]} and {found[1]} have this name; give one folder by --images")
+        if found[0].suffix.lower() in UNREAD_SUFFIXES:
+            raise InputError(f"{found[0]}: pictures of this kind are not read; convert it to PNG or JPEG")
         return found[0]
 
 

@@ -13,7 +13,7 @@ from refusals import refusal
 from steadyseg.seg.data.formats.cityscapes import CITYSCAPES
 from steadyseg.seg.data.formats.colour_pngs import VOC_NAMES, read_palette, read_voc
 from steadyseg.seg.data.formats.cvat import read_cvat
-from steadyseg.seg.data.formats.masks import MAX_LETTERS, decode_coco_rle, fill_polygon, fill_runs
+from steadyseg.seg.data.formats.masks import MAX_LETTERS, Shape, decode_coco_rle, fill_polygon, fill_runs, paint
 from steadyseg.seg.data.formats.open_source import open_labels
 from steadyseg.seg.data.formats.source import UNLABELLED, PictureFinder, one_line
 
@@ -148,6 +148,41 @@ def test_palettes_of_all_tools_are_read(tmp_path: Path, name: str, text: str) ->
     assert read_palette(tmp_path / name) == {"road": (1, 2, 3), "stop sign": (4, 5, 6)}
 
 
+@pytest.mark.parametrize(
+    "line", ["lane 2,255,0,0", "lane 2: 255 0 0", "lane 2\t255 0 0", "lane 2:255,0,0::", "255,0,0,lane 2"]
+)
+def test_a_number_in_a_name_is_not_a_colour(tmp_path: Path, line: str) -> None:
+    (tmp_path / "palette.txt").write_text(f"{line}\nroad 1 2 3\n")
+    assert read_palette(tmp_path / "palette.txt") == {"lane 2": (255, 0, 0), "road": (1, 2, 3)}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "lane 2 255 0 0",
+        "zone 255 0 0 255",
+        "1 255 0 0 zone",
+        "0,zone,255,0,0",
+        "zone,255,0,0,9",
+        "zone 2 3",
+        "zone",
+        "road 4 5 6",
+    ],
+)
+def test_a_palette_s_line_of_two_meanings_is_refused(tmp_path: Path, line: str) -> None:
+    """A fourth number may be of the name, an id or an alpha; a line of another class must not vanish."""
+    (tmp_path / "palette.txt").write_text(f"name r g b\nroad 1 2 3\n{line}\n")
+    assert str(tmp_path / "palette.txt") in refusal(read_palette, tmp_path / "palette.txt")
+
+
+def test_a_palette_of_more_classes_than_ids_is_refused(tmp_path: Path) -> None:
+    """257 ended in an OverflowError, as an id is a byte."""
+    (tmp_path / "palette.txt").write_text(
+        "".join(f"c{number},{number % 256},{number // 256},9\n" for number in range(257))
+    )
+    assert "257 classes; at most 255" in refusal(read_palette, tmp_path / "palette.txt")
+
+
 def test_a_colour_of_no_class_is_told(tmp_path: Path) -> None:
     (tmp_path / "palette.txt").write_text("road 9 9 9\ncar 255 255 255\n")
     Image.fromarray(np.array([[(9, 9, 9), (1, 2, 3)]], np.uint8)).save(tmp_path / "x_mask.png")
@@ -266,6 +301,69 @@ def test_what_is_no_label_file_is_refused(tmp_path: Path, name: str, content: st
     (tmp_path / name).write_text(content)
     line = refusal(open_labels, tmp_path / name)
     assert str(tmp_path / name) in line and says in line
+
+
+def test_a_flat_polygon_is_one_and_an_outline_without_an_area_is_told(tmp_path: Path) -> None:
+    file, square = tmp_path / "labels.json", [0, 0, 4, 0, 4, 4, 0, 4]
+    for parts, pixels, remark in (
+        (square, 16, ""),
+        ([square], 16, ""),
+        ([[0, 0, 4, 4]], 0, "1 outlines have no pixel's centre inside"),
+        ([[]], 0, "1 outlines"),
+    ):
+        one = {"id": 1, "image_id": 1, "category_id": 1, "segmentation": parts}
+        file.write_text(json.dumps(damaged("coco.json", {"annotations": [one]})))
+        ids, said = open_labels(file).pictures[0].read()
+        assert (ids == 0).sum() == pixels and said.startswith(remark)
+
+
+def test_a_broken_object_is_its_picture_s_fault_alone(tmp_path: Path) -> None:
+    """`--skip-bad` goes on without the picture; an unreadable size or object refused the whole file."""
+    good = '<polygon label="car" points="0,0;4,0;4,4;0,4"/>'
+    images = [
+        f'<image name="a.png" width="8" height="8">{good}</image>',
+        f'<image name="b.png" width="8" height="8">{good}<polygon label="car"/></image>',
+        f'<image name="c.png" width="8" height="8"><polygon points="0,0;4,0;4,4"/>{good}</image>',
+        f'<image name="d.png" width="wide" height="8">{good}</image>',
+        '<image name="e.png" width="8" height="8"><mask label="car" rle="1,x" left="0" top="0" width="2" height="2"/>'
+        "</image>",
+    ]
+    file = tmp_path / "a.xml"
+    file.write_text(f"<annotations>{''.join(images)}</annotations>")
+    good_one, *bad = open_labels(file).pictures
+    assert (good_one.read().ids == 0).sum() == 16 and len(bad) == 4
+    for picture in bad:
+        with pytest.raises(ValueError, match=r"\w"):
+            picture.read()
+
+
+def test_tracks_of_cvat_name_the_export_that_is_read(tmp_path: Path) -> None:
+    file = tmp_path / "a.xml"
+    file.write_text(
+        '<annotations><track id="0" label="road"><polygon frame="0" points="0,0;9,0;9,9"/></track></annotations>'
+    )
+    assert "export the task as CVAT for images 1.1" in refusal(open_labels, file)
+
+
+@pytest.mark.parametrize("overlaps", ["smaller", "later", "void"])
+def test_objects_drawn_one_by_one_are_those_drawn_together(overlaps: Any) -> None:
+    """The reference holds all masks and orders them by area, as the importer did; it took a mask's memory an object."""
+    rng = np.random.default_rng(7)
+    masks = []
+    for _ in range(12):
+        mask = np.zeros((20, 30), bool)
+        top, left, height, width = rng.integers(0, 18), rng.integers(0, 28), *rng.integers(1, 14, 2)
+        mask[top : top + height, left : left + width] = True
+        masks.append((int(rng.integers(3)), mask))
+    ids, contested = np.full((20, 30), UNLABELLED), np.zeros((20, 30), bool)
+    for class_id, mask in sorted(masks, key=lambda item: -item[1].sum()) if overlaps == "smaller" else masks:
+        contested |= mask & (ids != UNLABELLED) & (ids != class_id)
+        ids[mask] = class_id
+    if overlaps == "void":
+        ids[contested] = UNLABELLED
+    shapes = [Shape("abc"[class_id], lambda *_, mask=mask: mask) for class_id, mask in masks]
+    label = paint(shapes, (20, 30), "abc", overlaps)
+    assert np.array_equal(label.ids, ids) and f"{contested.mean():.2%}" in label.remark
 
 
 def test_a_folder_without_labels_is_refused(tmp_path: Path) -> None:

@@ -1,9 +1,11 @@
 """`steadyseg data import`: what is written, reported and refused."""
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
+import cv2
 import numpy as np
 import pytest
 from PIL import Image
@@ -100,6 +102,84 @@ def test_a_label_of_another_size_is_named(tmp_path: Path, capsys: pytest.Capture
     assert f"{tmp_path / 'a.png'}: is 8x8" in line and "16x16" in line
 
 
+def test_a_size_that_is_only_claimed_is_not_drawn(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """5 kB of text took 4.9 GB: each object became a mask of the size that the file claims."""
+    source = coco(tmp_path, ["a.png"], [*TWO, ("car", [[float("nan")] * 6])], size=(8000, 8000))
+    line = error_after_work(capsys, "data", "import", source, "-o", tmp_path / "own")
+    assert f"{tmp_path / 'a.png'}: is 8x8" in line and "8000x8000" in line and "finite" not in line
+
+
+def test_a_photo_turned_by_exif_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source = coco(tmp_path, ["a.png"], TWO, size=(4, 6))
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    Image.new("RGB", (6, 4)).save(tmp_path / "a.png", exif=exif)
+    line = error_after_work(capsys, "data", "import", source, "-o", tmp_path / "own")
+    assert "is 4x6, but 6x4 without the turn that its EXIF data ask for" in line and "save it turned" in line
+
+
+def test_an_import_beside_an_earlier_one_finds_the_same_pictures(tmp_path: Path) -> None:
+    """Nor are the hidden copies of Mac archives pictures, labels or palettes."""
+    source = coco(tmp_path, ["a.png", "b.png"], TWO)
+    for hidden in ("._a.png", ".cache/a.png", "__MACOSX/a.png", "._coco.json"):
+        (tmp_path / hidden).parent.mkdir(exist_ok=True)
+        (tmp_path / hidden).write_bytes(b"\0\5\x16\7")
+    for output in ("own", "again", "own"):
+        words = ["data", "import", str(tmp_path), "-o", str(tmp_path / output), "--overwrite"]
+        assert main(words) == 0
+        assert folders(tmp_path / output)["train"] == ["a.png", "b.png"], source
+
+
+def test_masks_are_told_from_pictures(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """VOC's masks of objects are no pictures, in the folder itself or as its archive unpacks. Lossy masks are no
+    labels. The line names a picture of a kind that is not read."""
+    voc, palette = tmp_path / "d" / "VOCdevkit" / "VOC2012", np.array([[(0, 0, 0), (128, 0, 0)]], np.uint8)
+    for folder in ("JPEGImages", "SegmentationClass", "SegmentationObject"):
+        (voc / folder).mkdir(parents=True)
+        Image.fromarray(palette).save(voc / folder / ("a.jpg" if folder == "JPEGImages" else "a.png"))
+    for number, root in enumerate((voc, tmp_path / "d")):
+        assert main(["data", "import", str(root), "-o", str(tmp_path / f"own{number}")]) == 0
+    (voc / "JPEGImages" / "a.jpg").rename(voc / "a.heic")
+    line = error_after_work(capsys, "data", "import", voc, "-o", tmp_path / "own")
+    assert "a.heic: pictures of this kind are not read; convert it" in line
+    (voc / "a.heic").unlink()
+    assert "no such picture" in error_after_work(capsys, "data", "import", voc, "-o", tmp_path / "own")
+
+    beside = tmp_path / "beside"
+    beside.mkdir()
+    (beside / "palette.txt").write_text("zone 128 0 0\nroad 0 0 0\n")
+    for name in ("a.png", "a_mask.png", "a_mask.jpg", "b_mask.jpg"):
+        Image.fromarray(palette).save(beside / name)
+    assert "b_mask.jpg" in one_line_error(capsys, "data", "import", beside, "-o", tmp_path / "own")
+    (beside / "b_mask.jpg").unlink()
+    assert main(["data", "import", str(beside), "-o", str(tmp_path / "own")]) == 0
+    assert folders(tmp_path / "own")["train"] == ["a.png"]
+
+
+def test_labels_are_ids_for_every_reader_and_of_any_void(tmp_path: Path) -> None:
+    """OpenCV reads a palette's PNG as the brightness of its colours. A network whose void id is another one reads the
+    folder of the same names."""
+    source = coco(tmp_path, ["a.png"], [("car", square(0)), ("road", square(4))])
+    assert main(["data", "import", str(source), "-o", str(tmp_path / "own")]) == 0
+    label = cv2.imread(str(tmp_path / "own" / "trainannot" / "a.png"), cv2.IMREAD_GRAYSCALE)
+    assert label is not None and label[[0, 0, 7], [0, 4, 0]].tolist() == [0, 1, 255]
+    other = ClassList(("car", "road"), ((1, 1, 1), (2, 2, 2)), void=2)
+    assert open_split(tmp_path / "own", "train", other)[0][1][[0, 0, 7], [0, 4, 0]].tolist() == [0, 1, 2]
+
+
+def test_a_name_that_is_not_utf8_may_have_a_remark(tmp_path: Path) -> None:
+    """The file of remarks ended in a UnicodeEncodeError."""
+    folder, name = tmp_path / "in", os.fsdecode(b"\xff")
+    folder.mkdir()
+    (folder / "palette.txt").write_text("zone 128 0 0\nroad 1 2 3\n")
+    pixels = np.array([[(128, 0, 0), (1, 2, 3), (7, 7, 7)]], np.uint8)
+    for ending in (".png", "_mask.png"):
+        Image.fromarray(pixels).save(tmp_path / "a.png")
+        (tmp_path / "a.png").rename(folder / f"{name}{ending}")
+    assert main(["data", "import", str(folder), "-o", str(tmp_path / "own")]) == 0
+    assert "have the colour of no class" in (tmp_path / "own" / "notes.txt").read_text()
+
+
 def test_one_class_alone_needs_a_background(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     source = coco(tmp_path, ["a.png"], TWO[:1])
     assert "--background NAME" in error_after_work(capsys, "data", "import", source, "-o", tmp_path / "own")
@@ -189,9 +269,8 @@ def test_the_folder_above_cityscapes_labels_is_never_a_split(tmp_path: Path, mon
 @pytest.mark.parametrize("split", ["", "..", "Train", "train/../..", "/absent/train"])
 def test_a_pair_is_written_to_no_other_split(tmp_path: Path, split: str) -> None:
     Image.fromarray(np.zeros((2, 2, 3), np.uint8)).save(tmp_path / "a.png")
-    classes = ClassList(("car", "road"), ((1, 1, 1), (2, 2, 2)))
     (tmp_path / "own").mkdir()
-    line = refusal(write_pair, tmp_path / "own", split, "a", tmp_path / "a.png", np.zeros((2, 2), np.uint8), classes)
+    line = refusal(write_pair, tmp_path / "own", split, "a", tmp_path / "a.png", np.zeros((2, 2), np.uint8))
     assert repr(split) in line and "train, val, test" in line
     assert not [*(tmp_path / "own").iterdir()]
 

@@ -9,7 +9,8 @@ from made.pictures import picture, save_split
 from refusals import refusal
 
 from steadyseg.core.classes import CAMVID, CAMVID_31, ClassList
-from steadyseg.seg.data.class_file import CLASSES_FILE, classes_of
+from steadyseg.seg.data.class_file import classes_of
+from steadyseg.seg.data.formats.source import CLASSES_FILE
 from steadyseg.seg.data.statistics import count_pixels, describe_shares, require_every_class
 from steadyseg.seg.options import SegTrainConfig
 from steadyseg.seg.training_set import LabelledImages, open_training_images
