@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
-from steadyseg.app.video.legend import drawable
+from steadyseg.app.drawable import drawable
 from steadyseg.core.classes import ClassList
 
 SHEET_FILE = "contact-sheet.jpg"

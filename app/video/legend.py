@@ -1,13 +1,13 @@
 """The legend below a picture: names of the classes that occur, or the scale of a map. The legend is drawn once and
 kept."""
 
-import unicodedata
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from steadyseg.app.drawable import drawable
 from steadyseg.app.video.render import draw_uncertainty
 from steadyseg.core.classes import ClassList
 from steadyseg.core.frame import Maps
@@ -153,18 +153,6 @@ def flow(names: tuple[str, ...], width: int, size: int) -> list[tuple[int, int, 
         found.append((x, row, x + length))
         x += length
     return found
-
-
-@lru_cache(maxsize=16)
-def drawable(names: tuple[str, ...]) -> tuple[str, ...]:
-    """The names as the font can draw them. One with letters beyond ASCII gets its id; accents fall, and the code stands
-    for any other letter, for which the font has a box."""
-
-    def plain(name: str) -> str:
-        letters = [letter for letter in unicodedata.normalize("NFKD", name) if not unicodedata.combining(letter)]
-        return "".join(letters).encode("ascii", "backslashreplace").decode()
-
-    return tuple(name if name.isascii() else f"{number}: {plain(name)}" for number, name in enumerate(names))
 
 
 @lru_cache(maxsize=16)

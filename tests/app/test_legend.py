@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from steadyseg.app.contact_sheet import Cell, strip, write_sheet
-from steadyseg.app.video.legend import HOLD, Legend, draw_legend, drawable
+from steadyseg.app.drawable import drawable
+from steadyseg.app.video.legend import HOLD, Legend, draw_legend
 from steadyseg.app.video.palette import APART, display_classes, lab
 from steadyseg.app.video.render import draw_uncertainty
 from steadyseg.app.video.views import SCALES
