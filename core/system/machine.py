@@ -1,6 +1,7 @@
 """The machine: its devices, cores and number formats, and the memory that glibc keeps or releases."""
 
 import ctypes
+import math
 import os
 import platform
 import sys
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 
 NumberFormat = Literal["fp32", "bf16", "fp16"]
 """The formats in which torch computes a network."""
+CGROUPS, OWN_GROUPS = Path("/sys/fs/cgroup"), Path("/proc/self/cgroup")
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _M_ARENA_MAX = -1, -3, -8
 _NEVER = 2**31 - 1
 
@@ -60,11 +62,49 @@ def require_device_name(name: str) -> None:
         raise InputError(f"unknown device {name!r}; choose from auto, cpu, cuda")
 
 
-def available_cpus() -> int:
-    """Number of cores that this process may use; on Windows and macOS, of the machine."""
+def available_cpus(root: Path = CGROUPS, process: Path = OWN_GROUPS) -> int:
+    """Number of cores that this process may use: of the machine, of its affinity on Linux, and of the quota of its
+    container, rounded up."""
     if hasattr(os, "process_cpu_count"):  # Python 3.13
-        return os.process_cpu_count() or 1
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        cores = os.process_cpu_count() or 1
+    else:
+        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    quota = cpu_quota(root, process)
+    return max(1, min(cores, math.ceil(quota))) if quota < math.inf else cores
+
+
+def cpu_quota(root: Path = CGROUPS, process: Path = OWN_GROUPS) -> float:
+    """Cores of the smallest CPU quota among the control groups of this process; `math.inf` without one.
+
+    `root` holds the groups, and `process` names this process's: "0::/a/b" (v2) or "4:cpu,cpuacct:/a/b" (v1). In a
+    container, `root` is often the group itself.
+    """
+    quotas = [math.inf]
+    for line in _lines(process) or ["0::/"]:
+        _, _, rest = line.partition(":")
+        kinds, _, group = rest.partition(":")
+        if kinds and "cpu" not in kinds.split(","):
+            continue
+        base = root / kinds if kinds else root
+        place = base / group.lstrip("/")
+        for folder in (place, *place.parents):
+            quotas.append(_quota_of(folder))
+            if folder == base:
+                break
+    return min(quotas)
+
+
+def _quota_of(folder: Path) -> float:
+    words = [*_lines(folder / "cpu.max"), *_lines(folder / "cpu.cfs_quota_us"), *_lines(folder / "cpu.cfs_period_us")]
+    numbers = [int(word) for word in " ".join(words).split() if word.isdecimal()]
+    return numbers[0] / numbers[1] if len(numbers) == 2 and numbers[1] else math.inf  # "max", or -1: no quota
+
+
+def _lines(path: Path) -> list[str]:
+    try:
+        return path.read_text().splitlines()
+    except (OSError, ValueError):
+        return []
 
 
 def training_precision(device: "torch.device") -> NumberFormat:

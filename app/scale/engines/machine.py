@@ -7,22 +7,17 @@ from typing import BinaryIO
 
 from steadyseg.app.opencv import opencv
 from steadyseg.core.system.files import lock, private_folder
-from steadyseg.core.system.machine import available_cpus
+from steadyseg.core.system.machine import CGROUPS, available_cpus, cpu_quota
 
 KEPT_FREE = 0.1
 """Share of the machine's free memory that is left free: frames of later videos may be larger than the first video's."""
-CGROUP = Path("/sys/fs/cgroup")
 _taken: list[BinaryIO] = []
 """The locks of this process's cores; they end with it."""
 
 
 def usable_cores() -> int:
-    """Cores that this process may use; in a container with a limit (cgroup v2), the whole cores of that limit."""
-    try:
-        quota, period = (CGROUP / "cpu.max").read_text().split()
-        return max(1, min(available_cpus(), int(quota) // int(period)))
-    except (OSError, ValueError):  # no cgroup, or no limit: "max"
-        return available_cpus()
+    """Whole cores that this process may use: a container's quota is rounded down, as each worker has its own cores."""
+    return max(1, int(min(available_cpus(), cpu_quota())))
 
 
 def workers_that_fit(threads: int, memory_bytes: int, free_bytes: int) -> int:
@@ -50,8 +45,8 @@ def _bytes_of(path: str, name: str) -> int | None:
 def _left_of_container() -> int | None:
     """Rest of the memory limit by cgroup v2, where cached files count as free; None without a limit."""
     try:
-        most, used = (CGROUP / "memory.max").read_text(), (CGROUP / "memory.current").read_text()
-        stat = dict(line.split() for line in (CGROUP / "memory.stat").read_text().splitlines())
+        most, used = (CGROUPS / "memory.max").read_text(), (CGROUPS / "memory.current").read_text()
+        stat = dict(line.split() for line in (CGROUPS / "memory.stat").read_text().splitlines())
         return max(0, int(most) - int(used) + int(stat["inactive_file"]))
     except (OSError, ValueError, KeyError):  # "max" is no number
         return None
