@@ -133,11 +133,13 @@ def whole_folder(path: Path, *, replace: bool) -> Iterator[Path]:
 def cache_file(name: str) -> Path:
     """Returns the path of a file in $STEADYSEG_CACHE, $XDG_CACHE_HOME/steadyseg or ~/.cache/steadyseg.
 
-    The folder may not exist.
+    The folder may not exist. A user without a home has `private_folder`.
     """
     if own := os.environ.get("STEADYSEG_CACHE"):
         return Path(own) / name
     home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")  # a user may have no home
+    if home.startswith("~"):
+        return private_folder() / name  # another user cannot put files there, which numba would run
     return Path(home) / "steadyseg" / name
 
 

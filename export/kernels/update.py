@@ -8,13 +8,19 @@ SIMD code. The cache of numba watches the file of a kernel alone, so whatever a 
 
 import functools
 import math
+import os
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from llvmlite import ir
-from numba import njit, types
+from numba import config, njit, types
 from numba.extending import intrinsic
+
+from steadyseg.core.system.files import cache_file
+
+if not config.CACHE_DIR and os.path.expanduser("~") == "~":  # numba would make a folder of that name
+    config.CACHE_DIR = str(cache_file("kernels"))
 
 OPTIONS: dict[str, Any] = {"fastmath": {"nnan", "ninf", "nsz", "contract", "arcp"}, "error_model": "numpy"}
 """No reassociation: a sum over classes has the same order on every machine. No exception where 0 divides."""

@@ -9,7 +9,14 @@ import pytest
 from refusals import refusal
 
 from steadyseg.core.errors import InputError
-from steadyseg.core.system.files import private_folder, require_place, whole_file, whole_folder, write_atomic
+from steadyseg.core.system.files import (
+    cache_file,
+    private_folder,
+    require_place,
+    whole_file,
+    whole_folder,
+    write_atomic,
+)
 
 
 def test_a_file_is_replaced_whole_and_an_error_leaves_the_old_one(tmp_path: Path) -> None:
@@ -121,3 +128,12 @@ def test_a_place_that_cannot_take_the_file_is_refused(name: str, words: str, tmp
 def test_the_machine_is_asked_without_torch() -> None:
     code = "import sys; import steadyseg.core.system.machine as m; m.available_cpus(); print('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "False\n"
+
+
+def test_a_user_without_a_home_caches_in_a_private_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("STEADYSEG_CACHE", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    monkeypatch.setattr(os.path, "expanduser", lambda path: path)  # as without HOME and an entry in passwd
+    assert cache_file("kernels") == tmp_path / f"steadyseg-{os.getuid()}" / "kernels"
+    assert cache_file("kernels").parent.stat().st_mode & 0o077 == 0
