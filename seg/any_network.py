@@ -8,6 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from steadyseg.core.dropout import set_dropout_active
 from steadyseg.core.errors import InputError, first_line
 from steadyseg.core.predictors import first_tensor
 from steadyseg.core.preprocess import Normalize
@@ -94,6 +95,7 @@ class AnyNetwork(nn.Module):
         super().__init__()
         self.call = network
         self.to(device).eval()
+        set_dropout_active(self, False)  # the mode switches our own dropout
         images = [normalize(picture).to(device) for picture in probes(*size)]
         name = name or getattr(network, "__name__", type(network).__name__)
         try:

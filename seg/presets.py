@@ -44,16 +44,6 @@ PRESETS: dict[str, SegTrainConfig] = {
     "unet-s": replace(LONG, unet=UNetOptions(dropout=0.2, prob="relu6")),
     "realtime": replace(LONG_SMP, smp=REALTIME),
     "mobile": replace(LONG_SMP, smp=MOBILE),
-    "realtime-imagenet": FROM_IMAGENET,
-    "mobile-imagenet": replace(
-        FROM_IMAGENET,
-        size=224,
-        smp=replace(REALTIME_IMAGENET, decoder_channels=(48, 32, 16, 12, 12)),
-        augment=replace(LONG_SMP.augment, crop_height=160, crop_width=224),
-        loop=replace(IMAGENET_LOOP, epochs=140, evaluate_every=10),
-        full_image_epochs=24,
-        unzoomed_epochs=10,
-    ),
     "replica": SegTrainConfig(
         unet=UNET_PAPER,
         class_weights="median-frequency",
@@ -71,6 +61,16 @@ PRESETS: dict[str, SegTrainConfig] = {
             clip_norm=0.0,
             average_decay=0.0,
         ),
+    ),
+    "realtime-imagenet": FROM_IMAGENET,
+    "mobile-imagenet": replace(
+        FROM_IMAGENET,
+        size=224,
+        smp=replace(REALTIME_IMAGENET, decoder_channels=(48, 32, 16, 12, 12)),
+        augment=replace(LONG_SMP.augment, crop_height=160, crop_width=224),
+        loop=replace(IMAGENET_LOOP, epochs=140, evaluate_every=10),
+        full_image_epochs=24,
+        unzoomed_epochs=10,
     ),
 }
 """Preset cpu is a U-Net for two cores, unet-s the same network with a longer training. Preset realtime keeps up with a
