@@ -14,12 +14,14 @@ from typing import Any
 
 import numpy as np
 from llvmlite import ir
-from numba import config, njit, types
+from numba import config as numba_config
+from numba import njit, types
 from numba.extending import intrinsic
 
 from steadyseg.core.system.files import cache_file
 
-if not config.CACHE_DIR and os.path.expanduser("~") == "~":  # numba would make a folder of that name
+config: Any = numba_config  # numba sets its attributes at run time
+if not config.CACHE_DIR and os.path.expanduser("~") == "~":  # else numba makes a folder of that name
     config.CACHE_DIR = str(cache_file("kernels"))
 
 OPTIONS: dict[str, Any] = {"fastmath": {"nnan", "ninf", "nsz", "contract", "arcp"}, "error_model": "numpy"}
