@@ -10,7 +10,7 @@ CEILINGS = {
     "core": (7_160, 72),
     "seg": (8_470, 77),
     "classification": (3_110, 24),
-    "export": (4_310, 33),
+    "export": (4_320, 33),
     "studies": (11_150, 121),
     "tests": (34_450, 236),
 }
