@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from typing import Protocol, TypeVar
 
 import rich.console
+from rich import box
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
@@ -76,3 +77,11 @@ def track(items: Iterable[T], title: str, total: int | None = None) -> Iterator[
         for done, item in enumerate(items, start=1):
             yield item
             show(done)
+
+
+def make_table(title: str, first: str, *columns: str) -> Table:
+    """A table that fits 80 characters and cuts off no name or number."""
+    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
+    for column in (first, *columns):
+        table.add_column(column, no_wrap=column != "calibrated")
+    return table

@@ -17,6 +17,7 @@ from steadyseg.core.model.tensor_file import (
     StoredTensors,
     header_text,
     opened,
+    read_header,
     read_whole,
     write_tensors,
 )
@@ -130,6 +131,18 @@ def read_meta(path: Path) -> CheckpointMeta:
     """Reads the record alone: cheap, for lists of models."""
     with opened(path) as file:
         return parse_meta(header_text(file, path), path)
+
+
+def count_parameters(path: Path) -> int:
+    """Counts the trained numbers of a checkpoint by its header: no statistics of novelty or of batch normalisation."""
+    with opened(path) as file:
+        header = read_header(file, path)
+    buffers = ("running_mean", "running_var", "num_batches_tracked")
+    return sum(
+        math.prod(tensor["shape"])
+        for name, tensor in header.items()
+        if not name.startswith((NOVELTY_PREFIX, "__")) and not name.endswith(buffers)
+    )
 
 
 def parse_meta(text: str, path: Path) -> CheckpointMeta:

@@ -76,6 +76,17 @@ def opened(path: Path) -> Iterator[BinaryIO]:
 
 def header_text(file: BinaryIO, path: Path) -> str:
     """Reads the text of our record from the header of an open safetensors file."""
+    metadata = read_header(file, path).get("__metadata__")
+    text = metadata.get(HEADER_KEY) if isinstance(metadata, dict) else None
+    if not isinstance(text, str):
+        raise InputError(
+            f"{path}: a safetensors file, but not a SteadySeg checkpoint (no {HEADER_KEY!r} in its header)"
+        )
+    return text
+
+
+def read_header(file: BinaryIO, path: Path) -> dict[str, Any]:
+    """Reads the header of an open safetensors file: the place, type and shape of each tensor, and texts."""
     start = file.read(8)
     length = struct.unpack("<Q", start)[0] if len(start) == 8 else -1
     size = file.seek(0, io.SEEK_END)
@@ -89,13 +100,7 @@ def header_text(file: BinaryIO, path: Path) -> str:
         header = parse_json(file.read(length))
     except ValueError as error:
         raise InputError(f"{path}: not a safetensors checkpoint (its header is not JSON)") from error
-    metadata = header.get("__metadata__") if isinstance(header, dict) else None
-    text = metadata.get(HEADER_KEY) if isinstance(metadata, dict) else None
-    if not isinstance(text, str):
-        raise InputError(
-            f"{path}: a safetensors file, but not a SteadySeg checkpoint (no {HEADER_KEY!r} in its header)"
-        )
-    return text
+    return header if isinstance(header, dict) else {}
 
 
 def not_whole(path: Path, error: object) -> InputError:

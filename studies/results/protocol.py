@@ -13,7 +13,7 @@ from typing import Any
 
 from steadyseg.app.commands import load
 from steadyseg.app.evaluation.recordings import KEYS, percent_with_interval
-from steadyseg.app.models import cost_of
+from steadyseg.app.networks_table import cost_of
 from steadyseg.app.open_model import open_checkpoint
 from steadyseg.studies.harness.networks import rests_on
 from steadyseg.studies.harness.study import PAGES, Cache, data_digest, origin

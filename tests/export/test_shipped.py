@@ -16,6 +16,7 @@ from steadyseg.app.open_model import open_checkpoint
 from steadyseg.core.dropout import is_stochastic
 from steadyseg.core.errors import InputError
 from steadyseg.core.method import Method, MethodOptions
+from steadyseg.core.model.checkpoint import count_parameters
 from steadyseg.core.model.model import Model
 from steadyseg.core.novelty.record import reference_scores
 from steadyseg.core.picture_size import network_size
@@ -107,6 +108,14 @@ print(maps.label.shape, segmenter.executor, "torch" in sys.modules)
 def test_commands_that_run_a_network_import_no_torch(tmp_path: Path) -> None:
     modules = ("video.command", "page.server", "scale.cameras.command", "scale.batch.command", "export.verify")
     run_without_torch("\n".join(f"import steadyseg.app.{one}" for one in modules), tmp_path)
+    listed = run_without_torch("from steadyseg.app.cli import main\nmain(['models'])", tmp_path)
+    assert all(name in listed for name in list_segmenters())
+
+
+def test_parameters_are_counted_without_building_the_network() -> None:
+    for name in ("street-tiny", "camvid-mobile"):
+        model = open_checkpoint(name)
+        assert count_parameters(model.path) == sum(one.numel() for one in model.network().parameters())
 
 
 @pytest.mark.parametrize("preset", ["cpu", "realtime", "mobile"])
