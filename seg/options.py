@@ -10,6 +10,7 @@ from steadyseg.core.options import PaddingName, ProbName, Rare, require_ranges
 from steadyseg.core.training.config import TRAIN_RANGES, TrainConfig
 
 NetworkName = Literal["unet", "segnet", "smp"]
+LayerOrder = Literal["conv-bn-relu", "conv-relu-bn"]
 PUBLISHED_PLACES = ("enc3", "enc4", "enc5", "dec6", "dec7", "dec8")
 """The six dropout layers of both published layouts. Layer encN follows encoder stage N: in the U-Net after its skip is
 taken, in SegNet after its pooling."""
@@ -37,9 +38,12 @@ class UNetOptions:
     """published: the blur of size 2 grows the map by one before the pooling; same: the size stays."""
     skip: Rare[Literal["before", "after"]] = "before"
     """Take the skip branch before or after the smoothing; the papers do not say."""
+    order: Rare[LayerOrder] = "conv-bn-relu"
+    """Layers after each convolution. The published U-Net has conv-relu-bn, where the Prob's ReLU deletes the negative
+    two thirds of a map before the pooling. In the CNNs of the smoothing paper, BatchNorm comes before ReLU."""
 
 
-UNET_PAPER = UNetOptions(channels=64, smoothing=False)
+UNET_PAPER = UNetOptions(channels=64, smoothing=False, order="conv-relu-bn")
 """The published layout: 64 channels, five stages, six dropout layers at 0.5, no smoothing."""
 
 

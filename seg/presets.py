@@ -21,21 +21,22 @@ REALTIME = SmpOptions(
     encoder_dropout=0.1,
     encoder_prob="relu6",
 )
-REALTIME_IMAGENET = SmpOptions(
+REALTIME_IMAGENET = replace(
+    REALTIME,
     encoder="tu-efficientnet_lite0",
     encoder_weights="imagenet",
     decoder_channels=(96, 48, 32, 16, 16),
-    head_stride=2,
-    decoder_dropout=0.1,
-    encoder_dropout=0.1,
+    encoder_prob="tanh",
     encoder_linear_prob="none",
 )
-IMAGENET_LOOP = TrainConfig(epochs=96, weight_decay=2e-2, learning_rate=1.5e-3, warmup=0.1, evaluate_every=4)
+IMAGENET_LOOP = TrainConfig(
+    epochs=200, batch_size=12, weight_decay=2e-2, learning_rate=2.5e-3, warmup=0.1, evaluate_every=10
+)
 MOBILE = replace(
     REALTIME, encoder="tu-mobilenetv3_small_075", decoder_channels=(48, 32, 16, 12, 12), encoder_linear_prob="none"
 )
 LONG_SMP = replace(LONG, network="smp", augment=replace(LONG.augment, corrupt=0.15))
-FROM_IMAGENET = replace(LONG_SMP, smp=REALTIME_IMAGENET, loop=IMAGENET_LOOP, full_image_epochs=16, unzoomed_epochs=8)
+FROM_IMAGENET = replace(LONG_SMP, smp=REALTIME_IMAGENET, loop=IMAGENET_LOOP, full_image_epochs=32, unzoomed_epochs=16)
 STREET_EPOCHS = 10
 """They have as many crops as 36 epochs of CamVid."""
 
@@ -63,14 +64,16 @@ PRESETS: dict[str, SegTrainConfig] = {
         ),
     ),
     "realtime-imagenet": FROM_IMAGENET,
+    "quality-imagenet": replace(
+        FROM_IMAGENET,
+        smp=replace(REALTIME_IMAGENET, decoder_channels=(112, 80, 64, 40, 24), head_stride=1),
+        loop=replace(IMAGENET_LOOP, epochs=160),
+    ),
     "mobile-imagenet": replace(
         FROM_IMAGENET,
         size=224,
-        smp=replace(REALTIME_IMAGENET, decoder_channels=(48, 32, 16, 12, 12)),
+        smp=replace(REALTIME_IMAGENET, decoder_channels=(48, 32, 16, 12)),
         augment=replace(LONG_SMP.augment, crop_height=160, crop_width=224),
-        loop=replace(IMAGENET_LOOP, epochs=140, evaluate_every=10),
-        full_image_epochs=24,
-        unzoomed_epochs=10,
     ),
 }
 """Preset cpu is a U-Net for two cores, unet-s the same network with a longer training. Preset realtime keeps up with a

@@ -38,6 +38,7 @@ class SegTrainJob(TrainOptions):
         "mobile",
         "replica",
         "realtime-imagenet",
+        "quality-imagenet",
         "mobile-imagenet",
         "unet-s-street",
         "realtime-street",

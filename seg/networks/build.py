@@ -19,6 +19,9 @@ BUILDERS: dict[str, tuple[Any, type[Options]]] = {
     "smp": (SmpNetwork, SmpOptions),
 }
 
+BEFORE_RECORDED: dict[str, dict[str, Any]] = {"unet": {"order": "conv-relu-bn"}}
+"""What checkpoints had before their record named these options."""
+
 
 def build_network(architecture: str, options: dict[str, Any] | Options, num_classes: int) -> nn.Module:
     """Builds the network of a checkpoint's record or of a training configuration; InputError for unknown names."""
@@ -26,6 +29,7 @@ def build_network(architecture: str, options: dict[str, Any] | Options, num_clas
         raise InputError(f"unknown architecture {architecture!r}; choose from {', '.join(BUILDERS)}")
     network_class, options_class = BUILDERS[architecture]
     if isinstance(options, dict):
+        options = BEFORE_RECORDED.get(architecture, {}) | options
         options = read_options(options_class, options, architecture)
     network: nn.Module = network_class(num_classes, options)
     return network

@@ -1,4 +1,6 @@
-"""The U-Net of the papers: additive skips, ReLU before BatchNorm, optional MC dropout and spatial smoothing."""
+"""The U-Net of the papers: additive skips, optional MC dropout and spatial smoothing."""
+
+from typing import get_args
 
 import torch.nn.functional as F
 from torch import nn
@@ -6,18 +8,24 @@ from torch import nn
 from steadyseg.core.errors import InputError
 from steadyseg.core.smoothing import SpatialSmoothing
 from steadyseg.seg.networks.staged import Flow, StagedNetwork, require_layout
-from steadyseg.seg.options import UNetOptions
+from steadyseg.seg.options import LayerOrder, UNetOptions
 
 
 class ConvBlock(nn.Sequential):
-    """Returns `count` times 3x3 convolution (with bias) -> ReLU -> BatchNorm, in the published order."""
+    """Returns `count` times 3x3 convolution (with bias), ReLU and BatchNorm; `order` says which of the two is first."""
 
-    def __init__(self, channels_in: int, channels_out: int, count: int) -> None:
+    def __init__(self, channels_in: int, channels_out: int, count: int, order: LayerOrder) -> None:
         layers: list[nn.Module] = []
         for i in range(count):
             layers.append(nn.Conv2d(channels_in if i == 0 else channels_out, channels_out, 3, padding=1))
-            layers += [nn.ReLU(inplace=True), nn.BatchNorm2d(channels_out)]
+            layers += norm_and_relu(channels_out, order)
         super().__init__(*layers)
+
+
+def norm_and_relu(channels: int, order: LayerOrder) -> list[nn.Module]:
+    """Returns BatchNorm and ReLU in this order."""
+    layers: list[nn.Module] = [nn.BatchNorm2d(channels), nn.ReLU(inplace=True)]
+    return layers if order == "conv-bn-relu" else layers[::-1]
 
 
 class EncoderStage(nn.Module):
@@ -35,7 +43,7 @@ class EncoderStage(nn.Module):
         # The published blur grows the map by one, so floor pooling gives ceil(n / 2), the size of "same" pooling.
         grows = smooths and options.blur == 2 and options.padding == "published"
         self.pool = nn.MaxPool2d(2, ceil_mode=not grows)
-        self.convs = ConvBlock(channels_in, channels_out, count=2 if number <= 2 else 3)
+        self.convs = ConvBlock(channels_in, channels_out, count=2 if number <= 2 else 3, order=options.order)
 
     def forward(self, flow: Flow) -> Flow:
         x, skips = flow
@@ -49,21 +57,23 @@ class EncoderStage(nn.Module):
 
 
 class DecoderStage(nn.Module):
-    """Decoder stage: transposed convolution to the skip's size, ReLU, BatchNorm, sum with the skip, convolutions."""
+    """Decoder stage: transposed convolution to the skip's size, ReLU and BatchNorm, sum with the skip, convolutions."""
 
-    def __init__(self, channels_in: int, channels_out: int, count: int) -> None:
+    def __init__(self, channels_in: int, channels_out: int, count: int, order: LayerOrder) -> None:
         super().__init__()
         # output_padding=1 gives 2n, cropped to the skip (2n or 2n - 1): exports with dynamic sizes, output_size does
         # not.
         self.up = nn.ConvTranspose2d(channels_in, channels_out, 3, stride=2, padding=1, output_padding=1, bias=False)
         nn.init.xavier_uniform_(self.up.weight)  # Glorot-uniform, as published
         self.norm = nn.BatchNorm2d(channels_out)
-        self.convs = ConvBlock(channels_out, channels_out, count)
+        self.norm_first = order == "conv-bn-relu"
+        self.convs = ConvBlock(channels_out, channels_out, count, order)
 
     def forward(self, flow: Flow) -> Flow:
         *skips, skip = flow.skips
         x = self.up(flow.x)[..., : skip.shape[-2], : skip.shape[-1]]
-        return Flow(self.convs(self.norm(F.relu(x)) + skip), tuple(skips))
+        x = F.relu(self.norm(x)) if self.norm_first else self.norm(F.relu(x))
+        return Flow(self.convs(x + skip), tuple(skips))
 
 
 class UNet(StagedNetwork):
@@ -74,7 +84,10 @@ class UNet(StagedNetwork):
         _check(options)
         depth, widths = options.depth, [options.channels * 2**i for i in range(options.depth)]
         encoder = [EncoderStage(options, i + 1, 3 if i == 0 else widths[i - 1], widths[i]) for i in range(depth)]
-        decoder = [DecoderStage(widths[i + 1], widths[i], count=2 if i == 0 else 3) for i in reversed(range(depth - 1))]
+        decoder = [
+            DecoderStage(widths[i + 1], widths[i], 2 if i == 0 else 3, options.order)
+            for i in reversed(range(depth - 1))
+        ]
         head = nn.Conv2d(widths[0], num_classes, 1)
         super().__init__(encoder, decoder, head, options.dropout, options.dropout_places)
         self.options = options
@@ -83,5 +96,7 @@ class UNet(StagedNetwork):
 def _check(options: UNetOptions) -> None:
     if options.skip not in ("before", "after"):
         raise InputError(f"unknown skip {options.skip!r}; choose from before, after")
+    if options.order not in get_args(LayerOrder):
+        raise InputError(f"unknown order {options.order!r}; choose from {', '.join(get_args(LayerOrder))}")
     if not 2 <= options.depth <= 7:
         raise InputError(f"depth must be 2..7, got {options.depth}")

@@ -7,7 +7,7 @@ WORK, to be repeated until it is done:
 - executors: parity and throughput of torch, CUDA graphs and ONNX Runtime on CUDA. It covers every number format and
   provider option, the proofs of exported files, and many streams in one call.
 - formats: a short training in fp32, bf16 and fp16
-- paper: `unet-replica`, width 64, 130 epochs, plain, smooth, MC dropout and both
+- paper: preset replica at width 16, plain, smooth, MC dropout and both, two seeds
 - recipes: the networks that ship, at full length
 
 A command stops after its minutes, between rows or with the state of each training on disk; the same command goes on.

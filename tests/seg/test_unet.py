@@ -48,7 +48,7 @@ def picture(height: int, width: int, batch: int = 1) -> Tensor:
 
 
 class Written:
-    """The published network once more: functions over the tensors in their order, no module but dropout's masks."""
+    """The network once more: functions over the tensors in their order, no module but dropout's masks."""
 
     def __init__(self, unet: UNet) -> None:
         self.options = unet.options
@@ -61,10 +61,15 @@ class Written:
         gain, shift, mean, variance = (t.view(1, -1, 1, 1) for t in self.take(4))
         return (x - mean) / (variance + 1e-5).sqrt() * gain + shift
 
+    def norm_and_relu(self, x: Tensor) -> Tensor:
+        if self.options.order == "conv-relu-bn":
+            return self.norm(x.clamp_min(0))
+        return self.norm(x).clamp_min(0)
+
     def convs(self, x: Tensor, count: int) -> Tensor:
         for _ in range(count):
             weight, bias = self.take(2)
-            x = self.norm(F.conv2d(x, weight, bias, padding=1).clamp_min(0))  # ReLU before BatchNorm
+            x = self.norm_and_relu(F.conv2d(x, weight, bias, padding=1))
         return x
 
     def pooled(self, x: Tensor) -> Tensor:
@@ -81,7 +86,7 @@ class Written:
     def enlarged(self, x: Tensor, skip: Tensor) -> Tensor:
         (weight,) = self.take(1)
         up = F.conv_transpose2d(x, weight, stride=2, padding=1, output_padding=1)
-        return self.norm(up[..., : skip.shape[-2], : skip.shape[-1]].clamp_min(0)) + skip
+        return self.norm_and_relu(up[..., : skip.shape[-2], : skip.shape[-1]]) + skip
 
     def __call__(self, x: Tensor, masks: dict[str, Tensor]) -> Tensor:
         skips = []
@@ -99,10 +104,11 @@ class Written:
         return logits
 
 
+@pytest.mark.parametrize("order", ["conv-bn-relu", "conv-relu-bn"])
 @pytest.mark.parametrize("smoothing", [False, True])
 @pytest.mark.parametrize("size", [(32, 48), (37, 51), (16, 17)])
-def test_the_network_is_the_published_one(size: tuple[int, int], smoothing: bool) -> None:
-    unet, x = built(smoothing=smoothing, dropout=0.5), picture(*size)
+def test_the_network_is_the_published_one(size: tuple[int, int], smoothing: bool, order: str) -> None:
+    unet, x = built(smoothing=smoothing, dropout=0.5, order=order), picture(*size)
     seen: dict[str, Tensor] = {}
     places = [name for name in NAMES if name in PUBLISHED_PLACES]
     layers = [module for module in unet.dropouts if isinstance(module, Dropout)]
@@ -116,6 +122,14 @@ def test_the_network_is_the_published_one(size: tuple[int, int], smoothing: bool
         torch.testing.assert_close(unet(x), Written(unet)(x, masks), rtol=1e-9, atol=1e-9)
         set_dropout_active(unet, False)
         torch.testing.assert_close(unet(x), Written(unet)(x, {}), rtol=1e-9, atol=1e-9)
+
+
+def test_a_record_without_an_order_has_the_published_one() -> None:
+    old = dataclasses.asdict(UNetOptions(channels=2))
+    del old["order"]
+    network: Any = build_network("unet", old, 4)
+    assert network.options.order == "conv-relu-bn"
+    assert UNetOptions().order == "conv-bn-relu"
 
 
 def test_the_published_layout_at_width_64() -> None:
@@ -196,7 +210,7 @@ def test_the_skip_is_taken_before_or_after_the_smoothing() -> None:
     """With the deep path silenced, stage 9 sees the skip alone: at first raw, then smoothed and never negative."""
     x, found = picture(24, 24), {}
     for skip in ("before", "after"):
-        unet = built(skip=skip, dropout=0.0)
+        unet = built(skip=skip, dropout=0.0, order="conv-relu-bn")  # a stage ends with negative values
         unet.stages[-1].register_forward_hook(lambda _, inputs, out, s=skip: found.update({s: inputs[0].skips[0]}))
         first: list[Tensor] = []
         unet.stages[0].register_forward_hook(lambda _, inputs, out, first=first: first.append(out.x))
@@ -208,7 +222,7 @@ def test_the_skip_is_taken_before_or_after_the_smoothing() -> None:
 
 
 def test_dropout_does_not_touch_the_skip() -> None:
-    unet, x = built(dropout_places=("enc1",), dropout=0.5), picture(16, 16)
+    unet, x = built(dropout_places=("enc1",), dropout=0.5, order="conv-relu-bn"), picture(16, 16)
     skips: list[Tensor] = []
     unet.stages[-1].register_forward_hook(lambda _, inputs, out: skips.append(inputs[0].skips[0]))
     with torch.no_grad():

@@ -88,7 +88,7 @@ def test_the_jobs_are_the_published_forms_and_every_flag_is_known(data: Path) ->
         assert set(job.needs()) < {other.name for other in jobs} - {job.name}
     published = trained[: len(paper_jobs())]
     assert {(config.unet.dropout > 0, config.unet.smoothing) for config in published} == set(FORMS.values())
-    assert all(config.unet.channels == 64 and config.loop.epochs == 130 for config in published)
+    assert all(config.unet.channels == 16 and config.loop.epochs == 130 for config in published)
     for job, config in zip(jobs, trained, strict=True):
         evaluated = [parsed("evaluate", "model", *flags, "--data", str(data)).method for flags in job.evaluations]
         has_dropout = config.network == "smp" or config.unet.dropout > 0
