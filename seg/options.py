@@ -114,10 +114,9 @@ class AugmentOptions:
     """Saturation factor: drawn from 1 -/+ this."""
     hue: Rare[float] = 0.04
     """Hue shift: drawn from -/+ this, in turns of the colour circle."""
-    rare_crop: Rare[float] = 0.0
-    """Probability of a crop around a pixel of a rare class (at most half the pixels of the median class)."""
     paste: Rare[float] = 0.0
-    """Probability that objects of rare classes are pasted in from another image (copy-paste)."""
+    """Probability that objects of rare classes are pasted in from another image (copy-paste). A rare class has at most
+    half the pixels of the median class."""
     textures: Rare[float] = 0.0
     """Probability that generated textures are mixed into the image (PixMix, arXiv 2112.05135)."""
     corrupt: Rare[float] = 0.0
@@ -196,7 +195,7 @@ class SegTrainConfig:
 
 AUGMENT_RANGES: dict[str, tuple[float, float]] = {
     **dict.fromkeys(("crop_height", "crop_width"), (1, math.inf)),
-    **dict.fromkeys(("flip", "rare_crop", "paste", "textures", "corrupt"), (0, 1)),
+    **dict.fromkeys(("flip", "paste", "textures", "corrupt"), (0, 1)),
     **dict.fromkeys(("brightness", "contrast", "saturation"), (0, math.inf)),
     "scale_min": (0.05, math.inf),
     "hue": (0, 0.5),

