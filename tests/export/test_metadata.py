@@ -56,40 +56,14 @@ def test_what_is_written_comes_back(changes: dict[str, Any]) -> None:
 
 def test_a_reader_in_another_language_finds_plain_entries() -> None:
     props = META.to_props()
-    assert set(props) == {
-        "steadyseg_format",
-        "kind",
-        "classes",
-        "palette",
-        "void_id",
-        "input_height",
-        "input_width",
-        "mean",
-        "std",
-        "temperature",
-        "mode",
-        "samples",
-        "tau",
-        "head_stride",
-        "precision",
-        "source",
-        "source_sha256",
-        "versions",
-        "licence",
-        "motion",
-        "lag",
-        "calibrated",
-        "note",
-        "adaptive",
-        "reference_scores",
-        "streams",
-    }
-    assert (props["steadyseg_format"], props["kind"], props["mode"], props["input_height"]) == (
-        "1",
-        "stream",
-        "vq-bnn",
-        "352",
+    names = (
+        "steadyseg_format kind classes palette void_id input_height input_width mean std temperature mode samples tau "
+        "head_stride precision source source_sha256 versions licence motion lag calibrated note adaptive "
+        "reference_scores streams"
     )
+    assert set(props) == set(names.split())
+    told = [props[name] for name in ("steadyseg_format", "kind", "mode", "input_height")]
+    assert told == ["1", "stream", "vq-bnn", "352"]
     assert json.loads(props["classes"]) == list(CAMVID.names)
     assert json.loads(props["palette"]) == [list(color) for color in CAMVID.colors] and props["void_id"] == "11"
 

@@ -37,31 +37,30 @@ def test_a_graph_that_computes_something_else_leaves_no_file(
 
 
 def test_the_random_proof_sees_a_wrong_rate(graphs: Graphs) -> None:
-    """The graph drops 20 %, torch drops 35 %: the same mean nearly, another variance."""
+    """The graph drops 20 %, torch drops 35 %: the same mean nearly, another variance. The export has
+    proved the same rate."""
     torch.manual_seed(0)
     step = ExportedStep(opened_by_torch("street-tiny", mode="vq-bnn").module, HEIGHT, WIDTH)
     traced = Traced(step, onnx.load(graphs("vq-bnn")), step.signature(HEIGHT, WIDTH))
     frame = np.random.default_rng(0).integers(0, 256, (HEIGHT, WIDTH, 3), dtype=np.uint8)
-    traced.prove_draws(frame)
     for dropout in step.dropouts:
         dropout.rate = 0.35
     with pytest.raises(CheckFailed, match="variance ratio"):
         traced.prove_draws(frame)
 
 
-@pytest.mark.parametrize("name", ["gap", "reset", "state_02_in"])
-def test_the_proof_sees_a_stream_that_takes_what_is_anothers(graphs: Graphs, name: str) -> None:
+def test_the_proof_sees_a_stream_that_takes_what_is_anothers(graphs: Graphs) -> None:
     step = ExportedStep(opened_by_torch("street-tiny", motion=False).module, HEIGHT, WIDTH)
     signature = step.signature(HEIGHT, WIDTH, streams=None)
     frames = [frame.image for frame in Street(seed=5, height=HEIGHT, width=WIDTH).frames(RESET_AT + 2)]
-    run = session_runner(onnx.load(graphs("streams")))
+    run = session_runner(onnx.load(graphs("streams")))  # its export has proved it with its own inputs
+    for name in ("gap", "reset", "state_02_in"):
 
-    def mixed_up(arrays: Arrays) -> Arrays:
-        return run(arrays | {name: np.roll(arrays[name], 1, axis=0)})
+        def mixed_up(arrays: Arrays, name: str = name) -> Arrays:
+            return run(arrays | {name: np.roll(arrays[name], 1, axis=0)})
 
-    prove_stream(stream_pairs(step, run, signature, frames), "state_00_out")
-    with pytest.raises(CheckFailed, match="does not compute what torch computes"):
-        prove_stream(stream_pairs(step, mixed_up, signature, frames), "state_00_out")
+        with pytest.raises(CheckFailed, match="does not compute what torch computes"):
+            prove_stream(stream_pairs(step, mixed_up, signature, frames), "state_00_out")
 
 
 def test_the_random_proof_sees_streams_that_share_their_masks() -> None:
