@@ -66,9 +66,8 @@ def likely(mc: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def calibrated(mc: Path, likely: Path) -> Path:
     path = mc.with_name("calibrated.safetensors")
-    assert (
-        main(["calibrate", str(mc), "--data", str(likely), "--split", "train", "--samples", "3", "-o", str(path)]) == 0
-    )
+    flags = ["--split", "train", "--samples", "3", "-o", str(path)]
+    assert main(["calibrate", str(mc), "--data", str(likely), *flags]) == 0
     return path
 
 
@@ -133,21 +132,8 @@ def test_a_temperature_divides_the_logits_of_every_row(plain: Path, data: Path, 
 
 
 def test_a_plot_is_a_picture_of_both_panels(mc: Path, data: Path, tmp_path: Path) -> None:
-    assert (
-        main(
-            [
-                "evaluate",
-                str(mc),
-                "--data",
-                str(data),
-                "--samples",
-                "2",
-                "--plot",
-                str(tmp_path / "p.png"),
-            ]
-        )
-        == 0
-    )
+    flags = ["--samples", "2", "--plot", str(tmp_path / "p.png")]
+    assert main(["evaluate", str(mc), "--data", str(data), *flags]) == 0
     with Image.open(tmp_path / "p.png") as picture:
         assert picture.width > 1.8 * picture.height and np.asarray(picture.convert("L")).std() > 10
 
@@ -187,28 +173,8 @@ def test_both_modes_are_fitted_and_used_where_they_are(
 @pytest.mark.slow
 def test_held_out_pictures_are_those_that_training_left_out(tmp_path: Path) -> None:
     data, run, output = save_pictures(tmp_path / "d", 90), tmp_path / "run", tmp_path / "c.safetensors"
-    assert (
-        main(
-            [
-                "train",
-                "classification",
-                "--data",
-                str(data),
-                "--run",
-                str(run),
-                "--channels",
-                "4",
-                "--epochs",
-                "3",
-                "--hold-out",
-                "0.2",
-                "--config",
-                "loaders=0",
-                "size=32",
-            ]
-        )
-        == 0
-    )
+    small = "--channels 4 --epochs 3 --hold-out 0.2 --config loaders=0 size=32".split()
+    assert main(["train", "classification", "--data", str(data), "--run", str(run), *small]) == 0
     model = str(run / "model.safetensors")
     assert main(["calibrate", model, "--data", str(data), "--split", "held-out", "-o", str(output)]) == 0
     record = read_meta(output).calibration["dnn"]

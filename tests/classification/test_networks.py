@@ -22,21 +22,9 @@ from steadyseg.core.predictors import MonteCarlo, SplitNetwork, forward_passes
 from steadyseg.core.smoothing import Prob
 
 ONE_OF_EACH = (
-    "alexnet",
-    "vgg11",
-    "prevgg11",
-    "resnet18",
-    "resnet50",
-    "preresnet18",
-    "preresnet50",
-    "resnext50",
-    "wideresnet50",
-    "alternet18",
-    "alternet50",
-    "vit6",
-    "pit6",
-    "swin6",
-)
+    "alexnet vgg11 prevgg11 resnet18 resnet50 preresnet18 preresnet50 resnext50 wideresnet50 alternet18 alternet50 "
+    "vit6 pit6 swin6"
+).split()
 
 
 def narrow(model: str) -> int:

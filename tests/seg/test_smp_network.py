@@ -224,8 +224,7 @@ except InputError as error:
 """
 
 
-@pytest.mark.slow
-@pytest.mark.slow
+@pytest.mark.long
 def test_without_a_connection_pretrained_weights_are_one_line(tmp_path: Path) -> None:
     """A real client, an empty cache and a closed port."""
     environment = os.environ | {"HF_HOME": str(tmp_path), "HF_ENDPOINT": "http://127.0.0.1:9", "NO_PROXY": "127.0.0.1"}
