@@ -28,7 +28,7 @@ FIGURES = ("nll", "accuracy", "top_5_accuracy", "ece", "ece_15", "ece_signed", "
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return save_pictures(tmp_path_factory.mktemp("data") / "animals", per_class=20)
+    return save_pictures(tmp_path_factory.mktemp("data") / "animals", per_class=8)
 
 
 @pytest.fixture(scope="module")
@@ -84,7 +84,7 @@ def test_one_pass_over_the_data_gives_every_ensemble_size(
     mc: Path, data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     result = evaluated(mc, data, tmp_path, "--samples", "6")
-    assert (result["mode"], result["samples"], result["frames"]) == ("bnn", 6, 120)
+    assert (result["mode"], result["samples"], result["frames"]) == ("bnn", 6, 48)
     assert (result["data"], result["split"], len(result["frame_list_hash"])) == ("animals", "test", 12)
     assert [(row["mode"], row["n"]) for row in result["rows"]] == [
         ("dnn", 0),
@@ -93,10 +93,10 @@ def test_one_pass_over_the_data_gives_every_ensemble_size(
     assert [point["n"] for point in result["curve"]] == [1, 2, 3, 4, 5, 6]
     assert all(result[key] == result["rows"][-1][key] for key in FIGURES)
     assert result["curve"][-1]["nll"] == pytest.approx(result["nll"]) and result["disagreement"] > 0
-    assert sum(result["class_images"]) == 120 and result["class_names"] == list(ANIMALS)
+    assert sum(result["class_images"]) == 48 and result["class_names"] == list(ANIMALS)
     assert sum(result["class_accuracy"]) / 6 == pytest.approx(result["accuracy"])  # as many of every class
     shown = capsys.readouterr().out
-    assert "mc.safetensors, animals test, 120 images, bnn x6" in shown and f"{result['nll']:.4f}" in shown
+    assert "mc.safetensors, animals test, 48 images, bnn x6" in shown and f"{result['nll']:.4f}" in shown
 
 
 def test_the_same_seed_gives_the_same_digits_and_fewer_passes_their_beginning(
