@@ -108,10 +108,9 @@ def test_a_log_that_is_no_file_of_the_run_is_refused(tmp_path: Path, kind: str) 
     run.mkdir()
     if kind == "link":
         other.write_text("one\ntwo")
-    {
-        "folder": lambda: (run / "log.jsonl").mkdir(),
-        "pipe": lambda: os.mkfifo(run / "log.jsonl"),
-    }.get(kind, lambda: (run / "log.jsonl").symlink_to(other))()
+    {"folder": lambda: (run / "log.jsonl").mkdir(), "pipe": lambda: os.mkfifo(run / "log.jsonl")}.get(
+        kind, lambda: (run / "log.jsonl").symlink_to(other)
+    )()
     assert "log.jsonl: is a link or no regular file" in refusal(lambda: run_log(run).__enter__())
     assert not other.exists() or other.read_text() == "one\ntwo"
 

@@ -1,5 +1,6 @@
 """The proof of an export fails when it should: nothing is written and the exit code is 1."""
 
+import contextlib
 from pathlib import Path
 
 import numpy as np
@@ -24,10 +25,7 @@ pytestmark = pytest.mark.slow
 
 
 def test_a_graph_that_computes_something_else_leaves_no_file(
-    graphs: Graphs,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    graphs: Graphs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     skip_tracing(monkeypatch, graphs("vq-dnn"), scale_weights)
     flags = ["--stateful", "--motion", "off", "--size", str(HEIGHT)]
@@ -61,6 +59,15 @@ def test_the_proof_sees_a_stream_that_takes_what_is_anothers(graphs: Graphs) -> 
 
         with pytest.raises(CheckFailed, match="does not compute what torch computes"):
             prove_stream(stream_pairs(step, mixed_up, signature, frames), "state_00_out")
+
+
+def test_equal_labels_alone_prove_nothing() -> None:
+    shades = dict.fromkeys(("label", "confidence", "entropy", "disagreement"), np.ones((1, 2, 2), np.uint8))
+    expected = shades | {"probs": np.full((1, 2, 2, 2), 0.5, np.float32)}
+    for apart, holds in ((5e-5, True), (2e-4, False)):
+        pairs = iter([(expected, expected | {"probs": expected["probs"] + np.float32(apart)})])
+        with contextlib.nullcontext() if holds else pytest.raises(CheckFailed, match="does not compute what torch"):
+            prove_stream(pairs, "probs")
 
 
 def test_the_random_proof_sees_streams_that_share_their_masks() -> None:
