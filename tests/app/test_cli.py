@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from made.local_server import files_under
-from made.pictures import labelled_folder
+from made.pictures import labelled_folder, picture
 from made.waiting import PATIENCE_S, wait_for
 from PIL import Image
 from refusals import error_after_work, one_line_error
@@ -206,7 +206,14 @@ def test_sigterm_leaves_a_playable_file_and_the_report(tmp_path: Path) -> None:
 
     output, report, temporary = tmp_path / "out.mp4", tmp_path / "r.json", tmp_path / "tmp"
     temporary.mkdir()
-    words = ["video", "street:7:100000", "-o", str(output), "--model", "street-tiny", "--report", str(report)]
+    source = tmp_path / "pictures"  # of noise, which soon fills the encoder's 256 kB; the last one is never reached
+    source.mkdir()
+    for number in range(3000):
+        if number < 4:
+            Image.fromarray(picture(number, 192, 256)).save(source / f"{number:04}.png")
+        else:
+            os.link(source / f"{number % 4:04}.png", source / f"{number:04}.png")
+    words = ["video", str(source), "-o", str(output), "--model", "street-tiny", "--report", str(report)]
     job = subprocess.Popen(
         [sys.executable, "-m", "steadyseg.app.cli", *words],
         stdout=subprocess.PIPE,
@@ -215,7 +222,7 @@ def test_sigterm_leaves_a_playable_file_and_the_report(tmp_path: Path) -> None:
         env=os.environ | {"TMPDIR": str(temporary)},
     )
     try:
-        wait_for(lambda: [path for path in tmp_path.iterdir() if path.stat().st_size > 5_000])
+        wait_for(lambda: [path for path in tmp_path.iterdir() if path.stat().st_size > 20_000 and path != source])
         job.send_signal(signal.SIGTERM)
         _, errors = job.communicate(timeout=PATIENCE_S)
     finally:
@@ -225,7 +232,7 @@ def test_sigterm_leaves_a_playable_file_and_the_report(tmp_path: Path) -> None:
     with av.open(str(output)) as container:
         count = sum(1 for _ in container.decode(video=0))
     assert count == json.loads(report.read_text())["frames"] > 0
-    assert sorted(os.listdir(tmp_path)) == ["out.mp4", "r.json", "tmp"] and not os.listdir(temporary)
+    assert sorted(os.listdir(tmp_path)) == ["out.mp4", "pictures", "r.json", "tmp"] and not os.listdir(temporary)
 
 
 @pytest.mark.slow
