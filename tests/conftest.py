@@ -11,13 +11,19 @@ if (worker := os.environ.get("PYTEST_XDIST_WORKER")) and hasattr(os, "sched_seta
     cores = sorted(os.sched_getaffinity(0))
     os.sched_setaffinity(0, {cores[int(worker.removeprefix("gw")) % len(cores)]})
 
+import gc  # noqa: E402
 import tempfile  # noqa: E402
+from collections.abc import Callable  # noqa: E402
 from pathlib import Path  # noqa: E402
 
 import pytest  # noqa: E402
+from made.shared import FOLDER  # noqa: E402
 
 from steadyseg.core.system.files import cache_file  # noqa: E402
 
+if FOLDER not in os.environ:  # the first process of a run; workers inherit the name
+    SHARED = tempfile.TemporaryDirectory(prefix="steadyseg-tests-")
+    os.environ[FOLDER] = SHARED.name
 if "STEADYSEG_CACHE" not in os.environ:
     # The processes of one run convert a network once. Of the user's own cache they take the runtime of browsers alone.
     CACHE = tempfile.TemporaryDirectory(prefix="steadyseg-tests-")
@@ -32,10 +38,17 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--data", default=str(PROJECT.parent / "shared" / "data"), help="folder with camvid/, video/, ...")
 
 
+def pytest_collection_finish() -> None:
+    """Modules stay until the end, so the collector need not look at them; seldom is enough for what tests leave."""
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 20)
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Marks what drives a browser, and puts the files with slow tests first: a late long file leaves a worker idle."""
+    """Marks what drives a browser or needs the page for one. Files with slow tests come first: a late long file leaves
+    a worker idle."""
     for item in items:
-        if "playwright" in getattr(item, "fixturenames", ()):
+        if {"playwright", "site"} & set(getattr(item, "fixturenames", ())):
             item.add_marker("browser")
     slow = {item.path for item in items if item.get_closest_marker("slow") or item.get_closest_marker("long")}
     items.sort(key=lambda item: item.path not in slow)
@@ -48,3 +61,11 @@ def data_dir(request: pytest.FixtureRequest) -> Path:
     if not folder.is_dir():
         pytest.skip(f"real data is absent: no folder {folder} (pytest --data=DIR)")
     return folder
+
+
+@pytest.fixture(scope="session")
+def graphs() -> Callable[[str], Path]:
+    """The file of a name in made.graphs.FLAGS."""
+    from made.graphs import graph_file
+
+    return graph_file

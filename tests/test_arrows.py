@@ -32,15 +32,7 @@ ALLOWED = {
     "seg/data/formats": {"core", "core/system"},
     "seg/data": {"core", "core/system", "core/corruptions", "seg/options", "seg/data/formats"},
     "seg/networks": {"core", "seg/options"},
-    "seg": {
-        *CORE,
-        "core/evaluation",
-        "core/novelty",
-        "core/training",
-        "seg/data",
-        "seg/networks",
-        "seg/street",
-    },
+    "seg": {*CORE, "core/evaluation", "core/novelty", "core/training", "seg/data", "seg/networks", "seg/street"},
     "seg/novelty": {*CORE, "core/novelty", "core/corruptions", "seg", "seg/data"},
     "classification/data": {*CORE, "classification/options"},
     "classification/networks": {"core", "classification/options"},
@@ -96,14 +88,7 @@ ALLOWED = {
     "app/scale/engines": {"core", "core/system", "app", "app/scale"},
     "app/scale/batch": {*PRODUCT, "app/sources", "app/video", "app/scale", "app/scale/engines"},
     "app/scale/cameras": {*PRODUCT, "app/sources", "app/video", "app/scale", "app/scale/engines"},
-    "steadyseg": {
-        *PRODUCT,
-        "classification",
-        "classification/data",
-        "app/sources",
-        "app/video",
-        "app/export",
-    },
+    "steadyseg": {*PRODUCT, "classification", "classification/data", "app/sources", "app/video", "app/export"},
 }
 """Folder -> what its files may import besides each other. Studies may import all of it, their own folder and the
 harness."""

@@ -42,22 +42,9 @@ def videos(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def started(videos: Path, out: Path, model: str, engine: str, *flags: object) -> "subprocess.Popen[str]":
-    command = [
-        sys.executable,
-        "-m",
-        "steadyseg.app.cli",
-        "batch",
-        videos,
-        "-o",
-        out,
-        "--masks",
-        "--model",
-        model,
-        "--executor",
-        "torch",
-        *(("--ray", "local") if engine == "ray" else ()),
-        *flags,
-    ]
+    where = [videos, "-o", out, "--masks", "--model", model, "--executor", "torch"]
+    ray = ["--ray", "local"] if engine == "ray" else []
+    command = [sys.executable, "-m", "steadyseg.app.cli", "batch", *where, *ray, *flags]
     return subprocess.Popen(
         [str(word) for word in command], cwd=PROJECT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )

@@ -89,28 +89,8 @@ def test_evaluate_uses_the_temperature_or_not_as_asked(
 def test_another_mode_is_added_and_a_class_is_bounded(calibrated: Path, tmp_path: Path) -> None:
     output = tmp_path / "both.safetensors"
     output.write_bytes(b"old")
-    assert (
-        main(
-            [
-                "calibrate",
-                str(calibrated),
-                "--data",
-                "street",
-                "-o",
-                str(output),
-                "--overwrite",
-                "--protocol",
-                "stills",
-                "--risk-class",
-                "Road",
-                "--risk",
-                "0.3",
-                "--coverage",
-                "0.8",
-            ]
-        )
-        == 0
-    )
+    flags = "--overwrite --protocol stills --risk-class Road --risk 0.3 --coverage 0.8".split()
+    assert main(["calibrate", str(calibrated), "--data", "street", "-o", str(output), *flags]) == 0
     first, both = read_meta(calibrated).calibration, read_meta(output).calibration
     assert list(both) == [FITTED, "dnn"] and both[FITTED] == first[FITTED]  # auto on stills: dnn
     record = both["dnn"]

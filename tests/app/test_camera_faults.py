@@ -187,13 +187,13 @@ def test_silent_connections_end_and_do_not_keep_others_out(monkeypatch: pytest.M
 
 
 class Stuck:
-    """A camera whose first frame is never done."""
+    """A camera whose first frame is never done, and that has no second: else the worker's thread would never rest."""
 
     def __init__(self) -> None:
         self.stream, self.begun, self.done = self, threading.Event(), threading.Event()
 
     def waiting_since(self) -> float | None:
-        return 0.0
+        return None if self.begun.is_set() else 0.0
 
     def take(self) -> None:
         return None
@@ -207,9 +207,8 @@ class Stuck:
 
 
 def test_a_worker_whose_network_never_answers_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(
-        "steadyseg.app.scale.cameras.worker.pin_cores", lambda threads: None
-    )  # this process keeps its own
+    # This process keeps its own cores.
+    monkeypatch.setattr("steadyseg.app.scale.cameras.worker.pin_cores", lambda threads: None)
     worker, stuck = CameraWorker(VideoOptions(), 1), Stuck()
     worker.begin([stuck])  # type: ignore[list-item]
     assert stuck.begun.wait(PATIENCE_S) and worker.states() == [CameraState("a")]

@@ -28,7 +28,7 @@ FIGURES = ("nll", "accuracy", "top_5_accuracy", "ece", "ece_15", "ece_signed", "
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return save_pictures(tmp_path_factory.mktemp("data") / "animals", per_class=20)
+    return save_pictures(tmp_path_factory.mktemp("data") / "animals", per_class=8)
 
 
 @pytest.fixture(scope="module")
@@ -66,9 +66,8 @@ def likely(mc: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def calibrated(mc: Path, likely: Path) -> Path:
     path = mc.with_name("calibrated.safetensors")
-    assert (
-        main(["calibrate", str(mc), "--data", str(likely), "--split", "train", "--samples", "3", "-o", str(path)]) == 0
-    )
+    flags = ["--split", "train", "--samples", "3", "-o", str(path)]
+    assert main(["calibrate", str(mc), "--data", str(likely), *flags]) == 0
     return path
 
 
@@ -85,7 +84,7 @@ def test_one_pass_over_the_data_gives_every_ensemble_size(
     mc: Path, data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     result = evaluated(mc, data, tmp_path, "--samples", "6")
-    assert (result["mode"], result["samples"], result["frames"]) == ("bnn", 6, 120)
+    assert (result["mode"], result["samples"], result["frames"]) == ("bnn", 6, 48)
     assert (result["data"], result["split"], len(result["frame_list_hash"])) == ("animals", "test", 12)
     assert [(row["mode"], row["n"]) for row in result["rows"]] == [
         ("dnn", 0),
@@ -94,10 +93,10 @@ def test_one_pass_over_the_data_gives_every_ensemble_size(
     assert [point["n"] for point in result["curve"]] == [1, 2, 3, 4, 5, 6]
     assert all(result[key] == result["rows"][-1][key] for key in FIGURES)
     assert result["curve"][-1]["nll"] == pytest.approx(result["nll"]) and result["disagreement"] > 0
-    assert sum(result["class_images"]) == 120 and result["class_names"] == list(ANIMALS)
+    assert sum(result["class_images"]) == 48 and result["class_names"] == list(ANIMALS)
     assert sum(result["class_accuracy"]) / 6 == pytest.approx(result["accuracy"])  # as many of every class
     shown = capsys.readouterr().out
-    assert "mc.safetensors, animals test, 120 images, bnn x6" in shown and f"{result['nll']:.4f}" in shown
+    assert "mc.safetensors, animals test, 48 images, bnn x6" in shown and f"{result['nll']:.4f}" in shown
 
 
 def test_the_same_seed_gives_the_same_digits_and_fewer_passes_their_beginning(
@@ -133,21 +132,8 @@ def test_a_temperature_divides_the_logits_of_every_row(plain: Path, data: Path, 
 
 
 def test_a_plot_is_a_picture_of_both_panels(mc: Path, data: Path, tmp_path: Path) -> None:
-    assert (
-        main(
-            [
-                "evaluate",
-                str(mc),
-                "--data",
-                str(data),
-                "--samples",
-                "2",
-                "--plot",
-                str(tmp_path / "p.png"),
-            ]
-        )
-        == 0
-    )
+    flags = ["--samples", "2", "--plot", str(tmp_path / "p.png")]
+    assert main(["evaluate", str(mc), "--data", str(data), *flags]) == 0
     with Image.open(tmp_path / "p.png") as picture:
         assert picture.width > 1.8 * picture.height and np.asarray(picture.convert("L")).std() > 10
 
@@ -187,28 +173,8 @@ def test_both_modes_are_fitted_and_used_where_they_are(
 @pytest.mark.slow
 def test_held_out_pictures_are_those_that_training_left_out(tmp_path: Path) -> None:
     data, run, output = save_pictures(tmp_path / "d", 90), tmp_path / "run", tmp_path / "c.safetensors"
-    assert (
-        main(
-            [
-                "train",
-                "classification",
-                "--data",
-                str(data),
-                "--run",
-                str(run),
-                "--channels",
-                "4",
-                "--epochs",
-                "3",
-                "--hold-out",
-                "0.2",
-                "--config",
-                "loaders=0",
-                "size=32",
-            ]
-        )
-        == 0
-    )
+    small = "--channels 4 --epochs 3 --hold-out 0.2 --config loaders=0 size=32".split()
+    assert main(["train", "classification", "--data", str(data), "--run", str(run), *small]) == 0
     model = str(run / "model.safetensors")
     assert main(["calibrate", model, "--data", str(data), "--split", "held-out", "-o", str(output)]) == 0
     record = read_meta(output).calibration["dnn"]

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from made.local_server import files_under
-from made.pictures import labelled_folder
+from made.pictures import labelled_folder, picture
 from made.waiting import PATIENCE_S, wait_for
 from PIL import Image
 from refusals import error_after_work, one_line_error
@@ -187,25 +187,8 @@ def test_a_street_becomes_a_video_with_masks_and_a_report(tmp_path: Path) -> Non
     import av
 
     output, masks, report = tmp_path / "out.mp4", tmp_path / "masks", tmp_path / "r.json"
-    assert (
-        main(
-            [
-                "video",
-                "street:7:6",
-                "-o",
-                str(output),
-                "--model",
-                "street-tiny",
-                "--view",
-                "side-by-side",
-                "--masks",
-                str(masks),
-                "--report",
-                str(report),
-            ]
-        )
-        == 0
-    )
+    flags = ["--model", "street-tiny", "--view", "side-by-side", "--masks", str(masks), "--report", str(report)]
+    assert main(["video", "street:7:6", "-o", str(output), *flags]) == 0
     with av.open(str(output)) as container:
         frames = list(container.decode(video=0))
     assert len(frames) == 6 and frames[0].format.name == "yuv420p"
@@ -223,27 +206,23 @@ def test_sigterm_leaves_a_playable_file_and_the_report(tmp_path: Path) -> None:
 
     output, report, temporary = tmp_path / "out.mp4", tmp_path / "r.json", tmp_path / "tmp"
     temporary.mkdir()
+    source = tmp_path / "pictures"  # of noise, which soon fills the encoder's 256 kB; the last one is never reached
+    source.mkdir()
+    for number in range(3000):
+        if number < 4:
+            Image.fromarray(picture(number, 192, 256)).save(source / f"{number:04}.png")
+        else:
+            os.link(source / f"{number % 4:04}.png", source / f"{number:04}.png")
+    words = ["video", str(source), "-o", str(output), "--model", "street-tiny", "--report", str(report)]
     job = subprocess.Popen(
-        [
-            sys.executable,
-            "-m",
-            "steadyseg.app.cli",
-            "video",
-            "street:7:100000",
-            "-o",
-            str(output),
-            "--model",
-            "street-tiny",
-            "--report",
-            str(report),
-        ],
+        [sys.executable, "-m", "steadyseg.app.cli", *words],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
         env=os.environ | {"TMPDIR": str(temporary)},
     )
     try:
-        wait_for(lambda: [path for path in tmp_path.iterdir() if path.stat().st_size > 20_000])
+        wait_for(lambda: [path for path in tmp_path.iterdir() if path.stat().st_size > 20_000 and path != source])
         job.send_signal(signal.SIGTERM)
         _, errors = job.communicate(timeout=PATIENCE_S)
     finally:
@@ -253,7 +232,7 @@ def test_sigterm_leaves_a_playable_file_and_the_report(tmp_path: Path) -> None:
     with av.open(str(output)) as container:
         count = sum(1 for _ in container.decode(video=0))
     assert count == json.loads(report.read_text())["frames"] > 0
-    assert sorted(os.listdir(tmp_path)) == ["out.mp4", "r.json", "tmp"] and not os.listdir(temporary)
+    assert sorted(os.listdir(tmp_path)) == ["out.mp4", "pictures", "r.json", "tmp"] and not os.listdir(temporary)
 
 
 @pytest.mark.slow
@@ -271,19 +250,7 @@ def test_ctrl_c_while_a_frame_is_written_counts_it_too(tmp_path: Path, monkeypat
             os.kill(os.getpid(), signal.SIGINT)
 
     monkeypatch.setattr(VideoSink, "write", write_and_interrupt)
-    arguments = [
-        "video",
-        "street:7:9",
-        "-o",
-        str(output),
-        "--report",
-        str(report),
-        "--model",
-        "street-tiny",
-        "--size",
-        "96",
-    ]
-    assert main(arguments) == 130
+    assert main(["video", "street:7:9", "-o", str(output), "--report", str(report), "--model", "street-tiny"]) == 130
     with av.open(str(output)) as container:
         count = sum(1 for _ in container.decode(video=0))
     assert count == json.loads(report.read_text())["frames"] == 4

@@ -10,7 +10,7 @@ import numpy as np
 import onnx
 import pytest
 import torch
-from made.trainings import boxes_folder, epochs_logged
+from made.trainings import TINY_SEGMENTATION, boxes_folder, epochs_logged
 from PIL import Image
 from refusals import error_after_work, refusal
 from safetensors.torch import load_file
@@ -59,7 +59,7 @@ def test_a_video_plays_up_to_where_the_disk_was_full(
         picture = np.random.default_rng(number).integers(0, 255, (192, 256, 3), np.uint8)
         Image.fromarray(picture).save(noise / f"{number:02}.png")
     output, masks = disk / "out.mp4", disk / "masks"
-    arguments = ["video", str(noise), "-o", output, "--masks", masks, "--model", "street-tiny", "--size", "96"]
+    arguments = ["video", str(noise), "-o", output, "--masks", masks, "--model", "street-tiny"]
     line = error_after_work(capsys, *arguments, "--report", tmp_path / "report.json", code=1)
     assert f"{output}: cannot be written (No space left on device)" in line
     assert sorted(path.name for path in disk.iterdir()) == ["masks", "out.mp4"]
@@ -80,28 +80,7 @@ def test_a_training_keeps_the_last_state_and_goes_on_from_it(
     disk: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     data, run = boxes_folder(tmp_path / "data", 4 * [range(1, 12)], background=0), disk / "run"
-    arguments = [
-        "train",
-        "seg",
-        "--data",
-        data,
-        "--run",
-        run,
-        "--size",
-        "48",
-        "--channels",
-        "2",
-        "--config",
-        "crop_height=32",
-        "crop_width=48",
-        "loaders=0",
-        "--batch-size",
-        "2",
-        "--device",
-        "cpu",
-        "--epochs",
-        "4",
-    ]
+    arguments = ["train", "seg", "--data", data, "--run", run, *TINY_SEGMENTATION, "--device", "cpu", "--epochs", "4"]
     ballast = fill(disk, 1_100_000)  # a state has 770 kB: one state fits, two do not
     line = error_after_work(capsys, *arguments, code=1)
     assert f"{run / 'state.safetensors'}: cannot be written (No space left on device)" in line
@@ -129,10 +108,9 @@ def test_a_log_that_is_no_file_of_the_run_is_refused(tmp_path: Path, kind: str) 
     run.mkdir()
     if kind == "link":
         other.write_text("one\ntwo")
-    {
-        "folder": lambda: (run / "log.jsonl").mkdir(),
-        "pipe": lambda: os.mkfifo(run / "log.jsonl"),
-    }.get(kind, lambda: (run / "log.jsonl").symlink_to(other))()
+    {"folder": lambda: (run / "log.jsonl").mkdir(), "pipe": lambda: os.mkfifo(run / "log.jsonl")}.get(
+        kind, lambda: (run / "log.jsonl").symlink_to(other)
+    )()
     assert "log.jsonl: is a link or no regular file" in refusal(lambda: run_log(run).__enter__())
     assert not other.exists() or other.read_text() == "one\ntwo"
 

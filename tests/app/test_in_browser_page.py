@@ -142,13 +142,6 @@ def test_settings_and_the_inspected_pixel_by_keyboard_alone(browser: Any, served
         until(page, "!document.querySelector('.mark.shown')")
 
 
-def test_without_isolation_it_runs_on_one_thread_and_says_so(browser: Any, served_site: str) -> None:
-    with tab(browser, served_site, service_workers="block") as page:
-        play(page)
-        assert not page.evaluate("crossOriginIsolated")
-        assert "WebAssembly, one thread" in fact(page, "runs") and "not isolated" in fact(page, "runs")
-
-
 @pytest.mark.parametrize("threads", [2, pytest.param(1, marks=pytest.mark.long)])
 def test_wasm_computes_what_onnxruntime_computes(browser: Any, site: Path, served_site: str, threads: int) -> None:
     """The same frames with a gap and a reset through both: labels equal on 99.9 % of the pixels, maps within one
@@ -330,6 +323,7 @@ def bare(playwright: Any) -> Iterator[Any]:
         chromium.close()
 
 
+@pytest.mark.long
 def test_no_camera_and_a_camera_refused(bare: Any, served_site: str) -> None:
     with tab(bare(), served_site) as page:
         page.click("[data-do=camera]")
@@ -347,16 +341,21 @@ def test_the_policy_of_the_page_and_of_its_service_worker_is_one() -> None:
     assert "connect-src 'self';" in policy[1] and "http" not in policy[1]
 
 
+@pytest.mark.long
 def test_a_browser_without_simd(bare: Any, served_site: str) -> None:
     """V8 has none where it may not use SSE 4.1."""
     with tab(bare("--js-flags=--no-enable-sse4-1"), served_site, ready=False) as page:
         message(page, "no WebAssembly SIMD")
 
 
-def test_its_worker_can_ask_no_other_host(browser: Any, served_site: str) -> None:
+def test_without_isolation_it_runs_on_one_thread_and_its_worker_can_ask_no_other_host(
+    browser: Any, served_site: str
+) -> None:
     """The policy holds in the worker too, where pictures are, also without a service worker."""
     with tab(browser, served_site, service_workers="block") as page, static_server(Path(__file__).parent) as other:
         play(page)
+        assert not page.evaluate("crossOriginIsolated")
+        assert "WebAssembly, one thread" in fact(page, "runs") and "not isolated" in fact(page, "runs")
         asked = f"fetch('{other}', {{mode: 'no-cors'}}).then(() => 'asked', (error) => error.name)"
         assert page.workers[0].evaluate(asked) == "TypeError"
         assert page.evaluate(asked) == "TypeError"

@@ -46,9 +46,9 @@ def frames() -> list[Frame]:
     "method", [pytest.param({"mode": "dnn"}, marks=pytest.mark.long), {"mode": "vq-dnn", "motion": False}], ids=str
 )
 def test_openvino_computes_what_the_record_measured(small: str, method: dict[str, object]) -> None:
-    by_torch = opened_by_torch(small, **method).rounded(load_checkpoint(Path(small))[1].int8["ranges"])
+    full = opened_by_torch(small, **method)
+    by_torch = full.rounded(load_checkpoint(Path(small))[1].int8["ranges"])
     by_openvino = opened(small, **method, executor="openvino", precision="int8")
-    full = opened(small, **method, executor="openvino", precision="fp32")
     assert by_openvino.executor.endswith("int8")
     equal, differs = [], []
     for frame in frames():
@@ -59,8 +59,8 @@ def test_openvino_computes_what_the_record_measured(small: str, method: dict[str
     assert np.mean(equal) > 0.995 and np.mean(differs) > 0.05, (equal, differs)
 
 
-def test_it_has_a_temperature_of_its_own(small: str, tmp_path: Path) -> None:
-    tensors, meta = load_checkpoint(Path(small))
+def test_it_has_a_temperature_of_its_own(small: str) -> None:
+    meta = load_checkpoint(Path(small))[1]
     ratio, fitted = meta.int8["temperature_ratio"], meta.calibration["dnn"]["temperature"]
     full = opened_by_torch(small, mode="dnn")
     pictures = [
@@ -71,22 +71,17 @@ def test_it_has_a_temperature_of_its_own(small: str, tmp_path: Path) -> None:
         fit_temperature(one.module, pictures, full.classes).temperature
         for one in (full, full.rounded(meta.int8["ranges"]))
     ]
-    assert (
-        ratio == pytest.approx(both[1] / both[0], abs=1e-3)
-        and opened(small, mode="dnn", precision="int8").method.temperature == fitted * ratio
-    )
+    assert ratio == pytest.approx(both[1] / both[0], abs=1e-3)
+    assert opened(small, mode="dnn", precision="int8").method.temperature == fitted * ratio
     assert opened(small, mode="dnn", precision="fp32").method.temperature == fitted
-    pale = tmp_path / "pale.safetensors"
-    save_checkpoint(pale, tensors, dataclasses.replace(meta, int8=meta.int8 | {"temperature_ratio": 3.0}))
-    paler = opened(str(pale), mode="dnn", precision="int8").step(frames()[0])
-    assert paler.confidence.mean() < opened(small, mode="dnn", precision="int8").step(frames()[0]).confidence.mean() - 5
 
 
 @pytest.mark.parametrize("samples", [1, pytest.param(3, marks=pytest.mark.long)])
-def test_dropout_passes_run_in_it_too(small: str, samples: int) -> None:
-    segmenter = opened(small, mode="bnn", samples=samples, executor="openvino", precision="int8")
-    maps = segmenter.step(frames()[0])
-    full = opened(small, mode="dnn", executor="openvino", precision="fp32").step(frames()[0])
+def test_dropout_passes_run_in_it_too(samples: int) -> None:
+    frame = Frame(StreetSet(1, 180, 240)[0][0], 0, 0.0)  # of a shape whose graphs ship
+    segmenter = opened("camvid-mobile", mode="bnn", samples=samples, executor="openvino", precision="int8")
+    maps = segmenter.step(frame)
+    full = opened("camvid-mobile", mode="dnn", adaptive=False, executor="openvino", precision="fp32").step(frame)
     assert (maps.label == full.label).mean() > 0.9 and (maps.disagreement.max() > 0) == (samples > 1)
 
 

@@ -101,7 +101,7 @@ def test_a_folder_of_two_shapes_compiles_each_once(tmp_path: Path, monkeypatch: 
     monkeypatch.setattr(StoredNetwork, "open", counting)
     segmenter = open_for(VideoJob("", options=VideoOptions(model="street-tiny")))
     for index in range(6):
-        segmenter.step(Frame(quarters(48, 64 if index % 2 else 96), index, index / 25))
+        segmenter.step(Frame(quarters(48, 64 if index % 2 else 84), index, index / 25))
     assert len(made) == 2
 
 

@@ -111,7 +111,7 @@ def test_usual_frames_have_the_one_temperature_and_novel_ones_a_higher(
 def test_a_video_says_where_it_is_novel(knowing: Path, tmp_path: Path) -> None:
     source, out, report = (tmp_path / name for name in ("in.mkv", "out.mkv", "report.json"))
     write_video(source, [*drive(4), *(noise(seed) for seed in range(9))], codec="ffv1", fps=1)
-    flags = ["--mode", "dnn", "--view", "energy"]
+    flags = ["--mode", "dnn", "--view", "energy", "--executor", "torch"]
     assert main(["video", str(source), "-o", str(out), "--model", str(knowing), *flags, "--report", str(report)]) == 0
     record = json.loads(report.read_text())
     assert (record["frames"], record["novel_frames"], record["ood_alarms"]) == (13, 9, 1)
@@ -122,7 +122,8 @@ def test_a_video_says_where_it_is_novel(knowing: Path, tmp_path: Path) -> None:
 
 
 def test_a_video_says_since_when_its_expected_accuracy_is_low(knowing: Path, tmp_path: Path, capsys: Any) -> None:
-    source, report, flags = tmp_path / "in.mkv", tmp_path / "report.json", ("--mode", "vq-dnn", "--motion", "off")
+    source, report = tmp_path / "in.mkv", tmp_path / "report.json"
+    flags = ("--mode", "vq-dnn", "--motion", "off", "--executor", "torch")
     write_video(source, drive(8), codec="ffv1", fps=1)
     command = ["video", str(source), "--model", str(knowing), *flags, "--report", str(report), "--overwrite"]
     found = []
@@ -145,12 +146,7 @@ def test_novelty_is_averaged_over_time_and_starts_anew_with_the_stream(knowing: 
     after_noise = segmenter.step(Frame(picture, 1, 0.1)).familiarity
     much_later = segmenter.step(Frame(picture, 100, 7.0)).familiarity
     anew = segmenter.step(Frame(picture, 101, 7.1, discontinuity=True)).familiarity
-    assert novel <= 0.05 < anew == much_later and novel < after_noise < anew, (
-        novel,
-        after_noise,
-        anew,
-        much_later,
-    )
+    assert novel <= 0.05 < anew == much_later and novel < after_noise < anew, (novel, after_noise, anew, much_later)
 
 
 def test_the_cpu_executor_tells_the_same(knowing: Path) -> None:
@@ -168,20 +164,8 @@ def test_the_cpu_executor_tells_the_same(knowing: Path) -> None:
 @pytest.mark.long
 def test_the_graph_tells_the_same(knowing: Path, tmp_path: Path) -> None:
     path = tmp_path / "k.onnx"
-    flags = [
-        "--stateful",
-        "--adaptive",
-        "on",
-        "--motion",
-        "off",
-        "--streams",
-        "dynamic",
-        "--size",
-        str(SIZE[0]),
-        "-o",
-        str(path),
-    ]
-    assert main(["export", str(knowing), *flags]) == 0
+    flags = ["--stateful", "--adaptive", "on", "--motion", "off", "--streams", "dynamic", "--size", str(SIZE[0])]
+    assert main(["export", str(knowing), *flags, "-o", str(path)]) == 0
     images = [cv2.resize(image, (SIZE[1], SIZE[0])) for image in [*drive(3), noise(1)]]
     by_torch = opened_by_torch(knowing, **METHOD, size=SIZE[0])
     by_torch.module.fixed_size = opened(path).size

@@ -5,6 +5,7 @@ import asyncio
 import dataclasses
 import json
 import os
+import shutil
 import signal
 import socket
 import struct
@@ -20,11 +21,11 @@ from typing import Any
 import av
 import numpy as np
 import pytest
+from made.graphs import Graphs
 from made.video import write_video
 from made.waiting import PATIENCE_S, wait_for
 from page_visit import free_port, stripes
 
-from steadyseg.app.cli import main
 from steadyseg.app.flags import DEFAULT_MODEL
 from steadyseg.app.page.about_tab import about
 from steadyseg.app.page.file.file_job import STREET, Progress, Result, segment_file
@@ -369,9 +370,9 @@ def test_what_was_done_until_a_stop_is_whole(model: str, tmp_path: Path) -> None
     assert drawn.count("<rect") == sum(one["count"] > 0 for one in result.metrics["reliability"]) > 0
 
 
-def test_both_views_of_a_large_video_fit_a_page_and_it_is_said(model: str, tmp_path: Path) -> None:
+def test_both_views_of_a_large_video_fit_a_page_and_it_is_said(graphs: Graphs, tmp_path: Path) -> None:
     video = write_video(tmp_path / "wide.mp4", stripes(2, 200, 2000))
-    result = run_file(str(video), of(model), tmp_path)
+    result = run_file(str(video), of(str(graphs("dnn"))), tmp_path)  # no network is converted for this size
     assert result.video is not None
     with av.open(str(result.video)) as container:
         assert (container.streams.video[0].width, container.streams.video[0].height) == (1920, 114)
@@ -385,9 +386,8 @@ def test_a_video_larger_than_a_page_works_on_is_refused(model: str, tmp_path: Pa
     assert str(tmp_path) not in str(refused.value)
 
 
-def test_a_graph_file_is_served_with_its_own_method_alone(tmp_path: Path) -> None:
-    graph = str(tmp_path / "mine.onnx")
-    assert main(["export", "street-tiny", "--stateful", "--motion", "off", "-o", graph]) == 0
+def test_a_graph_file_is_served_with_its_own_method_alone(graphs: Graphs, tmp_path: Path) -> None:
+    graph = str(shutil.copy(graphs("vq-dnn"), tmp_path / "mine.onnx"))
     record = {"model": "mine.onnx", "mode": "bnn", "samples": 3}
     settings = settings_from(record, offered_models(graph))
     shown = LiveStream(POOL).step(stripes(1)[0], settings, 0.0)
@@ -399,10 +399,8 @@ def test_a_graph_file_is_served_with_its_own_method_alone(tmp_path: Path) -> Non
     assert "vq-dnn, tau 1.25" in describe_temperature(graph, MethodOptions()) and "11 classes" in about(graph)[0]
     page = build_page(PageOptions(model=graph, port=free_port(), open_browser=False))
     page.close()
-    logits = str(tmp_path / "logits.onnx")
-    assert main(["export", "street-tiny", "-o", logits]) == 0
     with pytest.raises(InputError, match="holds the network alone; export it with --stateful"):
-        build_page(PageOptions(model=logits, port=free_port(), open_browser=False))
+        build_page(PageOptions(model=str(graphs("logits")), port=free_port(), open_browser=False))
 
 
 def test_a_file_name_cannot_become_html(model: str, tmp_path: Path) -> None:

@@ -170,14 +170,7 @@ def test_what_is_set_travels_with_each_frame(still_browser: Any, address: str) -
         page.evaluate(REMEMBER_WHAT_IS_SENT)
         page.wait_for_function("window.lastSent")
         sent = json.loads(re.search(r"{[^}]*}", page.evaluate("lastSent"))[0])
-    expected = {
-        "mode": "vq-dnn",
-        "samples": 3,
-        "tau": 5,
-        "motion": False,
-        "calibrated": True,
-        "against": None,
-    }
+    expected = {"mode": "vq-dnn", "samples": 3, "tau": 5, "motion": False, "calibrated": True, "against": None}
     assert {key: sent[key] for key in expected} == expected
 
 
@@ -219,9 +212,7 @@ def test_two_methods_are_compared_on_the_same_frames(browser: Any, address: str)
 def flicker(page: Any, side: str) -> float:
     """The percentage that the page gives."""
     text = fact(page, f"flicker-{side}").removesuffix(" %")
-    return (
-        math.nan if text == "-" else float(text)
-    )  # after a pause there is none for a moment; no comparison holds then
+    return math.nan if text == "-" else float(text)  # after a pause there is none for a moment
 
 
 def white(page: Any) -> float:
@@ -253,7 +244,7 @@ def test_two_visitors_share_nothing(still_browser: Any, served: tuple[Page, str]
         wait_for(lambda: len(page_served.workers) == 0)
 
 
-@pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (390, "dark")])
+@pytest.mark.parametrize(("width", "scheme"), [pytest.param(1280, "light", marks=pytest.mark.long), (390, "dark")])
 def test_nothing_sticks_out_and_nothing_jumps(still_browser: Any, address: str, width: int, scheme: str) -> None:
     with visitor(still_browser, address, width, color_scheme=scheme) as page:
         wanted = "e => { const box = e.getBoundingClientRect(); return [box.left, box.top + scrollY, box.width]; }"

@@ -78,7 +78,9 @@ def street(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "video {data}/test --model {model} -o {out}/v.mp4",
         "video {data}/test --model {model} --executor torch",
         "evaluate {model} --data {data} --mode dnn",
-        "evaluate {model} --data {data} --mode dnn --executor openvino --precision int8",
+        pytest.param(
+            "evaluate {model} --data {data} --mode dnn --executor openvino --precision int8", marks=pytest.mark.long
+        ),
         pytest.param(
             "calibrate {model} --data {data} --mode vq-dnn --motion off --familiarity --int8 -o {out}/c.safetensors",
             marks=pytest.mark.long,

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import torch
 from made.processes import descendants
-from made.trainings import boxes_folder, epochs_logged, wait_for_epochs
+from made.trainings import accumulating, boxes_folder, epochs_logged, wait_for_epochs
 from made.waiting import PATIENCE_S
 
 from steadyseg.core.model.checkpoint import load_checkpoint
@@ -28,34 +28,9 @@ def agent(port: int, frames: Path, run: Path, keeps_meeting_place: bool) -> "sub
     meet = ["--nnodes", "2", "--nproc_per_node", "1", "--max_restarts", "3", "--local_addr", "127.0.0.1"]
     meet += ["--rdzv_backend", "c10d", "--rdzv_endpoint", f"127.0.0.1:{port}", "--rdzv_id", "test"]
     meet += ["--rdzv_conf", f"is_host={int(keeps_meeting_place)}"]
-    train = [
-        "train",
-        "seg",
-        "--data",
-        str(frames),
-        "--run",
-        str(run),
-        "--epochs",
-        str(EPOCHS),
-        "--size",
-        "48",
-        "--channels",
-        "2",
-        "--config",
-        "crop_height=32",
-        "crop_width=48",
-        "accumulate=2",
-        "precision=fp32",
-        "threads=1",
-        "loaders=0",
-        "--batch-size",
-        "1",
-        "--device",
-        "cpu",
-        "--resume",
-    ]
+    train = ["steadyseg.app.cli", *accumulating(frames, run, EPOCHS), "--resume"]
     return subprocess.Popen(
-        [sys.executable, "-m", "torch.distributed.run", *meet, "-m", "--", "steadyseg.app.cli", *train],
+        [sys.executable, "-m", "torch.distributed.run", *meet, "-m", "--", *train],
         cwd=ROOT,
         text=True,
         env=os.environ | SINGLE_PROCESS,

@@ -7,23 +7,13 @@ from pathlib import Path
 
 import pytest
 import torch
-from made.trainings import boxes_folder, colours_folder, events, wait_for_epochs
+from made.trainings import accumulating, boxes_folder, colours_folder, events, wait_for_epochs
 from made.waiting import PATIENCE_S
 
 from steadyseg.core.model.checkpoint import load_checkpoint
 
 ROOT = Path(__file__).parents[2]
-TORCHRUN = [
-    sys.executable,
-    "-m",
-    "torch.distributed.run",
-    "--standalone",
-    "--nproc_per_node",
-    "2",
-    "-m",
-    "--",
-    "steadyseg.app.cli",
-]
+TORCHRUN = [sys.executable, *"-m torch.distributed.run --standalone --nproc_per_node 2 -m -- steadyseg.app.cli".split()]
 EPOCHS = 20
 
 
@@ -39,61 +29,13 @@ def pictures(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def segmentation(frames: Path, run: Path) -> list[str]:
-    return [
-        "train",
-        "seg",
-        "--data",
-        str(frames),
-        "--run",
-        str(run),
-        "--epochs",
-        str(EPOCHS),
-        "--size",
-        "48",
-        "--channels",
-        "2",
-        "--config",
-        "crop_height=32",
-        "crop_width=48",
-        "accumulate=2",
-        "precision=fp32",
-        "threads=1",
-        "loaders=0",
-        "--batch-size",
-        "1",
-        "--device",
-        "cpu",
-    ]
+    return accumulating(frames, run, EPOCHS)
 
 
 def classification(pictures: Path, run: Path) -> list[str]:
-    return [
-        "train",
-        "classification",
-        "--data",
-        str(pictures),
-        "--run",
-        str(run),
-        "--epochs",
-        "1",
-        "--network",
-        "resnet18",
-        "--channels",
-        "2",
-        "--batch-size",
-        "4",
-        "--hold-out",
-        "0.25",
-        "--config",
-        "mixup=0.5",
-        "size=16",
-        "train_samples=2",
-        "loaders=1",
-        "--dropout",
-        "0.3",
-        "--device",
-        "cpu",
-    ]
+    flags = "--epochs 1 --network resnet18 --channels 2 --batch-size 4 --hold-out 0.25 --dropout 0.3 --device cpu"
+    settings = "--config mixup=0.5 size=16 train_samples=2 loaders=1"
+    return ["train", "classification", "--data", str(pictures), "--run", str(run), *f"{flags} {settings}".split()]
 
 
 def started(arguments: list[str]) -> subprocess.Popen[str]:

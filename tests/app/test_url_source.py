@@ -114,18 +114,7 @@ def test_a_camera_that_is_gone_for_good_leaves_the_video_and_the_report(
 ) -> None:
     monkeypatch.setattr("steadyseg.app.sources.live.LONGEST_DELAY_S", 0.01)
     output, report = tmp_path / "out.mp4", tmp_path / "report.json"
-    arguments = [
-        "video",
-        f"http://{server}/live",
-        "-o",
-        output,
-        "--report",
-        report,
-        "--model",
-        "street-tiny",
-        "--size",
-        "96",
-    ]
+    arguments = ["video", f"http://{server}/live", "-o", output, "--report", report, "--model", "street-tiny"]
     assert "gone after 8 attempts" in error_after_work(capsys, *arguments)
     record = json.loads(report.read_text())
     assert record["frames"] > 0 and record["losses"]["reconnect"] == 1

@@ -367,12 +367,9 @@ def test_dropout_sits_at_the_published_places(model: str) -> None:
     with torch.no_grad():
         network(random_input(32))
     family, depth = MODELS[model]
-    expected = {
-        "alexnet": 5,
-        "vgg": 8,
-        "prevgg": 8,
-        "alternet": 17 - 4,
-    }.get(family, sum(RESIDUAL_BLOCKS.get(depth, ())))
+    expected = {"alexnet": 5, "vgg": 8, "prevgg": 8, "alternet": 17 - 4}.get(
+        family, sum(RESIDUAL_BLOCKS.get(depth, ()))
+    )
     assert len(dropped) == expected
     if family in ("resnet", "resnext", "preresnet", "alternet"):
         assert consumers == [nn.Conv2d] * expected  # the last convolution of the branch

@@ -117,7 +117,8 @@ def test_the_masks_of_a_vision_transformer_are_those_the_library_would_draw() ->
     [("swin_tiny_patch4_window7_224", {"img_size": 32, "patch_size": 1}, 36), ("mixer_s32_224", {}, 32)],
 )
 def test_other_networks_of_tokens_draw_too(name: str, options: dict[str, Any], count: int) -> None:
-    assert len(dropouts(built(name, dropout=0.1, **options))) == count
+    with torch.device("meta"):  # no weight is drawn
+        assert len(dropouts(built(name, dropout=0.1, **options))) == count
 
 
 @torch.no_grad()

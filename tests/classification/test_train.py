@@ -32,26 +32,8 @@ from steadyseg.core.training.optimizer import learning_rate
 from steadyseg.core.training.parts import Run, TrainingParts
 from steadyseg.core.training.run import train
 
-FLAGS = [
-    "--network",
-    "resnet18",
-    "--channels",
-    "2",
-    "--batch-size",
-    "8",
-    "--config",
-    "precision=fp32",
-    "threads=1",
-    "loaders=0",
-    "size=16",
-    "evaluate_every=2",
-    "--hold-out",
-    "0.25",
-    "--device",
-    "cpu",
-    "--learning-rate",
-    "0.05",
-]
+FLAGS = "--network resnet18 --channels 2 --batch-size 8 --hold-out 0.25 --device cpu --learning-rate 0.05".split()
+FLAGS += "--config precision=fp32 threads=1 loaders=0 size=16 evaluate_every=2".split()
 """24 of the 32 pictures are trained on (three steps an epoch), eight are held out."""
 
 

@@ -91,12 +91,7 @@ def test_pit_computes_what_timms_does_with_the_same_weights() -> None:
         "pos_embed": ours.stem.positions.view(226, 64)[1:].T.view(1, 64, 15, 15),
     }
     nn.init.zeros_(ours.stem.positions[:64])  # theirs has no position of the class token
-    renamed = {
-        "branch.to_qkv": "attn.qkv",
-        "branch.to_out": "attn.proj",
-        "branch.0": "mlp.fc1",
-        "branch.2": "mlp.fc2",
-    }
+    renamed = {"branch.to_qkv": "attn.qkv", "branch.to_out": "attn.proj", "branch.0": "mlp.fc1", "branch.2": "mlp.fc2"}
     for name, tensor in ours.named_parameters():
         part, _, rest = name.partition(".")
         kind, number = part.rstrip("0123456789"), int("".join(filter(str.isdigit, part)) or 0) - 1

@@ -299,44 +299,28 @@ def test_unknown_keys_of_a_record_are_passed_over(tmp_path: Path) -> None:
     assert read_meta(with_record(tmp_path, colour="blue")) == META
 
 
-@pytest.mark.parametrize(
-    ("key", "value"),
-    [
-        ("classes", []),
-        ("classes", {"names": 5, "colors": [], "void": 255}),
-        ("classes", {}),
-        ("classes", {"names": ["a", "b"], "colors": [[0, 0, 0]], "void": 255}),
-        ("classes", {"names": ["a", "b"], "colors": [1, 2], "void": 255}),
-        ("classes", {"names": ["a", "b"], "colors": [[0, 0, 0], [0, 0, "x"]], "void": 255}),
-        ("classes", {"names": ["a", "b"], "colors": [[0, 0, 0], [0, 0, 0]], "void": 1}),
-        ("mean", 5),
-        ("mean", [0.5]),
-        ("mean", "abc"),
-        ("mean", [0.5, 0.5, "x"]),
-        ("std", [0.2, 0.2]),
-        ("std", [0.2, 0.0, 0.2]),
-        ("std", [0.2, math.nan, 0.2]),
-        ("std", [0.2, 1e-30, 0.2]),
-        ("mean", [0.5, math.inf, 0.5]),
-        ("mean", [math.nan] * 3),
-        ("metrics", {"deep": json.loads("[" * 40 + "]" * 40)}),
-        ("classes", {"names": ["a", "b"], "colors": [[0, 0, 0], [0, 0, 0]], "void": math.inf}),
-        ("height", "tall"),
-        ("height", 0),
-        ("width", 64.5),
-        ("options", []),
-        ("options", "wide"),
-        ("architecture", 5),
-        ("calibration", []),
-        ("calibration", 1.25),
-        ("calibration", {"dnn": 1.25}),
-        ("calibration", {"dnn": {}}),
-        ("calibration", {"dnn": None}),
-        ("calibration", {"dnn": {"temperature": 1.5}}),
-        *(("calibration", {"dnn": fit("dnn") | {name: bad}}) for name, bad in NO_SETTINGS),
-        *(("calibration", {"dnn": fit("dnn"), "bnn": fit("bnn", bad)}) for bad in NO_TEMPERATURES),
-    ],
-)
+BLACK = [0, 0, 0]
+WRONG: list[tuple[str, tuple[object, ...]]] = [
+    ("classes", ([], {}, {"names": 5, "colors": [], "void": 255})),
+    (
+        "classes",
+        tuple({"names": ["a", "b"], "colors": one, "void": 255} for one in ([BLACK], [1, 2], [BLACK, [0, 0, "x"]])),
+    ),
+    ("classes", tuple({"names": ["a", "b"], "colors": [BLACK] * 2, "void": void} for void in (1, math.inf))),
+    ("mean", (5, [0.5], "abc", [0.5, 0.5, "x"], [0.5, math.inf, 0.5], [math.nan] * 3)),
+    ("std", ([0.2, 0.2], [0.2, 0.0, 0.2], [0.2, math.nan, 0.2], [0.2, 1e-30, 0.2])),
+    ("metrics", ({"deep": json.loads("[" * 40 + "]" * 40)},)),
+    ("height", ("tall", 0)),
+    ("width", (64.5,)),
+    ("options", ([], "wide")),
+    ("architecture", (5,)),
+    ("calibration", ([], 1.25, *({"dnn": one} for one in (1.25, {}, None, {"temperature": 1.5})))),
+    ("calibration", tuple({"dnn": fit("dnn") | {name: bad}} for name, bad in NO_SETTINGS)),
+    ("calibration", tuple({"dnn": fit("dnn"), "bnn": fit("bnn", bad)} for bad in NO_TEMPERATURES)),
+]
+
+
+@pytest.mark.parametrize(("key", "value"), [(key, value) for key, values in WRONG for value in values])
 def test_a_record_of_wrong_types_is_refused(tmp_path: Path, key: str, value: object) -> None:
     refused(with_record(tmp_path, **{key: value}))
 

@@ -141,7 +141,6 @@ def test_synchronised_statistics_leave_a_network_what_it_is(encoder: str) -> Non
 
 
 @pytest.mark.slow
-@pytest.mark.slow
 @pytest.mark.parametrize("job", ["plain", "accumulated", "passes"])
 def test_two_processes_give_the_weights_of_one_with_twice_the_batch(spread: Path, tmp_path: Path, job: str) -> None:
     network, losses = alone(job, tmp_path)
@@ -152,13 +151,11 @@ def test_two_processes_give_the_weights_of_one_with_twice_the_batch(spread: Path
 
 
 @pytest.mark.slow
-@pytest.mark.slow
 def test_the_first_process_alone_evaluates(spread: Path) -> None:
     assert json.loads((spread / "plain" / "measured0.json").read_text()) == [{"rank": 0.0}] * 3
     assert json.loads((spread / "plain" / "measured1.json").read_text()) == [{}] * 3
 
 
-@pytest.mark.slow
 @pytest.mark.slow
 def test_two_processes_go_on_where_they_stopped(spread: Path, tmp_path: Path) -> None:
     network, losses = alone("resumed", tmp_path)
@@ -167,13 +164,11 @@ def test_two_processes_go_on_where_they_stopped(spread: Path, tmp_path: Path) ->
 
 
 @pytest.mark.slow
-@pytest.mark.slow
 def test_weights_that_no_pass_uses_do_no_harm(spread: Path, tmp_path: Path) -> None:
     network, _ = alone("unused", tmp_path, unused=True)
     assert_near(load_file(spread / "unused" / "weights0.safetensors"), network)
 
 
-@pytest.mark.slow
 @pytest.mark.slow
 def test_a_loss_that_is_no_number_in_one_process_stops_both_at_its_step(spread: Path) -> None:
     for rank in range(2):
@@ -181,7 +176,6 @@ def test_a_loss_that_is_no_number_in_one_process_stops_both_at_its_step(spread: 
     assert not (spread / "poison" / "run" / "state.safetensors").exists()
 
 
-@pytest.mark.slow
 @pytest.mark.slow
 def test_what_processes_say_to_each_other(spread: Path) -> None:
     first, second = (json.loads((spread / "talk" / f"said{rank}.json").read_text()) for rank in range(2))

@@ -32,6 +32,9 @@ def test_a_rounded_convolution_is_one_of_integers(kind: type[nn.Conv2d], groups:
     found = Int8Conv(conv, -1.5, 2.5)(x)
     assert torch.allclose(found.double(), by_hand(conv, x, -1.5, 2.5), atol=1e-5)
     assert 1e-3 < (found - conv(x)).abs().max() < 2, "it rounds and cuts"
+    for least, greatest in ((0.5, 2.5), (-2.5, -0.5)):  # zero is always in the range, since padding is zero
+        expected = by_hand(conv, x, min(least, 0.0), max(greatest, 0.0))
+        assert torch.allclose(Int8Conv(conv, least, greatest)(x).double(), expected, atol=1e-5)
 
 
 def test_ranges_are_means_of_the_pictures_extremes_but_for_the_first_convolution() -> None:

@@ -63,7 +63,8 @@ def moved(channels: int, precision: str, dtype: torch.dtype) -> Tensor:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("most", "precision"), [("AVX2", "fp32"), ("ALL", "fp32"), pytest.param("ALL", "bf16", marks=pytest.mark.long)]
+    ("most", "precision"),
+    [("AVX2", "fp32"), *(pytest.param("ALL", precision, marks=pytest.mark.long) for precision in ("fp32", "bf16"))],
 )
 def test_a_narrow_network_learns_what_it_learns_in_double_precision(most: str, precision: str) -> None:
     """In a process of its own: where the guard is missing it aborts, hangs or learns something else."""

@@ -70,21 +70,12 @@ def test_a_new_fit_takes_the_place_of_the_same_method_s_alone() -> None:
     meta = replace(META, calibration={"vq-dnn": fit("vq-dnn", 2.0, tau=8.0, motion=True), "dnn": fit("dnn", 3.0)})
     assert {
         key: fit["temperature"] for key, fit in meta.with_fit(FITTED, {"temperature": 0.9}).calibration.items()
-    } == {
-        "dnn": 3.0,
-        "vq-dnn, tau 8, motion": 0.9,
-    }
+    } == {"dnn": 3.0, "vq-dnn, tau 8, motion": 0.9}
 
 
 def test_a_graph_file_computes_what_it_was_made_for() -> None:
     made = Method("vq-dnn", tau=1.25)
     MethodOptions(**{name: getattr(made, name) for name in settings(made)}).require(made, "m.onnx")
-    for field, value in {
-        "mode": "dnn",
-        "samples": 2,
-        "tau": 8.0,
-        "motion": True,
-        "calibrated": True,
-    }.items():
+    for field, value in {"mode": "dnn", "samples": 2, "tau": 8.0, "motion": True, "calibrated": True}.items():
         message = refusal(dataclasses.replace(MethodOptions(), **{field: value}).require, made, "m.onnx")
         assert message.startswith(f"m.onnx: was made for {field} ")

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from steadyseg.core.method import GATE_FLOOR
-from steadyseg.core.motion import STEPS, Motion, MotionEstimator, warp, warp_plane
+from steadyseg.core.motion import STEPS, Motion, MotionEstimator, grey, warp, warp_plane
 from steadyseg.core.prediction import Prediction
 from steadyseg.core.temporal import State, TemporalSmoothing
 from steadyseg.export.kernels.postprocess import FusedPostprocess
@@ -54,6 +54,13 @@ def test_a_shift_is_found_and_believed() -> None:
     assert np.abs(motion.source[..., 0] - (xs - 4))[inner].mean() < 0.25
     assert np.abs(motion.source[..., 1] - ys)[inner].mean() < 0.25
     assert motion.trust[inner].min() > 0.9
+    assert estimate(wide[:, :160], (120, 160), gap=0) is None, "a stream that starts anew"
+
+
+def test_a_larger_frame_is_reduced_by_means_of_its_pixels() -> None:
+    shades = np.random.default_rng(0).integers(0, 256, (48, 64), np.uint8)
+    means = shades.reshape(24, 2, 32, 2).mean((1, 3))
+    assert np.abs(grey(np.repeat(shades[..., None], 3, axis=2), (24, 32)) - means).max() <= 1
 
 
 def test_another_scene_is_not_believed_and_leaves_the_present_alone() -> None:

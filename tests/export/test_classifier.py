@@ -3,6 +3,7 @@
 import dataclasses
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -28,6 +29,7 @@ from steadyseg.export.run.classifier import GraphClassifier
 from steadyseg.export.run.sessions import session_runner
 from steadyseg.export.write.traced import Traced
 
+pytestmark = pytest.mark.usefixtures("checked_here")
 META = GraphMeta(
     kind="classifier",
     classes=ClassList.of_names(ANIMALS),
@@ -164,8 +166,9 @@ def test_a_classifier_s_file_segments_no_video(tmp_path: Path, capsys: pytest.Ca
 
 @pytest.fixture(scope="module")
 def mc(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    calibration = {"bnn x8": fit("bnn", 1.5, samples=8)}
-    return save_classifier(tmp_path_factory.mktemp("mc") / "mc.safetensors", calibration=calibration, licence="free")
+    record: dict[str, Any] = {"calibration": {"bnn x8": fit("bnn", 1.5, samples=8)}, "licence": "free"}
+    options = ClassifierOptions("vgg11", channels=4, dropout=0.3, smoothing=True)  # few layers, since each is traced
+    return save_classifier(tmp_path_factory.mktemp("mc") / "mc.safetensors", options, **record)
 
 
 @pytest.fixture(scope="module")

@@ -1,25 +1,25 @@
 """A mean with a lag in every executor and in exported files: labels and maps of the frame F calls before."""
 
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 from made.graphs import HEIGHT, WIDTH
 from made.methods import opened
 from refusals import one_line_error
-from test_executors import assert_same, frames
+from test_executors import SHIPPED, assert_same, frames
 
 from steadyseg.app.cli import main
-from steadyseg.core.frame import Maps
+from steadyseg.core.frame import Frame, Maps
 from steadyseg.core.segmenter import Segmenter, segment
 from steadyseg.export.file.onnx_file import read_onnx
 from steadyseg.export.run.graph import GraphExecutor
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("checked_here")]
 LAG = 2
 
 
-def run(segmenter: Segmenter, same_size: bool) -> list[Maps]:
-    stream = [frame for frame in frames() if not same_size or frame.image.shape[1] == WIDTH]
+def run(segmenter: Segmenter, stream: Iterable[Frame]) -> list[Maps]:
     return [maps for _, maps in segment(stream, segmenter)]
 
 
@@ -33,9 +33,9 @@ def graph(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_openvino_and_its_kernel_give_the_means_of_torch() -> None:
     pytest.importorskip("openvino", reason="OpenVINO is for x86-64")
-    flags = {"lag": LAG, "precision": "fp32", "keep_probs": True, "size": HEIGHT, "calibrated": False}
+    flags = {"lag": LAG, "precision": "fp32", "keep_probs": True, "calibrated": False}
     by_torch, other = (opened("street-tiny", executor=name, **flags) for name in ("torch", "openvino"))
-    ours, theirs = run(by_torch, False), run(other, False)
+    ours, theirs = run(by_torch, frames(*SHIPPED)), run(other, frames(*SHIPPED))
     assert len(ours) == 12
     assert_same(ours, theirs)
 
@@ -49,9 +49,10 @@ def test_an_exported_file_gives_the_means_of_torch(graph: Path, executor: str) -
     else:
         other = opened(str(graph), executor=executor, keep_probs=True)
     by_torch = opened("street-tiny", executor="torch", lag=LAG, size=HEIGHT, keep_probs=True, calibrated=False)
-    ours = run(by_torch, True)
+    stream = [frame for frame in frames() if frame.image.shape[1] == WIDTH]
+    ours = run(by_torch, stream)
     assert len(ours) == 10
-    assert_same(ours, run(other, True))
+    assert_same(ours, run(other, stream))
 
 
 @pytest.mark.long

@@ -2,6 +2,7 @@
 
 import math
 from collections import Counter
+from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -45,8 +46,8 @@ METHODS = {
     "lag": method("vq-dnn", lag=2),
 }
 CASES = {name: ("infinity", 2) if place % 2 else ("nan", 1) for place, name in enumerate(METHODS)}
-GRAPHS = ("dnn", "motion", "lag")
-"""A state, none and a queue: the graphs of the other methods are long tests, 15 CPU seconds each."""
+GRAPHS = ("motion", "lag")
+"""A state and a queue: the graphs of the other methods are long tests, 15 CPU seconds each."""
 RUNS = [(executor, name) for executor in ("torch", "kernel") for name in METHODS] + [
     pytest.param("graph", name, marks=pytest.mark.slow if name in GRAPHS else pytest.mark.long) for name in METHODS
 ]
@@ -63,17 +64,23 @@ def traced(made: StreamingSegmenter, streams: int = 1) -> Traced:
     return trace(step, step.signature(HEIGHT, WIDTH, True, streams))
 
 
-def opened(name: str, made: StreamingSegmenter) -> Executor:
+@cache
+def traced_case(name: str) -> Traced:
+    return traced(module(METHODS[name], *CASES[name]))
+
+
+def opened(executor: str, name: str) -> Executor:
+    made = module(METHODS[name], *CASES[name])
     meta = CheckpointMeta("any", {}, NAMES, HEIGHT, WIDTH, MEAN, STD)
-    if name == "torch":
+    if executor == "torch":
         return TorchExecutor(made, meta, torch.device("cpu"), keep_probs=True)
-    if name == "kernel":
+    if executor == "kernel":
         pytest.importorskip("numba")
         return cpu_executor("kernel", lambda height, width: TorchNetwork(made), made, meta, True, "")
     head = {"head_stride": made.head_stride, "precision": "fp32", "source": "x", "source_sha256": "0" * 64}
     about: dict[str, Any] = {"kind": "stream", "versions": {}, "licence": "", **head}
     graph_meta = GraphMeta(classes=NAMES, height=HEIGHT, width=WIDTH, mean=MEAN, std=STD, method=made.method, **about)
-    data = traced(made).model(graph_meta).SerializeToString()
+    data = traced_case(name).model(graph_meta).SerializeToString()
     check_onnx(data, Path("poisoned.onnx"))
     return GraphExecutor(data, graph_meta, "cpu", keep_probs=True)
 
@@ -85,7 +92,7 @@ def run(segmenter: Segmenter, frames: list[Any]) -> dict[int, Maps]:
 
 @pytest.mark.parametrize(("executor", "name"), RUNS)
 def test_the_mean_goes_on_as_if_the_frame_had_been_dropped(executor: str, name: str) -> None:
-    segmenter, frames = Segmenter(opened(executor, module(METHODS[name], *CASES[name]))), pictures(6, BAD)
+    segmenter, frames = Segmenter(opened(executor, name)), pictures(6, BAD)
     dropped = run(segmenter, without(frames, BAD))
     assert not segmenter.resets
     found = run(segmenter, frames)
@@ -105,7 +112,7 @@ def test_the_mean_goes_on_as_if_the_frame_had_been_dropped(executor: str, name: 
 
 
 def test_the_report_says_how_many_frames_had_no_answer() -> None:
-    segmenter, report = Segmenter(opened("torch", module(METHODS["vq-dnn"], "nan", 1))), StreamReport(NAMES)
+    segmenter, report = Segmenter(opened("torch", "vq-dnn")), StreamReport(NAMES)
     for frame, maps in segment(pictures(6, BAD), segmenter):
         report.update(frame, maps)
     source: Any = SimpleNamespace(losses=Counter(), info=SourceInfo("x", WIDTH, HEIGHT, 25.0, 6, False))
@@ -114,7 +121,7 @@ def test_the_report_says_how_many_frames_had_no_answer() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["vq-dnn", "lag"])
+@pytest.mark.parametrize("name", [pytest.param("vq-dnn", marks=pytest.mark.long), "lag"])
 def test_a_spoilt_stream_of_a_batch_leaves_the_other_alone(name: str) -> None:
     """It holds in ONNX Runtime and in OpenVINO, which runs the whole graph too."""
     pytest.importorskip("openvino", reason="OpenVINO is for x86-64")
@@ -138,16 +145,15 @@ def test_a_spoilt_stream_of_a_batch_leaves_the_other_alone(name: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["dnn", "vq-dnn", "lag"])
-def test_no_graph_is_proven_by_a_frame_without_an_answer(name: str) -> None:
-    model = traced(module(METHODS[name], "nan", 1))
+def test_no_graph_is_proven_by_a_frame_without_an_answer() -> None:
+    model = traced_case("motion")
     model.prove([frame.image for frame in pictures(6, -1)])
     with pytest.raises(CheckFailed, match="does not compute what torch computes"):
         model.prove([frame.image for frame in pictures(6, BAD)])
 
 
 def test_a_frame_without_an_answer_is_novel_and_left_out_of_the_mean_novelty() -> None:
-    executor = opened("torch", module(METHODS["vq-dnn"], "nan", 1))
+    executor = opened("torch", "vq-dnn")
     executor.reference, compute = ReferenceScores(tuple(map(float, range(40)))), executor.compute
 
     def scored(image: np.ndarray, gap: int, motion: Any) -> tuple[Maps, NoveltyArrays]:

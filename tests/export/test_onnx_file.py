@@ -696,10 +696,7 @@ def test_a_logits_graph_that_does_not_fit_is_refused(tmp_path: Path, word: str, 
 
 
 def test_a_graph_that_is_no_valid_onnx_is_refused(tmp_path: Path) -> None:
-    for nodes in (
-        [helper.make_node("Relu", ["absent"], ["x"])],
-        [helper.make_node("Relu", ["gap"], ["label"])],
-    ):
+    for nodes in ([helper.make_node("Relu", ["absent"], ["x"])], [helper.make_node("Relu", ["gap"], ["label"])]):
         model = stream_model()
         add_node(model, *nodes)
         assert "not a valid ONNX graph" in refused(written(tmp_path, model))

@@ -33,7 +33,7 @@ from steadyseg.seg.networks.unet import UNet
 from steadyseg.seg.options import UNetOptions
 from steadyseg.seg.street.drive import StreetSet
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("checked_here")]
 
 
 def write_images(folder: Path, images: list[np.ndarray]) -> Path:

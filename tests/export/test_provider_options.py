@@ -12,7 +12,7 @@ from refusals import one_line_error, refusal
 from steadyseg.app.scale.cameras.camera_file import read_cameras
 from steadyseg.export.run.sessions import open_session
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("checked_here")]
 CUDA = "CUDAExecutionProvider"
 
 

@@ -31,7 +31,7 @@ PROJECT = Path(__file__).parents[2]
 LONG = pytest.mark.long
 PLANS = [
     ("street-tiny", "vq-dnn", "fp32", (720, 1280)),
-    ("street-tiny", "bnn", "fp32", (480, 640)),
+    pytest.param("street-tiny", "bnn", "fp32", (480, 640), marks=LONG),
     pytest.param("camvid-realtime", "vq-dnn", "int8", (480, 640), marks=LONG),
     pytest.param("camvid-mobile", "vq-bnn", "fp32", (480, 640), marks=LONG),
     pytest.param("camvid-unet-s", "vq-dnn", "int8", (720, 1280), marks=LONG),
@@ -91,25 +91,21 @@ def run_without_torch(code: str, cache: Path) -> str:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("mode", ["vq-dnn", "vq-bnn", "bnn"])
-def test_the_included_networks_run_without_torch(mode: str, tmp_path: Path) -> None:
-    code = f"""
+def test_the_included_networks_and_the_commands_that_run_them_need_no_torch(tmp_path: Path) -> None:
+    code = """
 import numpy as np
 from steadyseg import Frame, MethodOptions, open_segmenter
-segmenter = open_segmenter("street-tiny", MethodOptions(mode={mode!r}))
-for index in range(3):
-    maps = segmenter.step(Frame(np.full((480, 640, 3), 80 * index, np.uint8), index, index / 25))
-print(maps.label.shape, segmenter.executor, "torch" in sys.modules)
+for mode in ("vq-dnn", "vq-bnn", "bnn"):
+    segmenter = open_segmenter("street-tiny", MethodOptions(mode=mode))
+    for index in range(3):
+        maps = segmenter.step(Frame(np.full((480, 640, 3), 80 * index, np.uint8), index, index / 25))
+    print(maps.label.shape, segmenter.executor.split()[0])
+from steadyseg.app.cli import main
+main(["models"])
 """
-    assert run_without_torch(code, tmp_path).startswith("(480, 640) openvino")
-
-
-@pytest.mark.slow
-def test_commands_that_run_a_network_import_no_torch(tmp_path: Path) -> None:
     modules = ("video.command", "page.server", "scale.cameras.command", "scale.batch.command", "export.verify")
-    run_without_torch("\n".join(f"import steadyseg.app.{one}" for one in modules), tmp_path)
-    listed = run_without_torch("from steadyseg.app.cli import main\nmain(['models'])", tmp_path)
-    assert all(name in listed for name in list_segmenters())
+    said = run_without_torch(code + "\n".join(f"import steadyseg.app.{one}" for one in modules), tmp_path)
+    assert said.count("(480, 640) openvino") == 3 and all(name in said for name in list_segmenters())
 
 
 def test_parameters_are_counted_without_building_the_network() -> None:

@@ -25,7 +25,7 @@ from steadyseg.export.run.sessions import cpu_session
 from steadyseg.seg.pretrained import read_segmenter
 from steadyseg.seg.street.drive import Street
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("checked_here")]
 
 
 def wrap(network: Path, *flags: object) -> Path:
@@ -84,20 +84,23 @@ OLD = {"dynamo": False, "opset_version": 11, "input_names": ["image"], "dynamic_
 """Options of torch's former exporter: operators of 2019, and sizes that the graph computes from its input's."""
 
 
+DEEPLAB = "deeplabv3_mobilenet_v3_large"
+
+
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 @pytest.mark.parametrize(
     "name",
     [
         "lraspp_mobilenet_v3_large",
-        "segformer",
-        *(pytest.param(name, marks=pytest.mark.long) for name in ("deeplabv3_mobilenet_v3_large", "Unet", "FPN")),
+        "quarter",
+        *(pytest.param(name, marks=pytest.mark.long) for name in ("segformer", DEEPLAB, "Unet", "FPN")),
     ],
 )
 def test_a_wrapped_network_gives_its_own_probabilities(name: str, tmp_path: Path) -> None:
     network = Plain(build(name))
-    of_old = name == "lraspp_mobilenet_v3_large"
+    of_old = name in ("lraspp_mobilenet_v3_large", "quarter")
     path = exported(network, tmp_path / "other.onnx", 64, 96, **OLD if of_old else {"external_data": False})
-    wrapped = wrap(path, *["--size", "64x96"] if of_old else [])
+    wrapped = wrap(path, "--motion", "off", *["--size", "64x96"] if of_old else [])
     frame = frames(64, 96, 1)
     (maps,) = run(wrapped, frame)
     image = Normalize(MEAN, STD)(torch.from_numpy(frame[0].image).permute(2, 0, 1)[None])
@@ -120,7 +123,7 @@ def test_every_form_of_an_output_becomes_the_same_probabilities(
 ) -> None:
     path = foreign_onnx(tmp_path / "other.onnx", end, classes=classes, channels_last=channels_last)
     frame = frames(HEIGHT, WIDTH, 1)
-    (maps,) = run(wrap(path), frame)
+    (maps,) = run(wrap(path, "--motion", "off"), frame)
     image = Normalize(MEAN, STD)(torch.from_numpy(frame[0].image).permute(2, 0, 1)[None]).numpy()
     (output,) = cpu_session(path.read_bytes()).run(
         None, {"picture": np.ascontiguousarray(image.transpose(0, 2, 3, 1)) if channels_last else image}

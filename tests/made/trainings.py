@@ -18,11 +18,16 @@ from steadyseg.core.training.parts import Batch, Loss, TrainingParts
 from steadyseg.seg.data.formats.source import CLASSES_FILE
 
 CPU = torch.device("cpu")
-TINY_SEGMENTATION = (
-    *("--size", "48", "--channels", "2", "--batch-size", "2"),
-    *("--config", "crop_height=32", "crop_width=48", "precision=fp32", "threads=1", "loaders=0"),
-)
+SMALL_NETWORK = "--size 48 --channels 2 --config".split()
+SMALL_NETWORK += "crop_height=32 crop_width=48 precision=fp32 threads=1 loaders=0".split()
+TINY_SEGMENTATION = ("--batch-size", "2", *SMALL_NETWORK)
 """Flags of a training of seconds; further settings may follow."""
+
+
+def accumulating(frames: Path, run: Path, epochs: int) -> list[str]:
+    """The command of a training whose steps are of two batches of one picture."""
+    flags = ["--epochs", str(epochs), *SMALL_NETWORK, "accumulate=2", "--batch-size", "1", "--device", "cpu"]
+    return ["train", "seg", "--data", str(frames), "--run", str(run), *flags]
 
 
 def made_parts(

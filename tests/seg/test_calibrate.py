@@ -51,13 +51,7 @@ class Halved(nn.Module):
 
 def opened(mode: ModeName, samples: int | None = None, motion: bool = False, halved: bool = False) -> TorchSegmenter:
     segmenter = opened_by_torch(
-        "street-tiny",
-        mode=mode,
-        samples=samples,
-        motion=motion,
-        size=64,
-        calibrated=False,
-        keep_probs=True,
+        "street-tiny", mode=mode, samples=samples, motion=motion, size=64, calibrated=False, keep_probs=True
     )
     if not halved:
         return segmenter

@@ -23,13 +23,7 @@ from steadyseg.core.system import fetching
 from steadyseg.core.system.fetching import PARTS, blob_sha1
 from steadyseg.core.system.files import locked_folder
 from steadyseg.seg.data.camvid import open_split
-from steadyseg.seg.data.camvid_download import (
-    LICENCE_NOTE,
-    MANIFEST,
-    DownloadReport,
-    download_camvid,
-    read_manifest,
-)
+from steadyseg.seg.data.camvid_download import LICENCE_NOTE, MANIFEST, DownloadReport, download_camvid, read_manifest
 
 PROJECT = Path(__file__).parents[2]
 CONTENT = {

@@ -274,20 +274,7 @@ def test_the_street_with_other_classes_is_refused() -> None:
 @pytest.mark.parametrize(("flags", "classes"), [([], CAMVID), (["--classes", "camvid-31"], CAMVID_31)])
 def test_training_and_evaluation_run_on_it(tmp_path: Path, flags: list[str], classes: ClassList) -> None:
     root, run, report = made(tmp_path / "data", ("train", "test")), tmp_path / "run", tmp_path / "r.json"
-    small = [
-        "--size",
-        "32",
-        "--channels",
-        "2",
-        "--config",
-        "crop_height=32",
-        "crop_width=32",
-        "loaders=0",
-        "--epochs",
-        "1",
-        "--batch-size",
-        "1",
-    ]
+    small = "--size 32 --channels 2 --epochs 1 --batch-size 1 --config crop_height=32 crop_width=32 loaders=0".split()
     assert main(["train", "seg", "--data", str(root), "--run", str(run), *small, *flags]) == 0
     assert read_meta(run / "model.safetensors").classes == classes
     assert main(["evaluate", str(run / "model.safetensors"), "--data", str(root), "--report", str(report)]) == 0

@@ -303,8 +303,7 @@ def test_samples_without_dropout_are_refused(mode: ModeName, samples: int) -> No
 
 
 @pytest.mark.parametrize(
-    ("options", "words"),
-    [({"mode": "rnn"}, "dnn, vq-dnn, bnn, vq-bnn"), ({"mode": "bnn", "samples": 0}, "1 or more")],
+    ("options", "words"), [({"mode": "rnn"}, "dnn, vq-dnn, bnn, vq-bnn"), ({"mode": "bnn", "samples": 0}, "1 or more")]
 )
 def test_bad_modes_and_samples_are_refused(options: dict[str, Any], words: str) -> None:
     with pytest.raises(InputError, match=words):

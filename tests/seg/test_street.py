@@ -55,7 +55,7 @@ def test_another_seed_is_another_street() -> None:
     assert (label_of(first) != label_of(second)).mean() > 0.05
 
 
-@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (1, 2))])
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.long) for seed in (1, 2))])
 def test_every_class_occurs_within_100_frames_and_no_other(seed: int) -> None:
     street = small(seed)
     labels = np.stack([label_of(street.frame(index)) for index in range(0, 100, 9)])

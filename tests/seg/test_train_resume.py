@@ -38,26 +38,8 @@ from steadyseg.seg.presets import PRESETS
 from steadyseg.seg.train import SegmentationBatches, prepare_segmentation
 
 ROOT = Path(__file__).parents[2]
-FLAGS = [
-    "--size",
-    "48",
-    "--channels",
-    "2",
-    "--config",
-    "crop_height=32",
-    "crop_width=48",
-    "accumulate=2",
-    "precision=fp32",
-    "threads=1",
-    "loaders=0",
-    "evaluate_every=3",
-    "--batch-size",
-    "2",
-    "--device",
-    "cpu",
-    "--learning-rate",
-    "0.01",
-]
+FLAGS = "--size 48 --channels 2 --batch-size 2 --device cpu --learning-rate 0.01 --config".split()
+FLAGS += "crop_height=32 crop_width=48 accumulate=2 precision=fp32 threads=1 loaders=0 evaluate_every=3".split()
 """Eight of the fourteen images are trained on (two steps an epoch), four are held out, two lie between."""
 EPOCHS = 12
 STRETCH = Path(__file__).with_name("stretch.txt")
@@ -89,13 +71,15 @@ def killed_after(epochs: int, command: list[str], run: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_training_killed_twice_ends_bit_for_bit_like_one_that_was_left_alone(data: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("kills", [(3,), pytest.param((3, 7), marks=pytest.mark.long)])
+def test_a_killed_training_ends_bit_for_bit_like_one_that_was_left_alone(
+    data: Path, tmp_path: Path, kills: tuple[int, ...]
+) -> None:
     whole, killed = tmp_path / "whole", tmp_path / "killed"
     assert main(arguments(data, whole)) == 0
-    killed_after(3, arguments(data, killed), killed)
-    assert not (killed / "model.safetensors").exists()
-    killed_after(7, [*arguments(data, killed), "--resume"], killed)
-    assert 7 <= epochs_logged(killed) < EPOCHS and not (killed / "model.safetensors").exists()
+    for number, epoch in enumerate(kills):
+        killed_after(epoch, [*arguments(data, killed), *["--resume"][:number]], killed)
+        assert epoch <= epochs_logged(killed) < EPOCHS and not (killed / "model.safetensors").exists()
     assert main([*arguments(data, killed), "--resume"]) == 0
 
     (expected, expected_meta), (found, found_meta) = (load_checkpoint(r / "model.safetensors") for r in (whole, killed))
@@ -109,8 +93,8 @@ def test_a_training_killed_twice_ends_bit_for_bit_like_one_that_was_left_alone(d
     assert events(killed)[-1]["metrics"] == events(whole)[-1]["metrics"] != {}
     logged = [event["epoch"] for event in events(killed) if event["event"] == "epoch"]
     assert logged == sorted(logged) and logged[-1] == EPOCHS  # At most the current epoch is repeated.
-    # The state is saved before its epoch's line is written: each of the two kills may fall between and cost that line.
-    assert len(set(logged)) >= EPOCHS - 2
+    # The state is saved before its epoch's line is written: each kill may fall between and cost that line.
+    assert len(set(logged)) >= EPOCHS - len(kills)
 
 
 @pytest.fixture
@@ -151,19 +135,6 @@ def test_a_run_is_one_process_s_until_it_ends_in_whatever_way(
         assert "--resume with other" in error_after_work(capsys, *arguments(data, run, epochs=3), "--resume")
         if number == signal.SIGTERM:
             assert not list(temporary.glob("pymp-*")) and not list(run.glob(".*.*"))
-
-
-def test_a_run_goes_on_in_the_number_format_it_began_with_or_not_at_all(
-    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Begun where bf16 is fast, resumed where it is emulated: auto would go on in fp32."""
-    flags = [word for word in FLAGS if word != "precision=fp32"]
-    command = ["train", "seg", "--data", str(data), "--run", str(tmp_path / "run"), "--epochs", "1", *flags]
-    assert main([*command, "--config", "precision=bf16"]) == 0
-    monkeypatch.setenv("ONEDNN_MAX_CPU_ISA", "AVX2")
-    said = error_after_work(capsys, *command, "--resume")
-    assert "other precision (bf16 then, fp32 now)" in said
-    assert main([*command, "--config", "precision=bf16", "--resume"]) == 0
 
 
 def test_a_folder_too_long_for_sockets_is_refused(monkeypatch: pytest.MonkeyPatch, short_folder: Path) -> None:
@@ -348,51 +319,23 @@ def test_a_loss_that_is_no_number_ends_with_code_one_and_keeps_the_last_epoch(
     assert all(tensor.isfinite().all() for tensor in load_file(run / "state.safetensors").values())
 
 
-@pytest.mark.parametrize(
-    "flags",
-    [
-        ["--batch-size", "9", "--config", "accumulate=1"],
-        ["--batch-size", "0"],
-        ["--batch-size", "-2"],
-        ["--config", "accumulate=0"],
-        ["--epochs", "0"],
-        ["--hold-out", "nosuchfile.txt"],
-        ["--size", "16"],
-        ["--channels", "0"],
-        ["--config", "depth=9"],
-        ["--dropout", "1.5"],
-        ["--dropout", "-1"],
-        ["--config", "blur=4"],
-        ["--config", "dropout_places=enc9"],
-        ["--data", "nosuchfolder"],
-        ["--classes", "nosuchfile.json"],
-        ["--config", "crop_height=0"],
-        ["--config", "crop_width=-3"],
-        ["--config", "flip=2"],
-        ["--config", "flip=-0.5"],
-        ["--config", "brightness=-1"],
-        ["--config", "hue=0.7"],
-        ["--config", "scale_min=0"],
-        ["--config", "scale_min=2", "scale_max=1"],
-        ["--learning-rate", "-1"],
-        ["--learning-rate", "nan"],
-        ["--config", "loaders=-1"],
-        ["--config", "threads=-1"],
-        ["--config", "average_decay=1.5"],
-        ["--config", "warmup=-1"],
-        ["--config", "weight_decay=-1"],
-        ["--config", "clip_norm=-1"],
-        ["--config", "evaluate_every=-1"],
-        ["--config", "soften=nan"],
-        ["--config", "full_image_epochs=9"],
-        ["--config", "unzoomed_epochs=9"],
-    ],
-    ids=" ".join,
-)
+SENSELESS = """
+--batch-size 9 --config accumulate=1 | --batch-size 0 | --batch-size -2 | --config accumulate=0 | --epochs 0 |
+--hold-out nosuchfile.txt | --size 16 | --channels 0 | --config depth=9 | --dropout 1.5 | --dropout -1 |
+--config blur=4 | --config dropout_places=enc9 | --data nosuchfolder | --classes nosuchfile.json |
+--config crop_height=0 | --config crop_width=-3 | --config flip=2 | --config flip=-0.5 | --config brightness=-1 |
+--config hue=0.7 | --config scale_min=0 | --config scale_min=2 scale_max=1 | --learning-rate -1 |
+--learning-rate nan | --config loaders=-1 | --config threads=-1 | --config average_decay=1.5 |
+--config warmup=-1 | --config weight_decay=-1 | --config clip_norm=-1 | --config evaluate_every=-1 |
+--config soften=nan | --config full_image_epochs=9 | --config unzoomed_epochs=9
+"""
+
+
+@pytest.mark.parametrize("flags", [one.strip() for one in SENSELESS.split("|")])
 def test_settings_that_make_no_sense_are_refused_before_anything_is_written(
-    data: Path, tmp_path: Path, flags: list[str], capsys: pytest.CaptureFixture[str]
+    data: Path, tmp_path: Path, flags: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    error_after_work(capsys, *arguments(data, tmp_path / "run", epochs=1), *flags)
+    error_after_work(capsys, *arguments(data, tmp_path / "run", epochs=1), *flags.split())
     assert not (tmp_path / "run").exists()
 
 

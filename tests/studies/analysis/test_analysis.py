@@ -242,11 +242,7 @@ def test_time_that_is_over_leaves_what_was_measured(room: Path, tmp_path: Path) 
     ("study", "flags", "words"),
     [
         ("fourier", ("--config", "units=stage9.0"), "drop has no unit 'stage9.0'; it has stem, stage1.0"),
-        (
-            "lesion",
-            ("--config", "units=stage2.0"),
-            "stage2.0 changes its map's shape or has none",
-        ),
+        ("lesion", ("--config", "units=stage2.0"), "stage2.0 changes its map's shape or has none"),
         ("hessian", ("--split", "test", "--config", "top=5", "batch_size=99"), "fill no mini-batch of 99"),
         ("hessian", ("--split", "test", "--config", "top=1000000"), "weights; ask for fewer eigenvalues"),
         ("hessian", ("--split", "test", "--config", "steps=1000000000"), "GiB are free; ask for fewer"),

@@ -328,12 +328,7 @@ def test_all_studies_run_where_nothing_is_named_and_the_notes_say_what_lacks(roo
     json.dumps(record)
 
 
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        ({"ood": ("nowhere.mp4",)}, "no such file or folder: 'nowhere.mp4'"),
-    ],
-)
+@pytest.mark.parametrize(("options", "words"), [({"ood": ("nowhere.mp4",)}, "no such file or folder: 'nowhere.mp4'")])
 def test_a_slip_of_a_later_study_is_said_before_the_first(room: Path, options: dict[str, Any], words: str) -> None:
     begun: list[str] = []
 

@@ -53,10 +53,7 @@ def make_coco() -> None:
         runs = car(name).T.ravel()
         edges = np.flatnonzero(np.diff(np.r_[0, runs, 1 - runs[-1]]))
         lengths = np.diff(np.r_[0, edges]).tolist()
-        segmentation = {
-            "size": [HEIGHT, WIDTH],
-            "counts": packed["counts"].decode() if name == "a_1" else lengths,
-        }
+        segmentation = {"size": [HEIGHT, WIDTH], "counts": packed["counts"].decode() if name == "a_1" else lengths}
         annotations += [
             {
                 "id": len(annotations) + 1,
@@ -86,10 +83,7 @@ def make_datumaro() -> None:
     items = []
     for name in ROADS:
         image = dm.Image.from_file(str(HERE / "pictures" / f"{name}.png"))
-        outlines = [
-            dm.Polygon(ROADS[name], label=0, z_order=0),
-            dm.Mask(car(name), label=1, z_order=1),
-        ]
+        outlines = [dm.Polygon(ROADS[name], label=0, z_order=0), dm.Mask(car(name), label=1, z_order=1)]
         truth = np.asarray(Image.open(HERE / "truth" / f"{name}.png"))
         masks = [dm.Mask(truth == number, label=number) for number in range(2)]
         items.append((name, image, outlines, masks))
