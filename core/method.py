@@ -44,6 +44,13 @@ def draws_dropout(mode: str) -> bool:
     return mode.endswith("bnn")
 
 
+def no_dropout(mode: str) -> InputError:
+    """The error of a mode that draws dropout masks, for a network without dropout."""
+    return InputError(
+        f"mode {mode} draws dropout masks and this network has no dropout; use mode {mode.replace('bnn', 'dnn')}"
+    )
+
+
 @dataclass(frozen=True)
 class Method:
     """A method with every setting decided; InputError for invalid values, from a record too."""

@@ -121,7 +121,7 @@ class StoredTensors(Mapping[str, Any]):
     def __init__(self, data: bytes, path: Path) -> None:
         from safetensors import SafetensorError, deserialize
 
-        self._data, self._path = data, path
+        self._data = data
         try:
             stored = deserialize(data)  # type: ignore[no-untyped-call]
         except (SafetensorError, ValueError, OverflowError) as error:
@@ -134,7 +134,15 @@ class StoredTensors(Mapping[str, Any]):
 
     @cached_property
     def _loaded(self) -> "dict[str, Tensor]":
-        return parse_tensors(self._data, self._path)[0]
+        from safetensors.torch import load
+
+        return load(self._data)
+
+    @cached_property
+    def arrays(self) -> dict[str, np.ndarray]:
+        from safetensors.numpy import load
+
+        return load(self._data)
 
     def __getitem__(self, name: str) -> "Tensor":
         return self._loaded[name]

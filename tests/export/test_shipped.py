@@ -17,8 +17,6 @@ from steadyseg.core.dropout import is_stochastic
 from steadyseg.core.errors import InputError
 from steadyseg.core.method import Method, MethodOptions
 from steadyseg.core.model.checkpoint import count_parameters
-from steadyseg.core.model.model import Model
-from steadyseg.core.novelty.record import reference_scores
 from steadyseg.core.picture_size import network_size
 from steadyseg.export.run.converted import pack, unpack
 from steadyseg.export.run.networks import frame_network
@@ -46,14 +44,10 @@ sys.meta_path.insert(0, Blocked())
 """
 
 
-def plan_of(model: Model, chosen: Method, precision: str) -> NetworkPlan:
-    return NetworkPlan.of(chosen, precision, watches=reference_scores(model.meta, chosen) is not None)
-
-
 def stored(name: str, mode: str, precision: str) -> StoredNetwork:
     model = open_checkpoint(name)
     chosen = MethodOptions(mode=mode, samples=5 if mode == "bnn" else None).resolve(model.meta)  # type: ignore[arg-type]
-    return StoredNetwork(model, chosen, plan_of(model, chosen, precision))
+    return StoredNetwork(model, chosen, precision)
 
 
 @pytest.mark.slow
@@ -63,7 +57,9 @@ def test_a_shipped_graph_is_the_conversion_of_its_checkpoint(
 ) -> None:
     network = stored(name, mode, precision)
     height, width = network_size(*frame, network.model.meta.height)
-    shipped = ShippedGraphs(network.model.path, network.model.sha256).read(network.plan.name(height, width))
+    shipped = ShippedGraphs(network.model.path, network.model.sha256).read(
+        network.plan.name(height, width), network.model.arrays
+    )
     fresh = unpack(pack(convert(network.module, height, width, network.plan.shared)))  # read from a file as well
     assert shipped.rates == fresh.rates and shipped.mask_shapes == fresh.mask_shapes
     picture = np.random.default_rng(0).integers(0, 256, (1, height, width, 3), np.uint8)
@@ -74,7 +70,7 @@ def test_a_shipped_graph_is_the_conversion_of_its_checkpoint(
 def test_every_included_network_ships_its_default_method_at_three_sizes() -> None:
     for name in list_segmenters():
         model = open_checkpoint(name)
-        plan = plan_of(model, method("vq-dnn"), "fp32")
+        plan = NetworkPlan.of(model.meta, method("vq-dnn"), "fp32")
         graphs = ShippedGraphs(model.path, model.sha256)
         for frame in ((480, 640), (720, 1280), (1920, 1080)):
             assert plan.name(*network_size(*frame, model.meta.height)) in graphs, name
