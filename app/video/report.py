@@ -128,7 +128,7 @@ class StreamReport:
         """Adds a labelled frame to the metrics, which import torch at the first one."""
         if frame.label is None:
             return
-        if find_spec("torch") is None:
+        if self.unmeasured or (self.metrics is None and find_spec("torch") is None):
             self.unmeasured += 1
             return
         from steadyseg.seg.evaluate import FrameMetrics

@@ -16,7 +16,6 @@ from steadyseg.core.model.checkpoint import CheckpointMeta, load_weights, parse_
 from steadyseg.core.model.tensor_file import StoredTensors, read_whole
 
 if TYPE_CHECKING:
-    import numpy as np
     from torch import Tensor, nn
 
 SUFFIX = ".safetensors"
@@ -45,7 +44,7 @@ class Model:
     """False if record or tensors are no longer the file's."""
 
     @property
-    def arrays(self) -> "Mapping[str, np.ndarray]":
+    def arrays(self) -> Mapping[str, Any]:
         """The tensors of the file as NumPy's arrays. Raises KeyError for bf16 and float8, which NumPy lacks."""
         assert isinstance(self.tensors, StoredTensors)
         return self.tensors.arrays
