@@ -12,15 +12,20 @@ from made.methods import method
 
 from steadyseg.app.conversion import convert
 from steadyseg.app.network_plan import NetworkPlan, StoredNetwork, head_stride, require_dropout
-from steadyseg.app.open_model import open_checkpoint
+from steadyseg.app.open_model import open_checkpoint, open_segmenter
+from steadyseg.app.sources.open_source import open_source
+from steadyseg.app.video.label_metrics import LabelMetrics
+from steadyseg.app.video.report import METRIC_KEYS
 from steadyseg.core.dropout import is_stochastic
 from steadyseg.core.errors import InputError
 from steadyseg.core.method import Method, MethodOptions
 from steadyseg.core.model.checkpoint import count_parameters
 from steadyseg.core.picture_size import network_size
+from steadyseg.core.segmenter import segment
 from steadyseg.export.run.converted import pack, unpack
 from steadyseg.export.run.networks import frame_network
 from steadyseg.export.run.shipped import ShippedGraphs
+from steadyseg.seg.evaluate import FrameMetrics
 from steadyseg.seg.networks.build import build_network
 from steadyseg.seg.presets import PRESETS
 from steadyseg.seg.pretrained import list_segmenters
@@ -106,6 +111,27 @@ def test_commands_that_run_a_network_import_no_torch(tmp_path: Path) -> None:
     run_without_torch("\n".join(f"import steadyseg.app.{one}" for one in modules), tmp_path)
     listed = run_without_torch("from steadyseg.app.cli import main\nmain(['models'])", tmp_path)
     assert all(name in listed for name in list_segmenters())
+    job = ["video", "street:7:3", "--model", "street-tiny", "-o", f"{tmp_path / 'o.mp4'}"]
+    said = run_without_torch(f"from steadyseg.app.cli import main\nassert main({job}) == 0", tmp_path)
+    assert "miou" in said, "labels are measured without torch too"
+
+
+@pytest.mark.slow
+def test_metrics_of_a_stream_equal_the_metrics_of_evaluations() -> None:
+    segmenter = open_segmenter("street-tiny", keep_probs=True)
+    ours, theirs = LabelMetrics(segmenter.classes), FrameMetrics.of(segmenter.classes)
+    with open_source("street:7:5") as source:
+        for frame, maps in segment(source, segmenter):
+            again = dataclasses.replace(frame, discontinuity=frame.index == 2)
+            ours.update(again, maps)
+            theirs.update(again, maps)
+    found, expected = ours.result(), theirs.result()
+    counts = [[bin["count"] for bin in one["reliability"]] for one in (found, expected)]
+    assert counts[0] == pytest.approx(counts[1], abs=5), "of 1.5 million pixels, enlarged with another rounding"
+    for key in METRIC_KEYS:
+        assert found[key] == pytest.approx(expected[key], abs=1e-5), key
+    with pytest.raises(InputError, match=r"0\.\.10 or be void \(11\), got 77"):
+        ours.update(dataclasses.replace(frame, label=np.full_like(frame.label, 77)), maps)
 
 
 def test_parameters_are_counted_without_building_the_network() -> None:
