@@ -9,12 +9,12 @@ from rich.table import Table
 
 from steadyseg.app.console import Console
 from steadyseg.app.sources.source import Source
-from steadyseg.app.video.label_metrics import LabelMetrics
 from steadyseg.app.video.verdict import CAVEAT, describe_stream, frame_level, low_accuracy
 from steadyseg.core.classes import ClassList
 from steadyseg.core.frame import Frame, Maps
 from steadyseg.core.reference import NOVEL
 from steadyseg.core.segmenter import Segmenter
+from steadyseg.export.run.label_metrics import LabelMetrics
 
 METRIC_KEYS = tuple("nll accuracy miou iou ece ece_15 brier consistency label_consistency change_agreement".split())
 

@@ -14,7 +14,6 @@ from steadyseg.app.conversion import convert
 from steadyseg.app.network_plan import NetworkPlan, StoredNetwork, head_stride, require_dropout
 from steadyseg.app.open_model import open_checkpoint, open_segmenter
 from steadyseg.app.sources.open_source import open_source
-from steadyseg.app.video.label_metrics import LabelMetrics
 from steadyseg.app.video.report import METRIC_KEYS
 from steadyseg.core.dropout import is_stochastic
 from steadyseg.core.errors import InputError
@@ -23,6 +22,7 @@ from steadyseg.core.model.checkpoint import count_parameters
 from steadyseg.core.picture_size import network_size
 from steadyseg.core.segmenter import segment
 from steadyseg.export.run.converted import pack, unpack
+from steadyseg.export.run.label_metrics import LabelMetrics
 from steadyseg.export.run.networks import frame_network
 from steadyseg.export.run.shipped import ShippedGraphs
 from steadyseg.seg.evaluate import FrameMetrics

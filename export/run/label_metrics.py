@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 from numba import types
 
-from steadyseg.app.opencv import opencv
 from steadyseg.core.classes import ClassList
 from steadyseg.core.evaluation import figures
 from steadyseg.core.frame import Frame, Maps
@@ -30,13 +29,15 @@ class LabelMetrics:
 
     def update(self, frame: Frame, maps: Maps) -> None:
         """Adds a labelled frame. Raises InputError for an id that is neither a class nor void."""
+        import cv2
+
         assert frame.label is not None and maps.probs is not None
         label, void = np.ascontiguousarray(frame.label), self.void
         found = np.flatnonzero(np.bincount(label.ravel(), minlength=256))
         if unknown := [int(one) for one in found if one != void and one >= len(self._confusion)]:
             raise figures.unknown_ids(unknown, len(self._confusion), void)
         predicted = np.empty_like(label)
-        cv2, (height, width) = opencv(), label.shape
+        height, width = label.shape
         planes = [cv2.resize(plane, (width, height), interpolation=cv2.INTER_LINEAR) for plane in maps.probs]
         _kernel()(np.stack(planes), label, void, self._confusion, self._bins, self._scores, predicted)
         if frame.index == self._last + 1 and not frame.discontinuity and label.shape == self._before[0].shape:
