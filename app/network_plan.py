@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Self
 
+from steadyseg.core.errors import InputError
 from steadyseg.core.method import Method, draws_dropout, no_dropout
 from steadyseg.core.model.checkpoint import CheckpointMeta
 from steadyseg.core.model.model import Model
@@ -82,8 +83,11 @@ class StoredNetwork:
         key = file_key(self.model.sha256, name) if self.model.is_file else None
 
         def convert() -> Converted:
-            from steadyseg.app.conversion import convert
-
+            try:
+                from steadyseg.app.conversion import convert
+            except ModuleNotFoundError as error:
+                lacking = f"{self.model.name}: a network for {width}x{height} pixels must be converted first"
+                raise InputError(f"{lacking}, which needs {error.name}: pip install 'steadyseg[train]'") from error
             return convert(self.module, height, width, self.plan.shared)
 
         return frame_network(kept(key, convert), self.plan.precision)

@@ -50,8 +50,6 @@ WEB = Path(__file__).parent / "web"
 TITLE = "SteadySeg"
 SENTENCE = "Real-time video segmentation that knows when it is unsure"
 LINK = "<a href='in-browser/' target='_blank'>run it in this browser instead</a>"
-
-
 SWEEP_S, KEEP_S = 600, 3600
 """Every `SWEEP_S` seconds Gradio removes the uploads and results that are older than `KEEP_S`."""
 

@@ -17,8 +17,6 @@ from steadyseg.core.segmenter import Segmenter
 from steadyseg.export.run.label_metrics import LabelMetrics
 
 METRIC_KEYS = tuple("nll accuracy miou iou ece ece_15 brier consistency label_consistency change_agreement".split())
-
-
 FAMILIARITY_STEPS = 1000
 """Novelty is counted in thousandths."""
 MAX_SPANS = 100

@@ -28,6 +28,11 @@ from steadyseg.export.run.shipped import INDEX, SMALL, SUFFIX, Recipe, constant,
 METHODS = (MethodOptions(mode="vq-dnn"), MethodOptions(mode="vq-bnn"), MethodOptions(mode="bnn", samples=5))
 FRAMES = ((480, 640), (720, 1280), (1920, 1080))
 """Sizes of frames, (h, w): 4:3, 16:9, and a telephone held upright."""
+OTHER_FRAMES = (
+    *((1080, width) for width in (1080, 1350, 1620, 1728, 2000, 2160, 2340, 2560)),
+    *((height, 1080) for height in (1350, 1440, 2340)),
+)
+"""Further ones, for the first method alone: 1:1 to 2.37:1, and upright 4:5, 3:4 and a long telephone."""
 SMALLEST_BYTES = 512
 """A smaller constant is stored as it is."""
 NEIGHBOURS = 4
@@ -148,7 +153,7 @@ def main(names: list[str]) -> int:
         meta = writer.model.meta
         for precision in ("fp32", "int8") if meta.int8 else ("fp32",):
             for options in METHODS:
-                for frame in FRAMES:
+                for frame in (*FRAMES, *OTHER_FRAMES) if options == METHODS[0] else FRAMES:
                     print(f"{name}: {writer.add(options, precision, frame)}", flush=True)
         path = writer.write()
         print(f"{path}: {len(writer.graphs)} graphs, {path.stat().st_size / 1e3:.0f} kB")
