@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from steadyseg.app.flags import ComputeOptions, ExecutorName, PrecisionName
-from steadyseg.app.network_plan import NetworkPlan, StoredNetwork, head_stride
+from steadyseg.app.network_plan import StoredNetwork, head_stride
 from steadyseg.app.number_format import choose_precision
 from steadyseg.core.errors import InputError
 from steadyseg.core.method import Method
@@ -152,8 +152,7 @@ def openvino_executor(
     network_size(height, height, height)  # refuses a height out of range before any frame comes
     if precision == "int8":
         method = meta.method_in_int8(method)
-    scores = reference_scores(meta, method)
-    stored = StoredNetwork(model, method, NetworkPlan.of(method, precision, watches=scores is not None))
+    stored = StoredNetwork(model, method, precision)
 
     def network(height: int, width: int) -> FrameNetwork:
         def make() -> FrameNetwork:
@@ -170,6 +169,6 @@ def openvino_executor(
         (meta.height, meta.width),
         head_stride=head_stride(meta),
         keep_probs=run.keep_probs,
-        reference=scores,
+        reference=reference_scores(meta, method),
         why=why,
     )

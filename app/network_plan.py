@@ -6,9 +6,10 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Self
 
 from steadyseg.core.errors import InputError
-from steadyseg.core.method import Method, draws_dropout
+from steadyseg.core.method import Method, draws_dropout, no_dropout
 from steadyseg.core.model.checkpoint import CheckpointMeta
 from steadyseg.core.model.model import Model
+from steadyseg.core.novelty.record import reference_scores
 from steadyseg.export.run.converted import Converted, file_key, kept, was_kept
 from steadyseg.export.run.networks import FrameNetwork, frame_network
 from steadyseg.export.run.shipped import ShippedGraphs
@@ -33,9 +34,9 @@ class NetworkPlan:
     """The temperature of familiar frames, where each frame has its own; else None."""
 
     @classmethod
-    def of(cls, method: Method, precision: str, *, watches: bool) -> Self:
-        """The plan of a method."""
-        draws = draws_dropout(method.mode)
+    def of(cls, meta: CheckpointMeta, method: Method, precision: str) -> Self:
+        """The plan of a checkpoint's method."""
+        draws, watches = draws_dropout(method.mode), reference_scores(meta, method) is not None
         return cls(precision, draws, method.samples > 1, watches, method.temperature if method.adaptive else None)
 
     def name(self, height: int, width: int) -> str:
@@ -47,14 +48,17 @@ class NetworkPlan:
 
 
 class StoredNetwork:
-    """The network of a checkpoint for one plan, at any size of frames: from the cache, or converted and kept there.
+    """The network of a checkpoint for a method in a number format, at any size of frames.
 
-    Raises InputError for a record that makes no network, weights that do not fit, and dropout that is asked for and not
-    there. A checkpoint that was converted before was checked then.
+    It comes from the cache, or is converted and kept there.
+
+    Raises InputError for a record that makes no network, weights that do not fit, and a mode with dropout on a network
+    without. A checkpoint that was converted before was checked then.
     """
 
-    def __init__(self, model: Model, method: Method, plan: NetworkPlan) -> None:
-        self.model, self.method, self.plan = model, method, plan
+    def __init__(self, model: Model, method: Method, precision: str) -> None:
+        self.model, self.method = model, method
+        self.plan = NetworkPlan.of(model.meta, method, precision)
         require_dropout(model.meta, method)
         self._shipped = ShippedGraphs(model.path, model.sha256) if model.is_file else None
         if not (model.is_file and (self._shipped or was_kept(model.sha256))):
@@ -75,12 +79,15 @@ class StoredNetwork:
         """Opens the network for frames of h x w."""
         name = self.plan.name(height, width)
         if self._shipped and name in self._shipped:
-            return frame_network(self._shipped.read(name), self.plan.precision)
+            return frame_network(self._shipped.read(name, self.model.arrays), self.plan.precision)
         key = file_key(self.model.sha256, name) if self.model.is_file else None
 
         def convert() -> Converted:
-            from steadyseg.app.conversion import convert
-
+            try:
+                from steadyseg.app.conversion import convert
+            except ModuleNotFoundError as error:
+                lacking = f"{self.model.name}: a network for {width}x{height} pixels must be converted first"
+                raise InputError(f"{lacking}, which needs {error.name}: pip install 'steadyseg[train]'") from error
             return convert(self.module, height, width, self.plan.shared)
 
         return frame_network(kept(key, convert), self.plan.precision)
@@ -95,7 +102,4 @@ def require_dropout(meta: CheckpointMeta, method: Method) -> None:
     """Raises InputError for a mode that draws dropout masks if no option of the network gives it dropout."""
     rates = (value for name, value in meta.options.items() if name.endswith("dropout"))
     if draws_dropout(method.mode) and not any(rates):
-        raise InputError(
-            f"mode {method.mode} draws dropout masks and this network has no dropout; use mode "
-            f"{method.mode.replace('bnn', 'dnn')}"
-        )
+        raise no_dropout(method.mode)

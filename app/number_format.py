@@ -10,11 +10,10 @@ from statistics import median
 
 import numpy as np
 
-from steadyseg.app.network_plan import NetworkPlan, StoredNetwork
+from steadyseg.app.network_plan import StoredNetwork
 from steadyseg.core.errors import InputError
 from steadyseg.core.method import Method
 from steadyseg.core.model.model import Model
-from steadyseg.core.novelty.record import reference_scores
 from steadyseg.core.system.files import cache_file, lock, write_atomic
 from steadyseg.core.system.machine import available_cpus, cpu_name
 from steadyseg.export.run.networks import FrameNetwork, openvino_name
@@ -94,9 +93,7 @@ def known_times(model: Model, formats: Sequence[str], kept: Path) -> Times:
 
 def network_alone(model: Model, number: str) -> FrameNetwork:
     """The network for frames of the model's size, in a number format, as mode dnn runs it."""
-    method = Method("dnn")
-    plan = NetworkPlan.of(method, number, watches=reference_scores(model.meta, method) is not None)
-    return StoredNetwork(model, method, plan).open(model.meta.height, model.meta.width)
+    return StoredNetwork(model, Method("dnn"), number).open(model.meta.height, model.meta.width)
 
 
 def time_formats(networks: Mapping[str, FrameNetwork], frame: np.ndarray) -> Times:

@@ -44,6 +44,12 @@ def draws_dropout(mode: str) -> bool:
     return mode.endswith("bnn")
 
 
+def no_dropout(mode: str) -> InputError:
+    """The error of a mode that draws dropout masks, for a network without dropout."""
+    other = mode.replace("bnn", "dnn")
+    return InputError(f"mode {mode} draws dropout masks and this network has no dropout; use mode {other}")
+
+
 @dataclass(frozen=True)
 class Method:
     """A method with every setting decided; InputError for invalid values, from a record too."""
@@ -121,11 +127,9 @@ class Calibrated(Protocol):
 
     def fit(self, method: Method) -> Mapping[str, Any] | None:
         """The calibration that was fitted for this method, or None."""
-        ...
 
     def can_adapt(self, method: Method) -> bool:
         """True if the temperature can follow the statistics of a frame with this method."""
-        ...
 
 
 @dataclass(frozen=True)

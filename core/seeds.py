@@ -17,7 +17,7 @@ def mix_seed(*parts: int) -> int:
 
 
 def seed_masks(seed: int) -> None:
-    """Sets torch's seed, which the dropout masks follow; `carry_seed` sets it later where torch is not loaded."""
+    """Seeds the dropout masks, which torch's generator draws. Until torch is loaded, `carry_seed` keeps the seed."""
     torch = _torch()
     if torch is None:
         _kept["masks"] = seed

@@ -9,10 +9,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from steadyseg.core.dropout import is_stochastic, set_dropout_active
-from steadyseg.core.errors import InputError
 from steadyseg.core.frame import UNKNOWN
 from steadyseg.core.lag import LaggedState
-from steadyseg.core.method import Method, draws_dropout
+from steadyseg.core.method import Method, draws_dropout, no_dropout
 from steadyseg.core.motion import Motion
 from steadyseg.core.novelty.head import NoveltyHead, NoveltyPredictor
 from steadyseg.core.over_time import smoothing_of
@@ -64,10 +63,7 @@ class StreamingSegmenter(nn.Module):
         self.head_stride: int = getattr(network, "head_stride", 1)
         set_dropout_active(network, draws_dropout(method.mode))
         if draws_dropout(method.mode) and not is_stochastic(network):
-            raise InputError(
-                f"mode {method.mode} draws dropout masks and this network has no dropout; use mode "
-                f"{method.mode.replace('bnn', 'dnn')}"
-            )
+            raise no_dropout(method.mode)
         self.head = head
         self.predictor = (
             NoveltyPredictor(network, head, None if method.adaptive else method.temperature, method.samples)

@@ -47,7 +47,7 @@ ALLOWED = {
     },
     "export/file": {"core", "core/system"},
     "export/kernels": {"core", "core/system"},
-    "export/run": {*CORE, "export/file", "export/kernels"},
+    "export/run": {*CORE, "core/evaluation", "export/file", "export/kernels"},
     "export/write": {"core", "core/system", "export/file", "export/run"},
     "app": {
         *CORE,

@@ -112,6 +112,34 @@ def editable(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return install(folder, "--no-build-isolation", "--editable", str(PROJECT))
 
 
+@pytest.fixture(scope="module")
+def light(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of the scripts of an environment that has the wheel and the lock of what running needs, no more."""
+    folder = tmp_path_factory.mktemp("light") / "environment"
+    python, lock = str(folder / "bin" / "python"), str(PROJECT / "requirements-running.lock")
+    uv = [str(Path(sys.executable).with_name("uv")), "--quiet"]
+    subprocess.run([*uv, "venv", "--python", sys.executable, str(folder)], check=True)
+    sync = ["pip", "sync", "--python", python, "--require-hashes", "--only-binary", ":all:", lock]
+    found = subprocess.run([*uv, *sync], capture_output=True, text=True)
+    if found.returncode and "Failed to fetch" in found.stderr:
+        pytest.skip(f"the locked packages cannot be fetched: {found.stderr}")
+    assert not found.returncode, found.stderr
+    subprocess.run([*uv, "pip", "install", "--python", python, "--no-deps", str(wheel)], check=True)
+    return folder / "bin"
+
+
+def test_running_needs_the_light_set_alone(light: Path, installed: Path, tmp_path: Path) -> None:
+    assert "camvid-realtime" in run(light, tmp_path, "models")
+    run(light, tmp_path, *["video", "street:7:3", "--model", "street-tiny", "-o", "out.mp4"])
+    run(light, tmp_path, *["batch", "street:7:3", "--model", "street-tiny", "--workers", "1", "-o", "results"])
+    (table,) = tmp_path.glob("results/*/frames.csv")
+    assert len(table.read_text().splitlines()) == 4, "a title and three frames"
+    run(installed, tmp_path, *["export", "street-tiny", "--stateful", "--with-proof", "-o", "street.onnx"])
+    assert "by openvino" in run(light, tmp_path, "verify", "street.onnx")
+    lacking = subprocess.run([str(light / "steadyseg"), "export", "street-tiny", "-o", "x.onnx"], capture_output=True)
+    assert lacking.returncode == 2 and b"pip install 'steadyseg[train]'" in lacking.stderr
+
+
 SCRIPT = """import sys
 import app, core, export, seg, studies  # the user's own
 from steadyseg import InputError, MethodOptions, open_segmenter, open_source, segment
@@ -126,7 +154,7 @@ except InputError:
 """
 
 
-@pytest.mark.parametrize("kind", ["installed", "editable"])
+@pytest.mark.parametrize("kind", ["installed", "editable", "light"])
 def test_a_script_has_own_files_of_the_same_names(kind: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     """Flask's and Gradio's file is app.py: a package of ours with that name would take its place."""
     for name in ("app", "core", "seg", "export", "studies"):

@@ -68,8 +68,8 @@ class VerifyJob:
     """File of `steadyseg export --stateful --with-proof`."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
     """Device of ONNX Runtime; auto: cuda if there is a GPU. Without --reduced, CUDA computes in fp32, no TF32."""
-    runtime: Literal["onnxruntime", "openvino"] = "onnxruntime"
-    """Library that runs the whole file; openvino: on the CPU."""
+    runtime: Literal["onnxruntime", "openvino"] | None = None
+    """Library that runs the whole file; openvino: on the CPU. By default onnxruntime where it is installed."""
     settings: Settings = ()
     """Settings without a flag, NAME=VALUE or files of them; `--config list` prints all."""
     provider_options: Rare[tuple[str, ...]] = ()

@@ -1,15 +1,19 @@
 """`steadyseg verify`: runs the proof in a graph file on this device, and prints the file's promises."""
 
 import json
+from importlib.util import find_spec
+
+import numpy as np
+import onnx
 
 from steadyseg.app.export.flags import VerifyJob
 from steadyseg.core.errors import CheckFailed, InputError
 from steadyseg.export.file.onnx_file import OnnxFile, read_onnx
 from steadyseg.export.run.carried_proof import CarriedProof, CarriedState, Step, graph_step, read_proof, verify
-from steadyseg.export.run.graph import GraphStreams, zero_states
+from steadyseg.export.run.graph import GraphStreams
 from steadyseg.export.run.networks import onnxruntime_name, openvino_name
 from steadyseg.export.run.provider_options import read_provider_options, refuse_on_cpu
-from steadyseg.export.run.sessions import cpu_session, openvino_runner
+from steadyseg.export.run.sessions import openvino_runner
 
 ANY_NUMBER = 2
 """Streams of a call if the file takes any number."""
@@ -17,12 +21,13 @@ ANY_NUMBER = 2
 
 def run_verify(job: VerifyJob) -> int:
     """Prints one line for each fact. A device outside the bounds raises CheckFailed, which exits with 1."""
-    if job.runtime == "openvino" and job.device not in ("auto", "cpu"):
+    runtime = job.runtime or ("onnxruntime" if find_spec("onnxruntime") else "openvino")
+    if runtime == "openvino" and job.device not in ("auto", "cpu"):
         raise InputError(f"--runtime openvino runs on the CPU, got --device {job.device}; omit one of them")
     file = read_onnx(job.file)
     proof = read_proof(file.props, file.meta, str(job.file))
     streams = file.meta.streams or ANY_NUMBER
-    step, where = open_step(job, file, proof, streams)
+    step, where = open_step(job, runtime, file, proof, streams)
     verified = verify(proof, file.meta, step, streams, reduced=job.reduced)
     meta = file.meta
     print(f"file: {meta.source} ({meta.source_sha256[:12]}), {meta.precision}, {meta.method}")
@@ -38,15 +43,26 @@ def run_verify(job: VerifyJob) -> int:
     return 0
 
 
-def open_step(job: VerifyJob, file: OnnxFile, proof: CarriedProof, streams: int) -> tuple[Step, str]:
-    """Returns the file as a step in the job's library, and a text that names library and device."""
+def open_step(job: VerifyJob, runtime: str, file: OnnxFile, proof: CarriedProof, streams: int) -> tuple[Step, str]:
+    """Returns the file as a step in the library, and a text that names library and device."""
     meta, asked = file.meta, read_provider_options(job.provider_options)
-    if job.runtime == "onnxruntime":
+    if runtime == "onnxruntime":
         graph = GraphStreams(file.data, meta, job.device, streams, ({} if job.reduced else {"use_tf32": "0"}) | asked)
         refuse_on_cpu(graph.device, asked)
         return graph_step(graph), f"{onnxruntime_name(meta.precision)} on {graph.device}"
     refuse_on_cpu("cpu", asked)
-    states = zero_states(cpu_session(file.data), streams)
+    states = zero_states(file.model, streams)
     shapes = {name: (streams, *value.shape[1:]) for name, value in (proof.inputs(0, meta) | states).items()}
     number = "bf16" if job.reduced else "fp32"
     return CarriedState(openvino_runner(file.data, shapes, number), states), f"{openvino_name(number)} on cpu"
+
+
+def zero_states(model: onnx.ModelProto, streams: int) -> dict[str, np.ndarray]:
+    """Returns the states of so many streams before their first frame."""
+    zeros = {}
+    for one in model.graph.input:
+        if one.name.startswith("state_"):
+            kind = one.type.tensor_type
+            sizes = [size.dim_value for size in kind.shape.dim[1:]]
+            zeros[one.name] = np.zeros((streams, *sizes), onnx.helper.tensor_dtype_to_np_dtype(kind.elem_type))
+    return zeros

@@ -1,5 +1,6 @@
 """The page of `steadyseg demo`: a camera or a file in, the segmentation and its uncertainty out."""
 
+import inspect
 import os
 import socket
 import sys
@@ -49,8 +50,6 @@ WEB = Path(__file__).parent / "web"
 TITLE = "SteadySeg"
 SENTENCE = "Real-time video segmentation that knows when it is unsure"
 LINK = "<a href='in-browser/' target='_blank'>run it in this browser instead</a>"
-
-
 SWEEP_S, KEEP_S = 600, 3600
 """Every `SWEEP_S` seconds Gradio removes the uploads and results that are older than `KEEP_S`."""
 
@@ -179,6 +178,7 @@ def announce(page: Page, address: str) -> None:
 
 def build_page(options: PageOptions) -> Page:
     """Builds the page with its first model. Raises InputError if the checkpoint is missing."""
+    import_gradio()
     import gradio as gr
 
     meta = model_meta(options.model)
@@ -216,6 +216,25 @@ def build_page(options: PageOptions) -> Page:
     # Only Stop may pass by the queue, whose limit ensures at most two file jobs at a time.
     blocks.queue(default_concurrency_limit=2, max_size=32, api_open=False)
     return Page(blocks, workers, sessions, names, options)
+
+
+def import_gradio() -> None:
+    """Imports Gradio without the type stubs that it writes beside its components at each import.
+
+    They take half of the import's time. Gradio writes none for a class whose file is not found.
+    """
+    found = inspect.getfile
+
+    def of_no_class_of_gradio(object: Any) -> str:
+        if str(getattr(object, "__module__", "")).startswith("gradio."):
+            raise OSError("no type stub is wanted")
+        return found(object)
+
+    inspect.getfile = of_no_class_of_gradio
+    try:
+        import gradio  # noqa: F401
+    finally:
+        inspect.getfile = found
 
 
 def connect(

@@ -21,8 +21,8 @@ class BatchJob:
     (.txt, a source a line) and tables (.csv). A table has a column `source`; its other columns are `name` and flags of
     `steadyseg video`."""
     output: Annotated[Path, arg(aliases=["-o"])]
-    """Folder of the results: a folder for each video, with report.json and frames.parquet. Videos with complete results
-    are skipped."""
+    """Folder of the results: a folder for each video, with report.json and frames.parquet (frames.csv without
+    pyarrow). Videos with complete results are skipped."""
     videos: bool = False
     """Write video.mp4 of every video."""
     masks: bool = False

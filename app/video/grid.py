@@ -7,7 +7,6 @@ from itertools import islice
 from typing import Any
 
 import numpy as np
-import torch
 
 from steadyseg.app.console import Console, figure_table, track
 from steadyseg.app.executors import run_options
@@ -26,6 +25,7 @@ from steadyseg.app.video.video_writer import VideoSink
 from steadyseg.core.errors import InputError
 from steadyseg.core.frame import Frame, Maps
 from steadyseg.core.method import MODE_NAMES, ModeName
+from steadyseg.core.seeds import seed_masks
 from steadyseg.core.segmenter import Segmenter, StageClock
 from steadyseg.core.system.interrupts import uninterrupted
 
@@ -127,7 +127,7 @@ def open_method(job: VideoJob, mode: ModeName) -> Segmenter:
         samples=method.samples if mode == "bnn" else None,
         calibrated=False if method.calibrated is False else None,
     )
-    torch.manual_seed(0)  # the dropout masks, so that results repeat
+    seed_masks(0)  # the dropout masks, so that results repeat
     keep = needs_probs(job) or job.plot is not None
     run = run_options(compute, job.options.size, keep_probs=keep)
     return make_segmenter(open_model(job.options.model), options, run)

@@ -2,8 +2,7 @@
 
 import time
 from dataclasses import asdict, dataclass
-from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from rich.table import Table
@@ -15,13 +14,9 @@ from steadyseg.core.classes import ClassList
 from steadyseg.core.frame import Frame, Maps
 from steadyseg.core.reference import NOVEL
 from steadyseg.core.segmenter import Segmenter
-
-if TYPE_CHECKING:
-    from steadyseg.seg.evaluate import FrameMetrics
+from steadyseg.export.run.label_metrics import LabelMetrics
 
 METRIC_KEYS = tuple("nll accuracy miou iou ece ece_15 brier consistency label_consistency change_agreement".split())
-
-
 FAMILIARITY_STEPS = 1000
 """Novelty is counted in thousandths."""
 MAX_SPANS = 100
@@ -62,9 +57,7 @@ class StreamReport:
         self.frames = 0
         self.means = {"mean_confidence": 0.0, "mean_entropy": 0.0, "mean_disagreement": 0.0}
         self.class_pixels = np.zeros(len(classes))
-        self.metrics: FrameMetrics | None = None
-        self.unmeasured = 0
-        """Labelled frames that were not measured, because torch is not installed."""
+        self.metrics: LabelMetrics | None = None
         self.whole_frames = NoveltySummary()
         self.started = self.ended = time.perf_counter()
 
@@ -78,7 +71,9 @@ class StreamReport:
             self.means[key] += mean
         shares = np.bincount(maps.label.ravel(), minlength=len(self.class_pixels)) / maps.label.size
         self.class_pixels += shares
-        self._measure(frame, maps)
+        if frame.label is not None:
+            self.metrics = self.metrics or LabelMetrics(self.classes)
+            self.metrics.update(frame, maps)
         self.whole_frames.update(maps, frame.time_s)
         before, self.ended = self.ended, time.perf_counter()
         wall_ms = 1e3 * (self.ended - before)
@@ -115,26 +110,12 @@ class StreamReport:
             )
         if verdict := describe_stream(record):
             record |= {"verdict": verdict, "caveat": CAVEAT}
-        if self.unmeasured:
-            record["notes"].append("the labels were not measured: metrics need pip install 'steadyseg[train]'")
         if self.metrics and not self.metrics.measurable:
             record["notes"].append("the labels hold nothing but void, so nothing was measured")
         elif self.metrics:
             result = self.metrics.result()
             record |= {"labelled_frames": self.metrics.frames, **{key: result[key] for key in METRIC_KEYS}}
         return record
-
-    def _measure(self, frame: Frame, maps: Maps) -> None:
-        """Adds a labelled frame to the metrics, which import torch at the first one."""
-        if frame.label is None:
-            return
-        if find_spec("torch") is None:
-            self.unmeasured += 1
-            return
-        from steadyseg.seg.evaluate import FrameMetrics
-
-        self.metrics = self.metrics or FrameMetrics.of(self.classes)
-        self.metrics.update(frame, maps)
 
     def class_shares(self) -> dict[str, float]:
         """{class name: share of all pixels}."""

@@ -1,4 +1,4 @@
-"""Folders of classes such as ImageNet's: `train/CLASS/*.jpg` and `val/` or `test/`, or the same in train.zip and so on.
+"""Folders of classes as in ImageNet: `train/CLASS/*.jpg` with `val/` or `test/`. An archive may replace each folder.
 
 Pictures of a folder are read from disk one by one. An archive is not unpacked but read once, and its pictures are
 decoded into one uint8 array. CIFAR-10's 50,000 pictures of 32 x 32 take 154 MB, and 5 s on one core.

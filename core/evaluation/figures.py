@@ -2,8 +2,9 @@
 
 from typing import Any
 
-import torch
-from torch import Tensor
+import numpy as np
+
+from steadyseg.core.errors import InputError
 
 FINE_BINS = 30
 """Confidence bins kept. Three of them make a bin of 10 and two a bin of 15, so one histogram serves both ECEs."""
@@ -12,16 +13,16 @@ REFERENCE_EPSILON = 1e-7
 """The code of the published ECE values adds this to the bin counts."""
 
 
-def accuracy_of(confusion: Tensor) -> float | None:
+def accuracy_of(confusion: np.ndarray) -> float | None:
     total = int(confusion.sum())
     return int(confusion.trace()) / total if total else None
 
 
-def class_iou(confusion: Tensor) -> list[float | None]:
+def class_iou(confusion: np.ndarray) -> list[float | None]:
     """Intersection over union per class; None where the class is absent from the labels."""
     hit, present, predicted = confusion.diagonal(), confusion.sum(1), confusion.sum(0)
-    iou = hit.double() / (present + predicted - hit)
-    return [value if count else None for value, count in zip(iou.tolist(), present.tolist(), strict=True)]
+    union = present + predicted - hit
+    return [float(right / either) if count else None for right, either, count in zip(hit, union, present, strict=True)]
 
 
 def mean_of_known(values: list[float | None]) -> float | None:
@@ -29,7 +30,7 @@ def mean_of_known(values: list[float | None]) -> float | None:
     return sum(known) / len(known) if known else None
 
 
-def at_cutoff(confusion: Tensor, percent: str) -> dict[str, float | None]:
+def at_cutoff(confusion: np.ndarray, percent: str) -> dict[str, float | None]:
     """Metrics of the certain samples, confusion[1], and of the uncertain samples, confusion[0]."""
     uncertain_wrong, certain_wrong = (int(part.sum() - part.trace()) for part in confusion)
     wrong = uncertain_wrong + certain_wrong
@@ -41,7 +42,7 @@ def at_cutoff(confusion: Tensor, percent: str) -> dict[str, float | None]:
     }
 
 
-def calibration_of(bins: Tensor) -> dict[str, Any]:
+def calibration_of(bins: np.ndarray) -> dict[str, Any]:
     count, correct, confidence, _ = _merge_bins(bins, 10)
     return {
         "ece": _ece(bins, 10),
@@ -61,18 +62,18 @@ def calibration_of(bins: Tensor) -> dict[str, Any]:
     }
 
 
-def _merge_bins(bins: Tensor, groups: int) -> Tensor:
+def _merge_bins(bins: np.ndarray, groups: int) -> np.ndarray:
     """(4, 30) fine bins -> (4, groups)."""
-    return bins.view(4, groups, -1).sum(2)
+    return bins.reshape(4, groups, -1).sum(2)
 
 
-def _ece(bins: Tensor, groups: int) -> float:
+def _ece(bins: np.ndarray, groups: int) -> float:
     """Sum over bins of (count / total) * |accuracy - confidence|, in which the counts cancel."""
     count, correct, confidence, _ = _merge_bins(bins, groups)
-    return float((correct - confidence).abs().sum() / count.sum())
+    return float(np.abs(correct - confidence).sum() / count.sum())
 
 
-def reference_ece(bins: Tensor) -> float:
+def reference_ece(bins: np.ndarray) -> float:
     """The ECE of the published code, for comparison with published numbers only.
 
     Count and accuracy take (a, b], the summed confidence takes [a, b). So a confidence on an edge is summed one bin
@@ -81,7 +82,14 @@ def reference_ece(bins: Tensor) -> float:
     """
     count, correct, confidence, _ = _merge_bins(bins, 10)
     on_upper_edge = bins[3, 2::3]  # (10,) the fine edges that are tenths
-    on_lower_edge = torch.cat([torch.zeros_like(on_upper_edge[:1]), on_upper_edge[:-1]])
+    on_lower_edge = np.append(0.0, on_upper_edge[:-1])
     mean_confidence = (confidence - on_upper_edge + on_lower_edge) / (count + REFERENCE_EPSILON)
-    gap = (correct / count.clamp_min(1.0) - mean_confidence).abs()
+    gap = np.abs(correct / np.maximum(count, 1.0) - mean_confidence)
     return float((count * gap).sum() / count.sum())
+
+
+def unknown_ids(ids: list[int], num_classes: int, void: int | None) -> InputError:
+    """The error of label ids that are neither a class nor void."""
+    shown = ", ".join(map(str, ids[:10])) + (", ..." if len(ids) > 10 else "")
+    allowed = f"in 0..{num_classes - 1} or be void ({void})"
+    return InputError(f"label ids must lie {allowed}, got {shown}: map them to classes or give their void id")

@@ -14,6 +14,7 @@ from steadyseg.core.evaluation.figures import (
     calibration_of,
     class_iou,
     mean_of_known,
+    unknown_ids,
 )
 from steadyseg.core.evaluation.risk_coverage import RiskCoverage
 
@@ -112,7 +113,7 @@ class StreamingMetrics:
 
         Raises InputError if there was no non-void sample.
         """
-        confusion = self._confusion.cpu().view(2, self.num_classes, self.num_classes)
+        confusion = self._confusion.cpu().view(2, self.num_classes, self.num_classes).numpy()
         samples = int(confusion.sum())
         if samples == 0:
             raise InputError("metrics need at least one non-void sample, got none: check the labels and the void id")
@@ -127,7 +128,7 @@ class StreamingMetrics:
             "accuracy": accuracy_of(confusion.sum(0)),
             "miou": mean_of_known(iou),
             "iou": iou,
-            **calibration_of(self._bins.cpu()),
+            **calibration_of(self._bins.cpu().numpy()),
             "brier": brier / samples,
             **at_cutoff(confusion, f"{100 * self.cutoff:g}"),
             "consistency": steady,
@@ -161,11 +162,7 @@ class StreamingMetrics:
     def _check_ids(self, truth: Tensor) -> None:
         unknown = truth[(truth < 0) | (truth >= self.num_classes)].unique().tolist()
         if unknown:
-            ids = ", ".join(map(str, unknown[:10])) + (", ..." if len(unknown) > 10 else "")
-            raise InputError(
-                f"label ids must lie in 0..{self.num_classes - 1} or be void ({self.void}), got {ids}: "
-                "map them to classes or give their void id"
-            )
+            raise unknown_ids(unknown, self.num_classes, self.void)
 
     def _move_to(self, device: torch.device) -> None:
         self._confusion, self._bins, self._sums = (x.to(device) for x in (self._confusion, self._bins, self._sums))

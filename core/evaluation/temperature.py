@@ -21,7 +21,6 @@ GRID = tuple(RATIO**exponent for exponent in range(-4, 8))
 WIDE_GRID = tuple(RATIO**exponent for exponent in range(-8, 16))
 """0.23 to 15.4, for classifiers, whose predictions are small, and where GRID is too narrow. A network that learned few
 images by heart needs 4 and more, a hardly trained network less than 0.48."""
-UNTEMPERED = GRID.index(1.0)
 UNSURE = (
     "the network is far less sure than it is right, as one that is hardly trained, or on images that it was trained "
     "on; train it longer, and fit on other images"

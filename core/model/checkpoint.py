@@ -84,14 +84,8 @@ class CheckpointMeta:
         """True if `--precision auto` may choose int8."""
         return bool(self.int8) and is_proven(self.int8["accuracy"], self.int8["ece"])
 
-    def in_int8(self) -> "CheckpointMeta":
-        """Returns the record of the rounded network: each temperature times the ratio that was fitted for int8."""
-        ratio = float(self.int8["temperature_ratio"])
-        fits = {key: fit | {"temperature": float(fit["temperature"]) * ratio} for key, fit in self.calibration.items()}
-        return replace(self, calibration=fits)
-
     def method_in_int8(self, method: Method) -> Method:
-        """Returns the method of the rounded network: a fitted temperature is multiplied by the same ratio."""
+        """Returns the method of the rounded network: int8 multiplies a fitted temperature by its fitted ratio."""
         ratio = float(self.int8["temperature_ratio"])
         return replace(method, temperature=method.temperature * ratio) if method.calibrated else method
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from steadyseg.core.errors import InputError, first_line
 from steadyseg.core.model.checkpoint import CheckpointMeta, load_weights, parse_checkpoint, save_checkpoint
-from steadyseg.core.model.tensor_file import read_whole
+from steadyseg.core.model.tensor_file import StoredTensors, read_whole
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -42,6 +42,12 @@ class Model:
     """Builder of each known architecture."""
     is_file: bool = field(default=True, kw_only=True)
     """False if record or tensors are no longer the file's."""
+
+    @property
+    def arrays(self) -> Mapping[str, Any]:
+        """The tensors of the file as NumPy's arrays. Raises KeyError for bf16 and float8, which NumPy lacks."""
+        assert isinstance(self.tensors, StoredTensors)
+        return self.tensors.arrays
 
     def network(self) -> "nn.Module":
         """Builds the network with these weights, in evaluation mode, a new one at each call.

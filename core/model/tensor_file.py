@@ -43,7 +43,14 @@ def write_tensors(path: Path, tensors: "Mapping[str, Tensor]", header: str) -> N
 
 def read_tensors(path: Path) -> "tuple[dict[str, Tensor], str]":
     """Reads the tensors and the header's text of a safetensors file; hostile or damaged files raise InputError."""
-    return parse_tensors(read_whole(path), path)
+    from safetensors import SafetensorError
+    from safetensors.torch import load
+
+    data = read_whole(path)
+    try:
+        return load(data), header_text(io.BytesIO(data), path)
+    except (SafetensorError, ValueError, OverflowError, KeyError) as error:  # KeyError: a number type torch lacks
+        raise not_whole(path, error) from error
 
 
 def read_whole(path: Path) -> bytes:
@@ -52,18 +59,6 @@ def read_whole(path: Path) -> bytes:
         header_text(file, path)
         file.seek(0)
         return file.read()
-
-
-def parse_tensors(data: bytes, path: Path) -> "tuple[dict[str, Tensor], str]":
-    """Returns the tensors and the header's text in the bytes of a safetensors file; `path` is for messages."""
-    from safetensors import SafetensorError
-    from safetensors.torch import load
-
-    header = header_text(io.BytesIO(data), path)
-    try:
-        return load(data), header
-    except (SafetensorError, ValueError, OverflowError, KeyError) as error:  # KeyError: a number type torch lacks
-        raise not_whole(path, error) from error
 
 
 @contextmanager
@@ -121,7 +116,7 @@ class StoredTensors(Mapping[str, Any]):
     def __init__(self, data: bytes, path: Path) -> None:
         from safetensors import SafetensorError, deserialize
 
-        self._data, self._path = data, path
+        self._data = data
         try:
             stored = deserialize(data)  # type: ignore[no-untyped-call]
         except (SafetensorError, ValueError, OverflowError) as error:
@@ -134,7 +129,15 @@ class StoredTensors(Mapping[str, Any]):
 
     @cached_property
     def _loaded(self) -> "dict[str, Tensor]":
-        return parse_tensors(self._data, self._path)[0]
+        from safetensors.torch import load
+
+        return load(self._data)
+
+    @cached_property
+    def arrays(self) -> dict[str, np.ndarray]:
+        from safetensors.numpy import load
+
+        return load(self._data)
 
     def __getitem__(self, name: str) -> "Tensor":
         return self._loaded[name]

@@ -72,14 +72,7 @@ def tell_once(line: str) -> None:
 def pack(network: Converted) -> bytes:
     """The bytes of a file: SHA-256 of the rest, length of the description, description, and each model's XML and
     weights."""
-    import openvino
-
-    parts = list[bytes]()
-    for model in network.models:
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / "model.xml"
-            openvino.serialize(model, path)
-            parts += [path.read_bytes(), path.with_suffix(".bin").read_bytes()]
+    parts = [part for model in network.models for part in write_ir(model)]
     about = json.dumps(
         {"rates": network.rates, "shapes": network.mask_shapes, "lengths": [len(part) for part in parts]}
     ).encode()
@@ -99,6 +92,16 @@ def unpack(data: bytes) -> Converted:
         start += length
     models = [read_ir(*pair) for pair in zip(parts[::2], parts[1::2], strict=True)]
     return Converted(models, about["rates"], [tuple(shape) for shape in about["shapes"]])
+
+
+def write_ir(model: Any) -> tuple[bytes, bytes]:
+    """The description of an OpenVINO model in XML, and the bytes that its constants point into."""
+    import openvino
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model.xml"
+        openvino.serialize(model, path)
+        return path.read_bytes(), path.with_suffix(".bin").read_bytes()
 
 
 def read_ir(xml: bytes, weights: bytes) -> Any:

@@ -4,7 +4,6 @@ import math
 import time
 from collections.abc import Callable, Iterator
 
-import cv2
 import numpy as np
 
 from steadyseg.core.classes import ClassList
@@ -114,6 +113,8 @@ def open_postprocess(num_classes: int, method: Method, stride: int) -> FusedPost
 
 def resize_map(values: np.ndarray, size: tuple[int, int], *, is_label: bool) -> np.ndarray:
     """(h, w) uint8 -> (H, W): labels by nearest neighbour, shades bilinearly, as the streaming module does."""
+    import cv2
+
     if values.shape == size:
         return values
     if is_label:

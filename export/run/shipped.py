@@ -8,7 +8,6 @@ bytes equal the conversion's; `studies/harness/graphs.py` writes and checks them
 import json
 import zipfile
 from collections.abc import Mapping
-from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -19,6 +18,8 @@ from steadyseg.export.run.converted import Converted, read_ir
 
 SUFFIX = ".graphs"
 INDEX, SMALL = "index.json", "small.bin"
+Arrays = Mapping[str, np.ndarray]
+"""The tensors of a checkpoint by name."""
 
 
 class Recipe(NamedTuple):
@@ -37,7 +38,7 @@ class ShippedGraphs:
     """The graphs of a checkpoint, by the description of the network that is asked for."""
 
     def __init__(self, checkpoint: Path, sha256: str) -> None:
-        self._checkpoint, self._file = checkpoint, checkpoint.with_suffix(SUFFIX)
+        self._file = checkpoint.with_suffix(SUFFIX)
         self._index: Mapping[str, Any] = {}
         if self._file.is_file():
             with zipfile.ZipFile(self._file) as archive:
@@ -51,34 +52,24 @@ class ShippedGraphs:
     def __contains__(self, name: str) -> bool:
         return name in self._index
 
-    def read(self, name: str) -> Converted:
-        """Returns the network of that name."""
+    def read(self, name: str, tensors: Arrays) -> Converted:
+        """Returns the network of that name, with the tensors of its checkpoint."""
         graph = self._index[name]
         with zipfile.ZipFile(self._file) as archive:
             small = archive.read(SMALL)
             models = [
-                read_ir(archive.read(xml), b"".join(self._bytes(Recipe(*one), small) for one in recipes))
+                read_ir(archive.read(xml), b"".join(constant(Recipe(*one), tensors, small) for one in recipes))
                 for xml, recipes in graph["models"]
             ]
         return Converted(models, graph["rates"], [tuple(shape) for shape in graph["shapes"]])
 
-    def _bytes(self, recipe: Recipe, small: bytes) -> bytes:
-        return constant(recipe, self._tensors.get(recipe.tensor), small)
 
-    @cached_property
-    def _tensors(self) -> dict[str, np.ndarray]:
-        from safetensors.numpy import load_file
-
-        return load_file(self._checkpoint)
-
-
-def constant(recipe: Recipe, tensor: np.ndarray | None, small: bytes) -> bytes:
+def constant(recipe: Recipe, tensors: Arrays, small: bytes) -> bytes:
     """Returns the bytes of a constant."""
     own = small[recipe.start : recipe.start + recipe.size]
     if recipe.kind == "bytes":
         return own
-    assert tensor is not None
-    weights = tensor.astype(np.float32)
+    weights = tensors[recipe.tensor].astype(np.float32)
     if recipe.kind == "tensor":
         return weights.tobytes()
     rows = weights.reshape(len(weights), -1)

@@ -75,15 +75,13 @@ def expected_pixels(options: SmpOptions) -> tuple[Pixel, Pixel] | None:
         return None
     if is_packaged(options):
         return HALF, HALF
-    if not options.encoder.startswith(TIMM):
-        return IMAGENET_MEAN, IMAGENET_STD
-    import timm
+    if options.encoder.startswith(TIMM):
+        import timm
 
-    found = timm.get_pretrained_cfg(options.encoder.removeprefix(TIMM))
-    if found is None:
-        return IMAGENET_MEAN, IMAGENET_STD
-    (red, green, blue), (red_std, green_std, blue_std) = found.mean, found.std
-    return (red, green, blue), (red_std, green_std, blue_std)
+        if found := timm.get_pretrained_cfg(options.encoder.removeprefix(TIMM)):
+            (red, green, blue), (red_std, green_std, blue_std) = found.mean, found.std
+            return (red, green, blue), (red_std, green_std, blue_std)
+    return IMAGENET_MEAN, IMAGENET_STD
 
 
 def is_packaged(options: SmpOptions) -> bool:

@@ -7,7 +7,6 @@ checked: it gives the bytes of the conversion.
 import hashlib
 import json
 import sys
-import tempfile
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,18 +16,23 @@ from xml.etree import ElementTree
 import numpy as np
 
 from steadyseg.app.conversion import convert
-from steadyseg.app.network_plan import NetworkPlan, StoredNetwork
+from steadyseg.app.network_plan import StoredNetwork
 from steadyseg.app.open_model import open_checkpoint
 from steadyseg.core.errors import InputError
 from steadyseg.core.method import MethodOptions
 from steadyseg.core.model.model import Model
-from steadyseg.core.novelty.record import reference_scores
 from steadyseg.core.picture_size import network_size
+from steadyseg.export.run.converted import write_ir
 from steadyseg.export.run.shipped import INDEX, SMALL, SUFFIX, Recipe, constant, rounded
 
 METHODS = (MethodOptions(mode="vq-dnn"), MethodOptions(mode="vq-bnn"), MethodOptions(mode="bnn", samples=5))
 FRAMES = ((480, 640), (720, 1280), (1920, 1080))
 """Sizes of frames, (h, w): 4:3, 16:9, and a telephone held upright."""
+OTHER_FRAMES = (
+    *((1080, width) for width in (1080, 1350, 1620, 1728, 2000, 2160, 2340, 2560)),
+    *((height, 1080) for height in (1350, 1440, 2340)),
+)
+"""Further ones, for the first method alone: 1:1 to 2.37:1, and upright 4:5, 3:4 and a long telephone."""
 SMALLEST_BYTES = 512
 """A smaller constant is stored as it is."""
 NEIGHBOURS = 4
@@ -42,7 +46,7 @@ class Writer:
 
     def __init__(self, model: Model) -> None:
         self.model = model
-        self.tensors = {name: tensor.numpy() for name, tensor in model.tensors.items()}
+        self.tensors = model.arrays
         self.small, self.places = bytearray(), dict[bytes, int]()
         self.files, self.graphs = dict[str, bytes](), dict[str, Any]()
 
@@ -52,11 +56,11 @@ class Writer:
         method = options.resolve(meta)
         if precision == "int8":
             method = meta.method_in_int8(method)
-        plan = NetworkPlan.of(method, precision, watches=reference_scores(meta, method) is not None)
+        stored = StoredNetwork(self.model, method, precision)
         height, width = network_size(*frame, meta.height)
-        network = convert(StoredNetwork(self.model, method, plan).module, height, width, plan.shared)
-        models = [self._describe(*serialized(one)) for one in network.models]
-        name = plan.name(height, width)
+        network = convert(stored.module, height, width, stored.plan.shared)
+        models = [self._describe(*write_ir(one)) for one in network.models]
+        name = stored.plan.name(height, width)
         self.graphs[name] = {"models": models, "rates": network.rates, "shapes": network.mask_shapes}
         return name
 
@@ -69,7 +73,7 @@ class Writer:
             recipes.append(self._recipe(weights[start : start + size], kind))
             end = start + size
         small = bytes(self.small)
-        made = b"".join(constant(one, self.tensors.get(one.tensor), small) for one in recipes)
+        made = b"".join(constant(one, self.tensors, small) for one in recipes)
         if made != weights[:end]:
             raise InputError("the recipes do not give the bytes of the conversion")
         return file, recipes
@@ -104,20 +108,10 @@ class Writer:
         """Writes the file beside the checkpoint."""
         path = self.model.path.with_suffix(SUFFIX)
         index = {"checkpoint": self.model.sha256, "graphs": self.graphs}
-        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
+        with zipfile.ZipFile(path, "w") as archive:
             for name, data in {INDEX: json.dumps(index).encode(), SMALL: bytes(self.small), **self.files}.items():
                 archive.writestr(zipfile.ZipInfo(name), data, zipfile.ZIP_DEFLATED, 9)  # no date: the bytes repeat
         return path
-
-
-def serialized(model: Any) -> tuple[bytes, bytes]:
-    """The XML of an OpenVINO model, and the bytes of its constants."""
-    import openvino
-
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "model.xml"
-        openvino.serialize(model, path)
-        return path.read_bytes(), path.with_suffix(".bin").read_bytes()
 
 
 def constants(xml: bytes) -> Iterator[tuple[int, int, str]]:
@@ -159,7 +153,7 @@ def main(names: list[str]) -> int:
         meta = writer.model.meta
         for precision in ("fp32", "int8") if meta.int8 else ("fp32",):
             for options in METHODS:
-                for frame in FRAMES:
+                for frame in (*FRAMES, *OTHER_FRAMES) if options == METHODS[0] else FRAMES:
                     print(f"{name}: {writer.add(options, precision, frame)}", flush=True)
         path = writer.write()
         print(f"{path}: {len(writer.graphs)} graphs, {path.stat().st_size / 1e3:.0f} kB")

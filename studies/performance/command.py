@@ -99,7 +99,7 @@ def bench_checkpoint(job: BenchJob, folder: Path) -> dict[str, Any]:
         clip, size = clip_for(job, folder, (subject.meta.height, subject.meta.width), subject.height)
         say("converting the network")
         executor, torch_executor = open_executors(subject, size, chosen, number, compute)
-        rows = CheckpointRows(executor, torch_executor, clip, size, folder)
+        rows = CheckpointRows(executor, torch_executor, clip, size, folder, job.model, subject.height)
         soaked = run_soak(job, lambda: rows.segmenter("vq_dnn"), clip, size, say)
         built = []
         for name in names:

@@ -51,6 +51,7 @@ RATIOS = (
     Ratio("mc_reuse_5", "mc_whole_5", "5 passes with a shared prefix / whole ones"),
     Ratio("end_to_end_labels", "bare", "file to labels / the network alone", 0.90),
     Ratio("end_to_end_video", "bare", "file to file / the network alone"),
+    Ratio("start", "bare", "a new process to its first maps / the network alone"),
     Ratio("step", "bare", "the file's whole step / the network alone"),
 )
 

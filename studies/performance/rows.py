@@ -1,6 +1,8 @@
 """The rows of the bench: what each of them runs."""
 
 import functools
+import subprocess
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
@@ -20,6 +22,15 @@ from steadyseg.studies.performance.timing import Row
 from steadyseg.studies.performance.variants import Variant
 
 Item = TypeVar("Item")
+FIRST_MAPS = """
+import sys
+import numpy as np
+from steadyseg import Frame, open_segmenter
+model, executor, precision, *size = sys.argv[1:]
+height, width, working = map(int, size)
+segmenter = open_segmenter(model, size=working, executor=executor, precision=precision)
+segmenter.step(Frame(np.zeros((height, width, 3), np.uint8), 0, 0.0))
+"""
 PASSES = (5, 10, 30, 50)
 
 ROWS: dict[str, str] = {
@@ -36,6 +47,7 @@ ROWS: dict[str, str] = {
     "published": "the network again on 6 frames with dropout, mean",
     "end_to_end_labels": "H.264 file to VQ-DNN maps",
     "end_to_end_video": "H.264 file to an H.264 file side by side",
+    "start": "a new process to the first maps, imports included",
 }
 SINGLE_PROCESS: dict[str, Variant] = {"bare_plain": "plain", "bare": "quiet"}
 """The rows that are a network alone."""
@@ -52,9 +64,17 @@ class CheckpointRows:
     """Rows of a checkpoint in one executor, built when they are asked for."""
 
     def __init__(
-        self, executor: Executor, torch: Callable[[], TorchExecutor], clip: Clip, size: tuple[int, int], folder: Path
+        self,
+        executor: Executor,
+        torch: Callable[[], TorchExecutor],
+        clip: Clip,
+        size: tuple[int, int],
+        folder: Path,
+        model: str,
+        height: int,
     ) -> None:
         self._executor, self._torch, self._clip, self._size, self._folder = executor, torch, clip, size, folder
+        self._model, self._height = model, height
         self.naive: NaiveDeque | None = None
         """Made by the row of that name; its memory is compared with ours."""
 
@@ -68,6 +88,9 @@ class CheckpointRows:
             return Row(name, repeat(self.naive, self._pictures()), executor.name)
         if name == "published":
             return Row(name, repeat(Published(executor.logits("drawing")), self._pictures()), executor.name)
+        if name == "start":
+            words = [self._model, executor.name.split()[0], executor.precision, *map(str, (*self._size, self._height))]
+            return Row(name, functools.partial(start, words), executor.name)
         if name.startswith("end_to_end"):
             return clip_row(name, self.segmenter("vq_dnn"), self._clip, self._folder)
         segmenter = self.segmenter(name)
@@ -120,6 +143,12 @@ def clip_row(name: str, segmenter: Segmenter, clip: Clip, folder: Path) -> Row:
         return Row(name, functools.partial(clip.to_labels, segmenter), segmenter.executor, clip.frames)
     output = folder / "bench.mp4"
     return Row(name, lambda n: clip.to_video(segmenter, n, output), segmenter.executor, clip.frames)
+
+
+def start(words: list[str], count: int) -> None:
+    """Starts so many processes one after the other. Each opens the network and computes the maps of one frame."""
+    for _ in range(count):
+        subprocess.run([sys.executable, "-c", FIRST_MAPS, *words], check=True, capture_output=True)
 
 
 def repeat(step: Callable[[Item], object], stream: Iterator[Item]) -> Callable[[int], object]:

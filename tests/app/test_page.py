@@ -507,3 +507,16 @@ def test_serve_says_where_it_is_and_sigterm_ends_it_as_cleanly_as_ctrl_c(model: 
     assert "tiny.safetensors" in lines[1] and "executor" in lines[1]
     assert "GPU" in lines[2] or "street" in lines[2]
     assert not list(tmp_path.glob("steadyseg-*"))
+
+
+def test_gradio_is_imported_without_its_type_stubs() -> None:
+    code = """
+import inspect, sys
+from steadyseg.app.page.server import import_gradio
+opened, found = [], inspect.getfile
+sys.addaudithook(lambda event, given: opened.append(str(given[0])) if event == "open" else None)
+import_gradio()
+print(len(opened) > 0, inspect.getfile is found, [name for name in opened if name.endswith(".pyi")])
+"""
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=PROJECT, check=True)
+    assert run.stdout.strip() == "True True []"

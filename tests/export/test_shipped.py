@@ -12,17 +12,20 @@ from made.methods import method
 
 from steadyseg.app.conversion import convert
 from steadyseg.app.network_plan import NetworkPlan, StoredNetwork, head_stride, require_dropout
-from steadyseg.app.open_model import open_checkpoint
+from steadyseg.app.open_model import open_checkpoint, open_segmenter
+from steadyseg.app.sources.open_source import open_source
+from steadyseg.app.video.report import METRIC_KEYS
 from steadyseg.core.dropout import is_stochastic
 from steadyseg.core.errors import InputError
 from steadyseg.core.method import Method, MethodOptions
 from steadyseg.core.model.checkpoint import count_parameters
-from steadyseg.core.model.model import Model
-from steadyseg.core.novelty.record import reference_scores
 from steadyseg.core.picture_size import network_size
+from steadyseg.core.segmenter import segment
 from steadyseg.export.run.converted import pack, unpack
+from steadyseg.export.run.label_metrics import LabelMetrics
 from steadyseg.export.run.networks import frame_network
 from steadyseg.export.run.shipped import ShippedGraphs
+from steadyseg.seg.evaluate import FrameMetrics
 from steadyseg.seg.networks.build import build_network
 from steadyseg.seg.presets import PRESETS
 from steadyseg.seg.pretrained import list_segmenters
@@ -46,14 +49,10 @@ sys.meta_path.insert(0, Blocked())
 """
 
 
-def plan_of(model: Model, chosen: Method, precision: str) -> NetworkPlan:
-    return NetworkPlan.of(chosen, precision, watches=reference_scores(model.meta, chosen) is not None)
-
-
 def stored(name: str, mode: str, precision: str) -> StoredNetwork:
     model = open_checkpoint(name)
     chosen = MethodOptions(mode=mode, samples=5 if mode == "bnn" else None).resolve(model.meta)  # type: ignore[arg-type]
-    return StoredNetwork(model, chosen, plan_of(model, chosen, precision))
+    return StoredNetwork(model, chosen, precision)
 
 
 @pytest.mark.slow
@@ -63,7 +62,9 @@ def test_a_shipped_graph_is_the_conversion_of_its_checkpoint(
 ) -> None:
     network = stored(name, mode, precision)
     height, width = network_size(*frame, network.model.meta.height)
-    shipped = ShippedGraphs(network.model.path, network.model.sha256).read(network.plan.name(height, width))
+    shipped = ShippedGraphs(network.model.path, network.model.sha256).read(
+        network.plan.name(height, width), network.model.arrays
+    )
     fresh = unpack(pack(convert(network.module, height, width, network.plan.shared)))  # read from a file as well
     assert shipped.rates == fresh.rates and shipped.mask_shapes == fresh.mask_shapes
     picture = np.random.default_rng(0).integers(0, 256, (1, height, width, 3), np.uint8)
@@ -74,7 +75,7 @@ def test_a_shipped_graph_is_the_conversion_of_its_checkpoint(
 def test_every_included_network_ships_its_default_method_at_three_sizes() -> None:
     for name in list_segmenters():
         model = open_checkpoint(name)
-        plan = plan_of(model, method("vq-dnn"), "fp32")
+        plan = NetworkPlan.of(model.meta, method("vq-dnn"), "fp32")
         graphs = ShippedGraphs(model.path, model.sha256)
         for frame in ((480, 640), (720, 1280), (1920, 1080)):
             assert plan.name(*network_size(*frame, model.meta.height)) in graphs, name
@@ -106,6 +107,27 @@ main(["models"])
     modules = ("video.command", "page.server", "scale.cameras.command", "scale.batch.command", "export.verify")
     said = run_without_torch(code + "\n".join(f"import steadyseg.app.{one}" for one in modules), tmp_path)
     assert said.count("(480, 640) openvino") == 3 and all(name in said for name in list_segmenters())
+    job = ["video", "street:7:3", "--model", "street-tiny", "-o", f"{tmp_path / 'o.mp4'}"]
+    said = run_without_torch(f"from steadyseg.app.cli import main\nassert main({job}) == 0", tmp_path)
+    assert "miou" in said, "labels are measured without torch too"
+
+
+@pytest.mark.slow
+def test_metrics_of_a_stream_equal_the_metrics_of_evaluations() -> None:
+    segmenter = open_segmenter("street-tiny", keep_probs=True)
+    ours, theirs = LabelMetrics(segmenter.classes), FrameMetrics.of(segmenter.classes)
+    with open_source("street:7:5") as source:
+        for frame, maps in segment(source, segmenter):
+            again = dataclasses.replace(frame, discontinuity=frame.index == 2)
+            ours.update(again, maps)
+            theirs.update(again, maps)
+    found, expected = ours.result(), theirs.result()
+    counts = [[bin["count"] for bin in one["reliability"]] for one in (found, expected)]
+    assert counts[0] == pytest.approx(counts[1], abs=5), "of 1.5 million pixels, enlarged with another rounding"
+    for key in METRIC_KEYS:
+        assert found[key] == pytest.approx(expected[key], abs=1e-5), key
+    with pytest.raises(InputError, match=r"0\.\.10 or be void \(11\), got 77"):
+        ours.update(dataclasses.replace(frame, label=np.full_like(frame.label, 77)), maps)
 
 
 def test_parameters_are_counted_without_building_the_network() -> None:

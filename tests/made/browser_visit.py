@@ -5,25 +5,24 @@ Its policy forbids eval, so that Playwright's own wait_for_function fails there;
 
 import os
 import shutil
-import threading
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from http.server import SimpleHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from made.local_server import running
+from made.waiting import PATIENCE_S
 
 from steadyseg.core.errors import InputError
 
 CAMERA_HZ = 25
 BROWSER_FLAGS = ("--no-sandbox", "--disable-background-networking", "--disable-component-update", "--disable-sync")
 CAMERA_FLAGS = ("--disable-gpu", "--use-fake-ui-for-media-stream", "--use-fake-device-for-media-stream")
-PATIENCE_S = 300.0
-"""Only a page that hangs takes that long, also where other work leaves this one a tenth of a core."""
 GIVEN_BACK_S = 15
 """Chromium gives back what an ended worker had a few seconds later, up to 300 MB of it."""
 
@@ -72,26 +71,13 @@ class QuietFiles(SimpleHTTPRequestHandler):
         return
 
 
-class PatientServer(ThreadingHTTPServer):
-    """HTTP/1.0 takes a connection for each file: with a queue of 5 a busy machine drops some, and a second goes by."""
-
-    request_queue_size = 64
-
-
 @contextmanager
 def static_server(folder: Path, port: int = 0, sent: Counter[str] | None = None) -> Iterator[str]:
     """The address of a folder, served as any web host does: no header beyond type and length. `sent`: bytes by
     address."""
     counted = Counter[str]() if sent is None else sent
-    server = PatientServer(("127.0.0.1", port), partial(QuietFiles, directory=str(folder), sent=counted))
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}/"
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
+    with running(partial(QuietFiles, directory=str(folder), sent=counted), port) as address:
+        yield f"{address}/"
 
 
 @contextmanager

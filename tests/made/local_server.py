@@ -18,6 +18,20 @@ class PatientServer(ThreadingHTTPServer):
 
 
 @contextmanager
+def running(handler: Callable[..., BaseHTTPRequestHandler], port: int = 0) -> Iterator[str]:
+    """The address of a server with this handler for the length of a `with` block."""
+    http = PatientServer(("127.0.0.1", port), handler)
+    thread = threading.Thread(target=http.serve_forever, kwargs={"poll_interval": 0.02})
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{http.server_port}"
+    finally:
+        http.shutdown()
+        thread.join()
+        http.server_close()
+
+
+@contextmanager
 def serving(answer: Callable[[BaseHTTPRequestHandler], None], closing: threading.Event) -> Iterator[str]:
     """The address of a server for the length of a `with` block; at its end `closing` frees the answers that wait."""
 
@@ -31,16 +45,11 @@ def serving(answer: Callable[[BaseHTTPRequestHandler], None], closing: threading
         def log_message(self, *_: object) -> None:
             return
 
-    http = PatientServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=http.serve_forever, kwargs={"poll_interval": 0.02})
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{http.server_port}"
-    finally:
-        closing.set()
-        http.shutdown()
-        thread.join()
-        http.server_close()
+    with running(Handler) as address:
+        try:
+            yield address
+        finally:
+            closing.set()
 
 
 def send(handler: BaseHTTPRequestHandler, content: bytes, attempt: int = 1, length: int | None = None) -> None:

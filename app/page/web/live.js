@@ -75,7 +75,7 @@
     const startedKind = kind;
     underway += 1;
     const tell = (text, trouble) => kind === startedKind && say(text, trouble); // no messages after Stop
-    const slow = live.counts.shown ? "waiting for the answer ..." : "compiling the network (some seconds, once for each method) ...";
+    const slow = live.counts.shown ? "waiting for the answer ..." : "opening the network (a new one is converted once, for some seconds) ...";
     const waiting = setTimeout(tell, SLOW_START_MS, slow);
     try {
       const picture = startedKind === "camera" ? await cameraPicture() : null;

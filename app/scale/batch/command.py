@@ -13,7 +13,6 @@ from steadyseg.app.console import Console, progress_bar
 from steadyseg.app.report_file import write_json
 from steadyseg.app.scale.batch.clips import Clip, find_clips
 from steadyseg.app.scale.batch.drive import drive
-from steadyseg.app.scale.batch.frame_table import import_pyarrow
 from steadyseg.app.scale.batch.results import read_results, remove_leftovers
 from steadyseg.app.scale.batch.task import BatchOutputs, Row
 from steadyseg.app.scale.batch.worker import VideoWorker, about
@@ -31,7 +30,6 @@ SHOWN = 20
 def run_batch(job: BatchJob) -> int:
     """Segments all videos; returns 1 if a video failed and 130 after Ctrl-C. A second run skips complete results."""
     check_numbers(job)
-    import_pyarrow()
     clips = find_clips(job.sources, job.options)
     wanted = BatchOutputs(job.output.absolute(), job.videos, job.masks)
     console, rows, interrupted = Console(stderr=True), list[Row](), False

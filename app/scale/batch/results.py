@@ -13,7 +13,7 @@ from typing import Any
 from steadyseg.app.open_model import find_model, is_graph
 from steadyseg.app.report_file import write_json
 from steadyseg.app.scale.batch.clips import Clip
-from steadyseg.app.scale.batch.frame_table import VERSION, FrameTable
+from steadyseg.app.scale.batch.frame_table import VERSION, frame_table
 from steadyseg.app.scale.batch.task import BatchOutputs
 from steadyseg.app.sources.image_folder import list_images
 from steadyseg.app.video.caches import Recent
@@ -25,7 +25,7 @@ from steadyseg.core.segmenter import Segmenter
 from steadyseg.core.system.files import whole_folder
 from steadyseg.export.run.networks import FrameNetwork
 
-REPORT, FRAMES, VIDEO, MASKS = "report.json", "frames.parquet", "video.mp4", "masks"
+REPORT, VIDEO, MASKS = "report.json", "video.mp4", "masks"
 CHUNK = 2**22
 """Bytes of a file for one read."""
 
@@ -67,7 +67,7 @@ def make_results(
             clip.job, output=folder / VIDEO if wanted.videos else None, masks=folder / MASKS if wanted.masks else None
         )
         segmenter = take(job)
-        with FrameTable(folder / FRAMES, clip.name, segmenter.classes) as table:
+        with frame_table(folder, clip.name, segmenter.classes) as table:
             with open_recording(job, segmenter) as recording:
                 for _, _, figures in recording:
                     table.add(figures)

@@ -19,7 +19,7 @@ class WorkerVersion:
 
     steadyseg: str
     python: str
-    torch: str
+    libraries: str
     weights: str
     """First digits of the SHA-256 of the model's file."""
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from steadyseg.app.scale.batch.task import BatchOutputs, Row, WorkerVersion
-from steadyseg.app.scale.engines.machine import peak_memory_bytes, pin_cores
+from steadyseg.app.scale.engines.machine import limit_threads, peak_memory_bytes, pin_cores
 from steadyseg.core.errors import InputError
 from steadyseg.core.system.files import DISK_ERRORS
 
@@ -39,6 +39,7 @@ class VideoWorker:
                 f"{platform.node()} has no folder {self._wanted.folder}; results go where all machines see them"
             )
         self._open().take(clip.job)
+        limit_threads(self._threads)
         return about(clip.job.options.model)
 
     def run(self, clip: "Clip") -> Row:
@@ -83,9 +84,7 @@ class VideoWorker:
     def _open(self) -> "Segmenters":
         if self._segmenters is None:
             from steadyseg.app.scale.batch.results import Segmenters
-            from steadyseg.app.scale.engines.machine import limit_threads
 
-            limit_threads(self._threads)
             self._segmenters = Segmenters()
         return self._segmenters
 
@@ -93,11 +92,13 @@ class VideoWorker:
 def about(model: str) -> WorkerVersion:
     """The versions of this process."""
     from importlib.metadata import version
+    from importlib.util import find_spec
 
     from steadyseg.app.scale.batch.results import digest
 
     python = ".".join(platform.python_version_tuple()[:2])
-    return WorkerVersion(version("steadyseg"), python, version("torch"), digest(model))
+    libraries = ", ".join(f"{name} {version(name)}" for name in ("openvino", "torch") if find_spec(name))
+    return WorkerVersion(version("steadyseg"), python, libraries, digest(model))
 
 
 def _in_line(error: Exception) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from steadyseg.app.scale.cameras.state import CameraState
-from steadyseg.app.scale.engines.machine import peak_memory_bytes, pin_cores
+from steadyseg.app.scale.engines.machine import limit_threads, peak_memory_bytes, pin_cores
 from steadyseg.core.errors import InputError
 
 if TYPE_CHECKING:
@@ -110,15 +110,15 @@ class CameraWorker:
 
     def _open(self, wait: bool = False) -> Any:
         """A segmenter with its own state. All share the compiled networks, since one thread steps them."""
-        from steadyseg.app.scale.engines.machine import limit_threads
         from steadyseg.app.video.caches import BackgroundNetworks
         from steadyseg.app.video.flags import VideoJob
         from steadyseg.app.video.job import open_for
 
-        limit_threads(self._threads)
         self._networks = self._networks or BackgroundNetworks()
         take = self._networks.take_now if wait else self._networks.take
-        return open_for(VideoJob("", options=self._options), take)
+        segmenter = open_for(VideoJob("", options=self._options), take)
+        limit_threads(self._threads)
+        return segmenter
 
 
 class WatchedCamera:

@@ -29,7 +29,7 @@ NOT_A_CLASS = ("void", "unlabelled", "unlabeled", "ignore")
 ENDINGS = re.compile(r"(_L|_mask|_labels?|_color)$")
 """Endings of label files' names that their pictures' names do not have."""
 LOSSY = (".jpg", ".jpeg", ".webp")
-"""Endings of masks whose colours compression has changed."""
+"""Suffixes of formats with lossy compression, which changes the colours of a mask."""
 NUMBERS = re.compile(r"(?<![\w.])\d+(?![\w.])")
 THREE_NUMBERS = re.compile(r"(?<![\w.])(\d+)[\s,;]+(\d+)[\s,;]+(\d+)(?![\w.])")
 VOC_NAMES = (

@@ -67,7 +67,7 @@ class LabelSource:
 
 
 def files_below(root: Path, suffixes: Collection[str]) -> list[Path]:
-    """Returns the files of these endings below a folder, sorted.
+    """Returns the files below a folder whose names end in one of the suffixes, sorted.
 
     Hidden files and folders, the __MACOSX of Mac archives and the folders of earlier imports are left out.
     """

@@ -347,7 +347,7 @@ def test_tracks_of_cvat_name_the_export_that_is_read(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("overlaps", ["smaller", "later", "void"])
 def test_objects_drawn_one_by_one_are_those_drawn_together(overlaps: Any) -> None:
-    """The reference holds all masks and orders them by area, as the importer did; it took a mask's memory an object."""
+    """The reference holds all masks at once and orders them by area."""
     rng = np.random.default_rng(7)
     masks = []
     for _ in range(12):
