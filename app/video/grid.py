@@ -20,9 +20,10 @@ from steadyseg.app.sources.source import Source, describe_losses
 from steadyseg.app.video.flags import VideoJob
 from steadyseg.app.video.job import check_job, needs_probs
 from steadyseg.app.video.pixel_plot import Traces, check_plot, write_traces
-from steadyseg.app.video.render import draw_overlay, draw_uncertainty
 from steadyseg.app.video.report import StreamReport
+from steadyseg.app.video.verdict import figure, frame_level, stream_level
 from steadyseg.app.video.video_writer import VideoSink
+from steadyseg.app.video.views import draw_map, draw_segmentation
 from steadyseg.core.errors import InputError
 from steadyseg.core.frame import Frame, Maps
 from steadyseg.core.method import MODE_NAMES, ModeName
@@ -52,12 +53,13 @@ class Column:
     def draw(self, frame: Frame, maps: Maps, size: tuple[int, int]) -> np.ndarray:
         """The overlay above the uncertainty, each (h, w) and below a line of text: (2 h + CAPTION, w, 3) uint8 RGB."""
         cv2, (height, width) = opencv(), size
-        overlay = draw_overlay(frame.image, maps.label, self.segmenter.classes.palette())
-        pictures = [overlay, draw_uncertainty(maps.entropy)]
+        overlay = draw_segmentation(frame.image, maps, self.segmenter.classes.palette())
+        pictures = [overlay, draw_map(maps, "uncertainty")]
         small = [cv2.resize(picture, (width, height), interpolation=cv2.INTER_AREA) for picture in pictures]
         caption = np.zeros((CAPTION, width, 3), np.uint8)
         milliseconds = self.clock.samples["frame"][-1]
-        words = f"{self.mode}  {milliseconds:.0f} ms  uncertainty {maps.entropy.mean() / 255:.3f}"
+        uncertainty = figure(frame_level(maps), maps.entropy.mean() / 255, ".3f")
+        words = f"{self.mode}  {milliseconds:.0f} ms  uncertainty {uncertainty}"
         cv2.putText(caption, words, (6, CAPTION - 7), cv2.FONT_HERSHEY_SIMPLEX, 0.45, (255, 255, 255), 1, cv2.LINE_AA)
         return np.concatenate([caption, *small])
 
@@ -160,5 +162,7 @@ def print_methods(methods: dict[Any, dict[str, Any]]) -> None:
     columns |= {key: key for key in ("nll", "accuracy", "ece") if all(key in record for record in methods.values())}
     table = figure_table("method", *columns, title="the methods on the same frames")
     for mode, record in methods.items():
-        table.add_row(mode, *(f"{record[key]:.4g}" if key in record else "-" for key in columns.values()))
+        level, own = stream_level(record), ("mean_confidence", "mean_entropy")
+        cells = (figure(level * (key in own), record[key], ".4g") if key in record else "-" for key in columns.values())
+        table.add_row(mode, *cells)
     Console().print(table)
