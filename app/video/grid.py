@@ -75,15 +75,16 @@ def run_grid(job: VideoJob) -> int:
     with open_source(job.source, labels=job.labels, classes=columns[0].segmenter.classes) as source:
         traces = Traces(columns[0].segmenter.classes, modes) if job.plot else None
         total = min(filter(None, (source.info.length, job.options.max_frames)), default=None)
-        interrupted = False
+        broken_off: InputError | OSError | KeyboardInterrupt | None = None
         try:
             with contextlib.closing(compared(job, source, columns, traces)) as frames:
                 for _ in track(frames, "frames", total):
                     pass
-        except KeyboardInterrupt:
-            interrupted = True
-        if not columns[0].report.frames and not interrupted:
-            raise InputError(f"{source.info.name}: none of its frames could be read ({describe_losses(source.losses)})")
+        except (InputError, OSError, KeyboardInterrupt) as error:  # hours may have gone well
+            broken_off = error
+        if not columns[0].report.frames and not isinstance(broken_off, KeyboardInterrupt):
+            unread = f"{source.info.name}: none of its frames could be read ({describe_losses(source.losses)})"
+            raise broken_off or InputError(unread)
         methods = {column.mode: column.report.record(column.segmenter, source, ()) for column in columns}
     for column in columns:
         methods[column.mode] |= column.clock.summary()["frame"] if column.clock.samples else {}
@@ -92,7 +93,11 @@ def run_grid(job: VideoJob) -> int:
     if job.plot and traces and columns[0].report.frames:
         write_traces(job.plot, traces)
     print_methods(methods)
-    return 130 if interrupted else 0
+    if isinstance(broken_off, KeyboardInterrupt):
+        return 130
+    if broken_off:
+        raise broken_off
+    return 0
 
 
 def read_modes(job: VideoJob) -> tuple[ModeName, ...]:

@@ -10,9 +10,11 @@ from made.graphs import HEIGHT
 from refusals import one_line_error
 
 from steadyseg.app.cli import main
-from steadyseg.app.video.pixel_plot import GRID, Traces
-from steadyseg.core.classes import CAMVID
-from steadyseg.core.frame import Maps
+from steadyseg.app.video.grid import Column
+from steadyseg.app.video.pixel_plot import GRID, Traces, write_traces
+from steadyseg.core.classes import CAMVID, ClassList
+from steadyseg.core.errors import InputError
+from steadyseg.core.frame import Frame, Maps
 
 SIZE = ("--model", "street-tiny", "--size", str(HEIGHT))
 
@@ -47,6 +49,36 @@ def test_an_interruption_before_the_first_frame_ends_quietly(
     words = ["--grid", "dnn,vq-dnn", "--plot", str(tmp_path / "p.png"), "-o", str(tmp_path / "g.mp4")]
     assert main(["video", "street:7:5", *SIZE, *words, "--executor", "torch"]) == 130
     assert "Traceback" not in capsys.readouterr().err and not (tmp_path / "p.png").exists()
+
+
+def test_a_source_that_ends_early_leaves_video_and_report(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    step, report = Column.step, tmp_path / "r.json"
+
+    def gone(self: Column, frame: Frame) -> Maps:
+        if frame.index == 3:
+            raise InputError("camera: lost")
+        return step(self, frame)
+
+    monkeypatch.setattr(Column, "step", gone)
+    words = ["--grid", "dnn,vq-dnn", "--report", str(report), "-o", str(tmp_path / "g.mp4")]
+    assert main(["video", "street:7:5", *SIZE, *words, "--executor", "torch"]) == 2
+    assert "camera: lost" in capsys.readouterr().err
+    assert json.loads(report.read_text())["methods"]["dnn"]["frames"] == 3
+    with av.open(str(tmp_path / "g.mp4")) as video:
+        assert len(list(video.decode(video=0))) == 3
+
+
+def test_a_long_stream_is_thinned_and_any_name_is_drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("steadyseg.app.video.pixel_plot.MAX_FRAMES", 8)
+    traces = Traces(ClassList((r"$\frac{$", "road", "$"), CAMVID.colors[:3]), ("dnn",))
+    blank = np.zeros((48, 64), np.uint8)
+    for number in range(100):
+        traces.add(number, [Maps(blank, blank, blank, blank, probs=np.full((3, 48, 64), 1 / 3, np.float32))])
+    assert len(traces.times) == len(traces.probs[0]) <= 8
+    assert set(np.diff(traces.times)) == {16} and traces.times[0] == 0
+    write_traces(tmp_path / "p.png", traces)
 
 
 def test_the_figure_is_of_the_pixel_that_changes_most() -> None:

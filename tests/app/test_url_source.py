@@ -34,8 +34,8 @@ PAUSE_S = 0.5
 
 
 class Served(BaseHTTPRequestHandler):
-    """Serves /film.mp4 with its length and /live without, which is gone after two visits. /jpeg is motion JPEG with a
-    pause, /flood as fast as it is read."""
+    """Serves a film with its length, and live streams without. /live is gone after two visits, /jpeg pauses, and /flood
+    never ends."""
 
     film = b""
     live = b""

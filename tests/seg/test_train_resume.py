@@ -260,6 +260,18 @@ def test_a_resume_from_a_state_of_no_such_epoch_is_refused(
     assert "state.safetensors" in message and "expected 1 to 1 epochs done" in message
 
 
+def test_a_resume_with_another_networks_optimizer_is_refused(
+    data: Path, done: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(done, run)
+    tensors, header = read_tensors(run / "state.safetensors")
+    key = next(key for key, value in tensors.items() if key.startswith("optimizer.") and value.ndim)
+    write_tensors(run / "state.safetensors", tensors | {key: tensors[key].flatten()[:1]}, header)
+    message = error_after_work(capsys, *arguments(data, run, epochs=1), "--resume")
+    assert f"{key} has the shape [1]" in message and "resume with the flags it began with" in message
+
+
 def copied_run(done: Path, run: Path, change: Callable[[dict[str, Any]], None]) -> Path:
     """The finished run as if it had begun with another configuration."""
     shutil.copytree(done, run)
