@@ -260,6 +260,30 @@ def test_a_resume_from_a_state_of_no_such_epoch_is_refused(
     assert "state.safetensors" in message and "expected 1 to 1 epochs done" in message
 
 
+def test_a_run_folder_of_a_stranger_makes_no_file_of_its_choosing(data: Path, done: Path, tmp_path: Path) -> None:
+    run, chosen = tmp_path / "run", tmp_path / "chosen.safetensors"
+    shutil.copytree(done, run)
+    record = json.loads((run / "config.json").read_text())
+    record |= {"teacher": [str(done / "model.safetensors")], "teacher_probs": str(chosen)}
+    (run / "config.json").write_text(json.dumps(record))
+    assert main(["train", "seg", "--data", str(data), "--run", str(run), "--resume"]) == 0
+    assert not chosen.exists()
+
+
+def test_loaders_without_shared_memory_are_one_line(tmp_path: Path) -> None:
+    program = """
+import torch
+from steadyseg.core.training.loaders import load_batches
+list(load_batches([torch.zeros(100_000)] * 4, 2, batch_size=1, order=range(4)))
+"""
+    inside = 'mount -t tmpfs -o size=64k tmpfs /dev/shm && exec "$0" -c "$1"'
+    command = ["unshare", "--mount", "sh", "-c", inside, sys.executable, program]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
+    if "InputError" not in done.stderr and "Traceback" not in done.stderr:
+        pytest.skip(f"no small /dev/shm can be mounted here ({done.stderr.strip()[:80]})")
+    assert "loaders=0" in done.stderr.strip().splitlines()[-1]
+
+
 def test_a_resume_with_another_networks_optimizer_is_refused(
     data: Path, done: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
