@@ -6,13 +6,13 @@ import pytest
 
 PROJECT = Path(__file__).parent.parent
 CEILINGS = {
-    "app": (13_930, 132),
+    "app": (13_945, 132),
     "core": (7_240, 72),
-    "seg": (8_470, 77),
+    "seg": (8_475, 77),
     "classification": (3_110, 24),
     "export": (4_320, 33),
     "studies": (11_150, 121),
-    "tests": (34_760, 236),
+    "tests": (34_780, 236),
 }
 """Lines and files of Python by folder, 2 % above what was reached; lines are as ruff formats them."""
 

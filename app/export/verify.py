@@ -1,19 +1,12 @@
 """`steadyseg verify`: runs the proof in a graph file on this device, and prints the file's promises."""
 
-import json
+from typing import Any
 
 from steadyseg.app.console import track
 from steadyseg.app.export.flags import VerifyJob
 from steadyseg.core.errors import CheckFailed, InputError, printable
 from steadyseg.export.file.onnx_file import OnnxFile, read_onnx
-from steadyseg.export.run.carried_proof import (
-    CarriedProof,
-    CarriedState,
-    Step,
-    graph_step,
-    read_proof,
-    verify,
-)
+from steadyseg.export.run.carried_proof import CarriedProof, CarriedState, Step, graph_step, read_proof, verify
 from steadyseg.export.run.graph import GraphStreams, zero_states
 from steadyseg.export.run.networks import onnxruntime_name, openvino_name
 from steadyseg.export.run.provider_options import read_provider_options, refuse_on_cpu
@@ -48,7 +41,7 @@ def run_verify(job: VerifyJob) -> int:
     say(f"equal within the file's own bounds{' for fewer bits' if job.reduced else ''}: {verified}")
     say(f"speed: {verified.frame_ms:.1f} ms a call, frames of {meta.height}x{meta.width}")
     for title, key in (("calibration", "fit"), ("measured", "measured")):
-        say(f"{title}: {json.dumps(proof.record[key]) if proof.record.get(key) else 'none'}")
+        say(f"{title}: {in_words(proof.record.get(key)) or 'none'}")
     say(f"licence: {meta.licence or 'not said'}")
     return 0
 
@@ -62,6 +55,13 @@ def shown(step: Step, calls: int) -> Step:
         return step(inputs)
 
     return counted
+
+
+def in_words(value: Any) -> str:
+    """JSON values as words: names with their values, between commas."""
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {in_words(one)}" for name, one in value.items() if one not in (None, {}, []))
+    return "; ".join(map(in_words, value)) if isinstance(value, list) else str(value)
 
 
 def open_step(job: VerifyJob, file: OnnxFile, proof: CarriedProof, streams: int) -> tuple[Step, str]:

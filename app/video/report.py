@@ -21,6 +21,7 @@ from steadyseg.app.video.verdict import (
 )
 from steadyseg.core.classes import ClassList
 from steadyseg.core.frame import Frame, Maps
+from steadyseg.core.method import mode_title
 from steadyseg.core.reference import NOVEL
 from steadyseg.core.segmenter import Segmenter
 
@@ -224,7 +225,7 @@ def print_report(record: dict[str, Any]) -> None:
     if "verdict" in record:
         table.add_row("verdict", f"{record['verdict']}\n({record['caveat']})")
     table.add_row("speed", f"{record['fps']:.2f} frames/s on {record['device']} ({record['executor']})")
-    table.add_row("method", f"{record['mode']}, {record['samples']} pass(es) a frame")
+    table.add_row("method", f"{mode_title(record['mode'])}, passes a frame: {record['samples']}")
     table.add_row("calibrated", "yes" if record["calibrated"] else f"no: {record['note']}")
     table.add_row("dropped", str(record["dropped"]))
     for key in ("mean_confidence", "mean_entropy", "mean_disagreement"):

@@ -54,6 +54,7 @@ def test_a_whole_file_proves_itself(
     assert main(["verify", str(path), "--runtime", runtime, "--device", "cpu"]) == 0
     told = capsys.readouterr().out
     assert "equal within the file's own bounds: " in told and "speed: " in told and "licence: Apache-2.0" in told
+    assert not {"{", "[", '"'} & set(told), "words, no JSON"
     assert ("random draws" in told) == (name == "vq-bnn")
 
 

@@ -34,7 +34,7 @@ from steadyseg.core.training.run_folder import open_run
 from steadyseg.seg.data.camvid import open_split
 from steadyseg.seg.loss import SegmentationLoss
 from steadyseg.seg.options import AugmentOptions, SegTrainConfig, SmpOptions, TrainConfig, UNetOptions
-from steadyseg.seg.presets import PRESETS
+from steadyseg.seg.presets import PRESETS, with_crops_of_size
 from steadyseg.seg.train import SegmentationBatches, prepare_segmentation
 
 ROOT = Path(__file__).parents[2]
@@ -554,6 +554,15 @@ def test_camvid_s_stretches_are_held_out_unless_told_otherwise(tmp_path: Path) -
     made = prepared(data, tmp_path / "run")
     assert (made.images, made.held_out) == (6, 40)
     assert prepared(data, tmp_path / "all", hold_out=Path("none")).images == 58
+
+
+def test_crops_follow_the_size_unless_they_have_their_own() -> None:
+    preset = PRESETS["cpu"]
+    assert with_crops_of_size(preset, preset) == preset
+    small = with_crops_of_size(dataclasses.replace(preset, size=180), preset).augment
+    assert (small.crop_height, small.crop_width) == (128, 192)
+    own = dataclasses.replace(preset, size=180, augment=dataclasses.replace(preset.augment, crop_width=160))
+    assert with_crops_of_size(own, preset) == own
 
 
 def test_a_preset_begins_with_no_network_that_it_makes() -> None:

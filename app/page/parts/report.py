@@ -5,6 +5,7 @@ from typing import Any
 
 from steadyseg.app.sources.source import LOSSES
 from steadyseg.app.video.verdict import figure, stream_level
+from steadyseg.core.method import mode_title
 
 METRICS = {
     "accuracy": "accuracy",
@@ -37,7 +38,7 @@ def _figures(record: dict[str, Any]) -> list[tuple[str, str]]:
     return [
         ("frames", f"{record['frames']}"),
         ("speed", f"{record['fps']:.1f} frames/s on {record['device']} ({record['executor']})"),
-        ("method", f"{record['mode']}, {samples} per frame"),
+        ("method", f"{mode_title(record['mode'])}, {samples} per frame"),
         ("mean confidence", figure(level, record["mean_confidence"], ".3f")),
         ("mean uncertainty (entropy)", figure(level, record["mean_entropy"], ".3f")),
         ("mean disagreement", figure(level, record["mean_disagreement"], ".3f")),
