@@ -1,15 +1,18 @@
 """The terminal as all commands print to it: text as it is, tables of numbers, and the progress bar on stderr."""
 
+import re
 from collections.abc import Iterable, Iterator, Sequence, Sized
 from contextlib import contextmanager
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import rich.console
 from rich import box
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
+from rich.text import Text
 
 T = TypeVar("T")
+CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 SPEED_S = 600
 """The estimate of the time left uses this many past seconds: an epoch's evaluation must not shorten it."""
 
@@ -19,6 +22,10 @@ class Console(rich.console.Console):
 
     def __init__(self, *, stderr: bool = False, quiet: bool = False) -> None:
         super().__init__(stderr=stderr, quiet=quiet, markup=False, emoji=False)
+
+    def render_str(self, text: str, **options: Any) -> Text:
+        """Text of a file cannot steer the terminal: a control character becomes a blank."""
+        return super().render_str(CONTROL.sub(" ", text), **options)
 
 
 def figure_table(*columns: str, title: str | None = None) -> Table:

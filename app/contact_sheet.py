@@ -8,6 +8,7 @@ import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
 from steadyseg.app.drawable import drawable
+from steadyseg.app.palette import display_classes
 from steadyseg.core.classes import ClassList
 
 SHEET_FILE = "contact-sheet.jpg"
@@ -27,8 +28,8 @@ class Cell(NamedTuple):
 
 
 def colored(image: np.ndarray, label: np.ndarray, classes: ClassList) -> np.ndarray:
-    """Lays the class colours of (H, W) ids over the picture (H, W, 3); void is black."""
-    return (image * (1 - OPACITY) + classes.palette()[label] * OPACITY).astype(np.uint8)
+    """Lays the class colours of (H, W) ids over the picture (H, W, 3); void is black. Colours as in videos."""
+    return (image * (1 - OPACITY) + display_classes(classes).palette()[label] * OPACITY).astype(np.uint8)
 
 
 def strip(*pictures: np.ndarray) -> Image.Image:
@@ -45,7 +46,7 @@ def write_sheet(path: Path, cells: Sequence[Cell], classes: ClassList) -> None:
     width = max(cell.strip.width for cell in cells) + 2 * MARGIN
     height = max(cell.strip.height for cell in cells) + LINE
     rows = -(-len(cells) // COLUMNS)
-    entries = [*zip(drawable(classes.names), classes.colors, strict=True), ("void", (0, 0, 0))]
+    entries = [*zip(drawable(classes.names), display_classes(classes).colors, strict=True), ("void", (0, 0, 0))]
     per_line = COLUMNS * width // ENTRY
     legend_height = -(-len(entries) // per_line) * LINE + MARGIN
     sheet = Image.new("RGB", (COLUMNS * width, rows * height + legend_height), "white")

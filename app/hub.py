@@ -1,5 +1,6 @@
 """Checkpoints on the Hugging Face Hub, as model.safetensors, config.json and a model card."""
 
+from json import JSONDecodeError
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +59,14 @@ class HubModel(ModelHubMixin):
             function="open_classifier" if of_pictures else "open_segmenter", repository=repo_id or "you/repository"
         )
         return ModelCard(f"---\n{data.to_yaml()}\n---\n\n{text}\n{use}")
+
+    @classmethod
+    def from_pretrained(cls, *arguments: Any, **options: Any) -> "HubModel":
+        """Opens a folder or repository; InputError where its config.json is no JSON object."""
+        try:
+            return super().from_pretrained(*arguments, **options)
+        except (AttributeError, TypeError, JSONDecodeError) as error:
+            raise InputError(f"{arguments[0]}: its {CONFIG} is no JSON object ({error})") from error
 
     def save_pretrained(self, save_directory: str | Path, **options: Any) -> str | None:
         """Writes weights, config.json and card into a folder. InputError for the model's own folder, whose files (such

@@ -27,7 +27,11 @@ def write_json(path: Path, record: dict[str, Any]) -> None:
 
 def write_figure(path: Path, figure: "Figure", dpi: int) -> None:
     """Writes a plot whole or not at all, in the format of its name's suffix."""
+    from matplotlib.text import Text
+
     picture = io.BytesIO()
+    for text in figure.findobj(Text):
+        text.set_parse_math("$" not in text.get_text())  # a class may be called $\\frac{$; the axes' numbers come later
     figure.savefig(picture, dpi=dpi, format=path.suffix.lstrip("."))
     _write(path, small_png(picture.getvalue()) if path.suffix == ".png" else picture.getvalue())
 

@@ -163,7 +163,7 @@ def class_list(classes: ClassList | Sequence[str] | None, count: int) -> ClassLi
 
 def limits(network: AnyNetwork, method: Method) -> str:
     """Describes the kind of the network's output and the network's limits."""
-    notes = [f"its output was taken for {network.form}"]
+    notes = [f"its output{network.which} was taken for {network.form}"]
     if not has_dropout(network):
         notes.append("it has no MC dropout, so disagreement is that between frames alone")
     if method.temperature == 1.0:

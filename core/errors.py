@@ -25,6 +25,9 @@ class InputError(ValueError):
 class CheckFailed(RuntimeError):
     """The work ran and its own check failed (a non-finite loss, a proof that does not hold): exit code 1."""
 
+    def __str__(self) -> str:
+        return printable(super().__str__())
+
 
 def shorten(value: Any) -> str:
     """A value as one short line for a message."""

@@ -29,6 +29,14 @@ SETTINGS = ("mode", "samples", "tau", "motion")
 """The settings that a fitted temperature belongs to."""
 
 
+MODE_WORDS = {"dnn": "single frame", "vq-dnn": "smoothed", "bnn": "MC dropout", "vq-bnn": "MC dropout smoothed"}
+
+
+def mode_title(mode: str) -> str:
+    """The mode in words, with its name."""
+    return f"{MODE_WORDS[mode]} ({mode})"
+
+
 def is_temporal(mode: str) -> bool:
     """True if the mode averages over the recent frames."""
     return mode.startswith("vq-")

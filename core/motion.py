@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 STEPS = 32
 """Positions are rounded to 1/32 pixel, the resolution of OpenCV's remap, so that all executors warp alike."""
+LEAST_SIDE = 32
+"""OpenCV's flow of smaller pictures ends in an error or ends the process; nothing is taken to move there."""
 DOUBT_LEVELS = 20.0
 """Mean grey difference, in levels of 255, at which the weight of the past has fallen to 1/e."""
 DOUBT_BOX = 5
@@ -63,8 +65,8 @@ class MotionEstimator:
         cv2: Any = importlib.import_module("cv2")  # OpenCV's type stubs lack DIS
         if self._flow is None:
             self._flow = cv2.DISOpticalFlow_create(cv2.DISOPTICAL_FLOW_PRESET_ULTRAFAST)
-        flow = self._flow.calc(now, previous, None)
-        source = flow
+        small = min(now.shape) < LEAST_SIDE
+        source = np.zeros((*now.shape, 2), np.float32) if small else self._flow.calc(now, previous, None)
         source += _grid(*now.shape)
         source *= np.float32(STEPS)
         np.rint(source, out=source)

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from steadyseg.core.dropout import set_dropout_active
 from steadyseg.core.errors import InputError, first_line
-from steadyseg.core.predictors import first_tensor
+from steadyseg.core.predictors import first_tensor, which_output
 from steadyseg.core.preprocess import Normalize
 
 MAX_CLASSES = 255
@@ -101,7 +101,7 @@ class AnyNetwork(nn.Module):
         try:
             with torch.inference_mode():
                 outputs = [first_tensor(network(image)) for image in images]
-                again = first_tensor(network(images[0]))
+                again = first_tensor(whole := network(images[0]))
         except InputError as error:
             raise InputError(f"{name}: {error}") from error
         except Exception as error:  # of a stranger's code, of any kind
@@ -114,6 +114,8 @@ class AnyNetwork(nn.Module):
                 f"{name} gives two outputs for one picture: something random stays on in eval. Give F.dropout "
                 "training=self.training, or use nn.Dropout"
             )
+        self.which = which_output(whole)
+        """The output that was taken of several, in words."""
         self.form = find_form([output.cpu() for output in outputs], size, classes, name)
         self.head_stride = self.form.head_stride
         self.to_logits = ToLogits(self.form, size)

@@ -84,3 +84,14 @@ def on_the_street(config: SegTrainConfig) -> SegTrainConfig:
 
 
 PRESETS |= {f"{name}-street": on_the_street(PRESETS[name]) for name in ("unet-s", "realtime", "mobile")}
+
+
+def with_crops_of_size(config: SegTrainConfig, preset: SegTrainConfig) -> SegTrainConfig:
+    """Returns the configuration whose crops follow its size as the preset's do, unless crops of their own were set."""
+    own, first = config.augment, preset.augment
+    if config.size == preset.size or (own.crop_height, own.crop_width) != (first.crop_height, first.crop_width):
+        return config
+    height, width = (
+        max(1, round(side * config.size / preset.size / 32)) * 32 for side in (own.crop_height, own.crop_width)
+    )
+    return replace(config, augment=replace(own, crop_height=height, crop_width=width))

@@ -116,6 +116,8 @@ def prepare_segmentation(config: SegTrainConfig, run: Run) -> TrainingParts:
     probs = list[Tensor]()
     if config.teacher:
         names, file = config.teacher, config.teacher_probs
+        if run.resume and file and not file.exists():
+            file = None  # the folder's config.json may be a stranger's: it makes no file of its choosing
         probs = teacher_probs(names, Pictures(trained), classes, config.size, run.device, file, run.processes)
     examples = AugmentedImages(config, classes, trained, probs, rare)
     order = partial(epoch_order, len(trained), config.loop, processes=run.processes)

@@ -6,17 +6,13 @@ import pytest
 
 PROJECT = Path(__file__).parent.parent
 CEILINGS = {
-    "app": (13_760, 132),
-    "core": (7_185, 72),
-    "seg": (8_510, 77),
+    "app": (13_945, 132),
+    "core": (7_245, 72),
+    "seg": (8_515, 77),
     "classification": (3_110, 24),
     "export": (4_420, 34),
     "studies": (11_150, 121),
-<<<<<<< HEAD
-    "tests": (34_000, 236),
-=======
     "tests": (34_490, 236),
->>>>>>> 6c4b7d04bcbcc3503be57e2c6560233794c7a0bc
 }
 """Lines and files of Python by folder, 2 % above what was reached; lines are as ruff formats them."""
 

@@ -15,7 +15,7 @@ from steadyseg.core.classes import ClassList
 from steadyseg.core.errors import InputError
 from steadyseg.core.evaluation.temperature import WIDE_GRID, BeyondGrid, TemperatureFit, describe_extreme
 from steadyseg.core.frame import Frame
-from steadyseg.core.method import Method, MethodOptions
+from steadyseg.core.method import Method, MethodOptions, is_temporal
 from steadyseg.core.model.checkpoint import without_novelty
 from steadyseg.core.model.model import Model
 from steadyseg.core.novelty.stored import NoveltyFit
@@ -74,7 +74,9 @@ class SegmenterFits:
     def frames(self, title: str) -> Iterator[Frame]:
         """Returns the frames, each with a seed for its dropout masks, behind a progress bar."""
         chosen = self.labelled.open(self.executor)
-        return track(seed_frames(chosen.frames), title, total=chosen.count)
+        keeps_all = is_temporal(self.methods[0].mode)  # frames without a label feed a mean over time alone
+        frames = track(seed_frames(chosen.frames), title, total=chosen.count)
+        return (frame for frame in frames if keeps_all or frame.label is not None)
 
     def novelty(self) -> NoveltyFit:
         """Fits novelty on the train images, for all methods of the network."""

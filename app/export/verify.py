@@ -1,22 +1,28 @@
 """`steadyseg verify`: runs the proof in a graph file on this device, and prints the file's promises."""
 
-import json
 from importlib.util import find_spec
+from typing import Any
 
 import numpy as np
 import onnx
 
+from steadyseg.app.console import track
 from steadyseg.app.export.flags import VerifyJob
-from steadyseg.core.errors import CheckFailed, InputError
+from steadyseg.core.errors import CheckFailed, InputError, printable
 from steadyseg.export.file.onnx_file import OnnxFile, read_onnx
 from steadyseg.export.run.carried_proof import CarriedProof, CarriedState, Step, graph_step, read_proof, verify
 from steadyseg.export.run.graph import GraphStreams
 from steadyseg.export.run.networks import onnxruntime_name, openvino_name
 from steadyseg.export.run.provider_options import read_provider_options, refuse_on_cpu
-from steadyseg.export.run.sessions import openvino_runner
+from steadyseg.export.run.sessions import Arrays, openvino_runner
 
 ANY_NUMBER = 2
 """Streams of a call if the file takes any number."""
+
+
+def say(line: str) -> None:
+    """Prints one line; a stranger's file may hold control characters."""
+    print(printable(line))
 
 
 def run_verify(job: VerifyJob) -> int:
@@ -28,19 +34,39 @@ def run_verify(job: VerifyJob) -> int:
     proof = read_proof(file.props, file.meta, str(job.file))
     streams = file.meta.streams or ANY_NUMBER
     step, where = open_step(job, runtime, file, proof, streams)
+    if proof.plan.draws:
+        step = shown(step, len(proof.plan.turns) * -(-proof.plan.draws // streams))
     verified = verify(proof, file.meta, step, streams, reduced=job.reduced)
     meta = file.meta
-    print(f"file: {meta.source} ({meta.source_sha256[:12]}), {meta.precision}, {meta.method}")
-    print(f"ran: {len(proof.plan.turns)} frames in {streams} stream{'s' * (streams > 1)} a call by {where}")
+    say(f"file: {meta.source} ({meta.source_sha256[:12]}), {meta.precision}, {meta.method}")
+    say(f"ran: {len(proof.plan.turns)} frames in {streams} stream{'s' * (streams > 1)} a call by {where}")
     if not verified.holds:
         wider = "" if job.reduced else "; --reduced has wider bounds, for devices that compute in TF32, bf16 or fp16"
         raise CheckFailed(f"{job.file}: not equal by {where}: {verified}{wider}")
-    print(f"equal within the bounds of {'reduced precision' if job.reduced else meta.precision}: {verified}")
-    print(f"speed: {verified.frame_ms:.1f} ms a call, frames of {meta.height}x{meta.width}")
+    say(f"equal within the file's own bounds{' for fewer bits' if job.reduced else ''}: {verified}")
+    say(f"speed: {verified.frame_ms:.1f} ms a call, frames of {meta.height}x{meta.width}")
     for title, key in (("calibration", "fit"), ("measured", "measured")):
-        print(f"{title}: {json.dumps(proof.record[key]) if proof.record.get(key) else 'none'}")
-    print(f"licence: {meta.licence or 'not said'}")
+        say(f"{title}: {in_words(proof.record.get(key)) or 'none'}")
+    say(f"licence: {meta.licence or 'not said'}")
     return 0
+
+
+def shown(step: Step, calls: int) -> Step:
+    """The step with a bar on stderr over so many calls: a file may ask for 100,000."""
+    bar = iter(track(range(calls), "calls"))
+
+    def counted(inputs: Arrays) -> Arrays:
+        next(bar, None)
+        return step(inputs)
+
+    return counted
+
+
+def in_words(value: Any) -> str:
+    """JSON values as words: names with their values, between commas."""
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {in_words(one)}" for name, one in value.items() if one not in (None, {}, []))
+    return "; ".join(map(in_words, value)) if isinstance(value, list) else str(value)
 
 
 def open_step(job: VerifyJob, runtime: str, file: OnnxFile, proof: CarriedProof, streams: int) -> tuple[Step, str]:

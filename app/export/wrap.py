@@ -47,9 +47,8 @@ def run_wrap(job: WrapJob) -> int:
     meta = CheckpointMeta("onnx", {}, classes, height, width, mean, std, licence=LICENCE)
     model = WrappedModel(str(job.network), job.network, foreign.sha256, meta, {}, {}, network, is_file=False)
     layout = "(1, h, w, 3)" if foreign.channels_last else "(1, 3, h, w)"
-    console.print(
-        f"{job.network}: pictures of {height}x{width} {layout}; its output is taken for {network.form}", soft_wrap=True
-    )
+    taken = f"its output {foreign.output[:40]!r} is taken for {network.form}"
+    console.print(f"{job.network}: pictures of {height}x{width} {layout}; {taken}", soft_wrap=True)
     for note in foreign.notes:
         console.print(f"note: {note}")
     if named is None:

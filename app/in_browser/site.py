@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from steadyseg.app.in_browser.runtime import LICENCE, PROVIDERS, VERSION
-from steadyseg.app.video.palette import display_classes
+from steadyseg.app.palette import display_classes
 from steadyseg.app.video.render import draw_uncertainty
 from steadyseg.app.video.verdict import UNUSUAL
 from steadyseg.app.video.video_writer import VideoSink

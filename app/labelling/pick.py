@@ -37,12 +37,15 @@ Row = dict[str, Any]
 def run_pick(job: PickJob) -> int:
     """Measures the candidates, chooses, and reads the chosen frames again to write them: no frame stays in memory."""
     model = open_network(job)
+    counts = list[int | None]()
     for spec in job.sources:  # all sources are checked before the first is measured
         with open_source(spec) as source:
-            candidate_step(source, job.count)
+            step, length = candidate_step(source, job.count), source.info.length
+            counts.append(length and -(-length // step))
+    total = None if None in counts else sum(filter(None, counts))
     paths, meter = list_images(job.data / "train") if job.data else (), FrameMeter(model)
     sources, recordings, candidates = list[int](), dict[tuple[int, str], int](), list[Candidate]()
-    with progress_bar("frames measured") as show:
+    with progress_bar("frames measured", total) as show:
         labelled = [meter.measure(read_upright(path), place)[0] for place, path in enumerate(paths)]
         for number, spec in enumerate(job.sources):
             with open_source(spec) as source:

@@ -26,7 +26,7 @@ class PageOptions:
     port: int = 7860
     """Port to serve at."""
     open_browser: bool = True
-    """Open the address in the browser."""
+    """Whether a browser opens the address."""
     max_upload_mb: int = 500
     """Largest file that the tab File takes."""
     max_sessions: int = 4

@@ -31,6 +31,8 @@ class Picture(NamedTuple):
     image: np.ndarray
     """(H, W, 3) uint8 RGB."""
     stamp_s: float | None
+    skipped: int = 0
+    """Pictures before it that were not decoded."""
 
 
 class Connection(Protocol):
@@ -79,7 +81,8 @@ class LiveSource(Source):
         began_s = time.monotonic()
         index, fresh = 0, True
         while not self._stopped.is_set():
-            for image, stamp_s in self._connection.pictures():
+            for image, stamp_s, skipped in self._connection.pictures():
+                index += skipped
                 resized, shape = image.shape[:2] != shape, image.shape[:2]
                 self.losses["size_change"] += resized
                 yield Frame(image, index, clock(stamp_s), discontinuity=fresh or resized)

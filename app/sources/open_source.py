@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+from steadyseg.app.sources.ffmpeg import Pace
 from steadyseg.app.sources.image_folder import IMAGE_SUFFIXES, FolderSource, list_images
 from steadyseg.app.sources.live import CameraConnection, LiveSource
 from steadyseg.app.sources.source import MAX_PIXELS, LabelFolder, Source, SourceInfo
@@ -20,12 +21,18 @@ EXPECTED = "a video file, an image folder, a camera number, an rtsp:// or http(s
 
 
 def open_source(
-    spec: str, *, labels: Path | None = None, classes: ClassList = CAMVID, max_pixels: int = MAX_PIXELS
+    spec: str,
+    *,
+    labels: Path | None = None,
+    classes: ClassList = CAMVID,
+    max_pixels: int = MAX_PIXELS,
+    pace: Pace | None = None,
 ) -> Source:
     """Opens a source by name; a file whose name is a number or begins like the street is written ./NAME.
 
     `labels` is a folder of 8-bit label PNGs. Their names are the images' names, or 000000.png, 000001.png, ... for a
-    video. Their ids are checked against `classes`. Frames of a file have at most `max_pixels`. Raises InputError, one
+    video. Their ids are checked against `classes`. Frames of a file have at most `max_pixels`. `pace`
+    leaves frames of a network stream out. Raises InputError, one
     line, for a source that cannot be opened.
     """
     is_camera, is_url = re.fullmatch("[0-9]{1,4}", spec) is not None, "://" in spec
@@ -35,7 +42,7 @@ def open_source(
     if is_camera:
         return _open_camera(int(spec))
     if is_url:
-        return open_url(spec)
+        return open_url(spec, pace=pace)
     return _open_street(spec, classes) if is_street(spec) else _open_path(Path(spec), labels, classes, max_pixels)
 
 

@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 from steadyseg.app.sources.ffmpeg import (
     NO_TIME_STAMPS,
     URL_OPTIONS,
+    Pace,
     decode,
     nominal_fps,
     open_container,
@@ -34,9 +35,15 @@ TIMEOUT_S = 5.0
 
 
 def open_url(
-    url: str, *, timeout_s: float = TIMEOUT_S, attempts: int = ATTEMPTS, first_delay_s: float = FIRST_DELAY_S
+    url: str,
+    *,
+    timeout_s: float = TIMEOUT_S,
+    attempts: int = ATTEMPTS,
+    first_delay_s: float = FIRST_DELAY_S,
+    pace: Pace | None = None,
 ) -> RecordedSource | LiveSource:
-    """Opens a recording if the server states a length, else a live source. InputError without credentials."""
+    """Opens a recording if the server states a length, else a live source. InputError without credentials.
+    `pace`: of a live source."""
     container = connect(url, timeout_s)
     # Without a duration and a size in bytes, the stream's end means an interruption.
     if container.duration or (container.format.name != "rtsp" and container.size > 0):
@@ -44,7 +51,8 @@ def open_url(
     opened = [container]
 
     def connection(losses: Counter[str], stopped: threading.Event) -> StreamConnection:
-        return StreamConnection(opened.pop() if opened else connect(url, timeout_s), redact(url), losses, stopped)
+        container = opened.pop() if opened else connect(url, timeout_s)
+        return StreamConnection(container, redact(url), losses, stopped, pace)
 
     return LiveSource(connection, attempts, first_delay_s)
 
@@ -98,11 +106,18 @@ def redact(url: str) -> str:
 class StreamConnection:
     """One opened live stream, which owns its container. Raises InputError if it holds no decodable video."""
 
-    def __init__(self, container: "InputContainer", name: str, losses: Counter[str], stopped: threading.Event) -> None:
-        self._container = container
+    def __init__(
+        self,
+        container: "InputContainer",
+        name: str,
+        losses: Counter[str],
+        stopped: threading.Event,
+        pace: Pace | None = None,
+    ) -> None:
+        self._container, self._pace = container, pace
         try:
             stream = video_stream(container, name, low_delay=True)
-            self._frames = decode(container, stream, losses, stopped)
+            self._frames = decode(container, stream, losses, stopped, pace)
             first = next(self._frames, None)
             if first is None:
                 raise InputError(f"{name}: gives no picture that can be decoded")
@@ -118,7 +133,10 @@ class StreamConnection:
         """Pictures with the stream's stamps, or stamped on arrival if its format has none (a camera's motion JPEG)."""
         untimed = self._container.format.flags & NO_TIME_STAMPS
         for frame in chain([self._first], self._frames):
-            yield Picture(to_rgb(frame, self.info.name), time.monotonic() if untimed else stamp_s(frame))
+            skipped = 0
+            if self._pace:
+                skipped, self._pace.skipped = self._pace.skipped, 0
+            yield Picture(to_rgb(frame, self.info.name), time.monotonic() if untimed else stamp_s(frame), skipped)
 
     def close(self) -> None:
         self._frames.close()

@@ -24,6 +24,7 @@ from steadyseg.core.training.loop import EpochDone, StepDone
 from steadyseg.core.training.parts import Run, TrainingParts
 from steadyseg.core.training.run import Config, choose_precision, train
 from steadyseg.core.training.run_folder import MODEL_NAME
+from steadyseg.seg.presets import PRESETS, with_crops_of_size
 
 Events = Iterator[StepDone | EpochDone]
 LOG_NAME = "log.jsonl"
@@ -33,7 +34,7 @@ def train_segmenter(job: SegTrainJob) -> int:
     """`steadyseg train seg`."""
     from steadyseg.seg.train import prepare_segmentation
 
-    return run_training(prepare_segmentation, job.config, job)
+    return run_training(prepare_segmentation, with_crops_of_size(job.config, PRESETS[job.preset]), job)
 
 
 def train_classifier(job: ClassTrainJob) -> int:
@@ -127,9 +128,8 @@ class TimeEstimate:
         later = of_epoch * sum(self._cost(epoch) for epoch in range(step.epoch, self._epochs))
         hours = a_step_s * (of_epoch * step.epoch - step.step + later / now) / 3600
         shown = f"{hours:.1f} hours" if hours >= 1 else f"{60 * hours:.0f} minutes"
-        return (
-            f"about {shown} to the end of {self._epochs} epochs at this pace; an interrupted run goes on with --resume"
-        )
+        ends = f"about {shown} to the end, epoch {self._epochs}, at this pace"
+        return f"{ends}; an interrupted run goes on with --resume"
 
 
 def describe(event: EpochDone) -> str:

@@ -17,11 +17,14 @@ from steadyseg.app.sources.open_source import open_source
 from steadyseg.app.sources.read_ahead import read_ahead
 from steadyseg.app.sources.source import Source, describe_losses
 from steadyseg.app.video.flags import VideoJob
-from steadyseg.app.video.job import check_job, needs_probs
+from steadyseg.app.video.job import check_job, needs_probs, shown_classes
+from steadyseg.app.video.legend import Legend
 from steadyseg.app.video.pixel_plot import Traces, check_plot, write_traces
-from steadyseg.app.video.render import draw_overlay, draw_uncertainty
 from steadyseg.app.video.report import StreamReport
+from steadyseg.app.video.verdict import figure, frame_level, stream_level
 from steadyseg.app.video.video_writer import VideoSink
+from steadyseg.app.video.views import draw_map, draw_segmentation
+from steadyseg.core.classes import ClassList
 from steadyseg.core.errors import InputError
 from steadyseg.core.frame import Frame, Maps
 from steadyseg.core.method import MODE_NAMES, ModeName
@@ -38,8 +41,11 @@ CAPTION = 22
 class Column:
     """One method: its segmenter, its times and its report."""
 
-    def __init__(self, mode: ModeName, segmenter: Segmenter) -> None:
-        self.mode, self.segmenter = mode, segmenter
+    def __init__(self, mode: ModeName, segmenter: Segmenter, classes: ClassList) -> None:
+        self.mode, self.segmenter, self.classes = mode, segmenter, classes
+        self._label: np.ndarray | None = None
+        self.flicker = self.flicker_sum = 0.0
+        """Share of the labels that changed since the frame before; 0 for the first."""
         self.report, self.clock = StreamReport(segmenter.classes), StageClock()
 
     def step(self, frame: Frame) -> Maps:
@@ -47,17 +53,22 @@ class Column:
         with self.clock.measure("frame"):
             maps = self.segmenter.step(frame)
         self.report.update(frame, maps)
+        if self._label is not None and self._label.shape == maps.label.shape:
+            self.flicker = float((self._label != maps.label).mean())
+            self.flicker_sum += self.flicker
+        self._label = maps.label
         return maps
 
     def draw(self, frame: Frame, maps: Maps, size: tuple[int, int]) -> np.ndarray:
         """The overlay above the uncertainty, each (h, w) and below a line of text: (2 h + CAPTION, w, 3) uint8 RGB."""
         cv2, (height, width) = opencv(), size
-        overlay = draw_overlay(frame.image, maps.label, self.segmenter.classes.palette())
-        pictures = [overlay, draw_uncertainty(maps.entropy)]
+        overlay = draw_segmentation(frame.image, maps, self.classes.palette())
+        pictures = [overlay, draw_map(maps, "uncertainty")]
         small = [cv2.resize(picture, (width, height), interpolation=cv2.INTER_AREA) for picture in pictures]
         caption = np.zeros((CAPTION, width, 3), np.uint8)
         milliseconds = self.clock.samples["frame"][-1]
-        words = f"{self.mode}  {milliseconds:.0f} ms  uncertainty {maps.entropy.mean() / 255:.3f}"
+        uncertainty = figure(frame_level(maps), maps.entropy.mean() / 255, ".3f")
+        words = f"{self.mode}  {milliseconds:.0f} ms  uncertainty {uncertainty}  flicker {self.flicker:.1%}"
         cv2.putText(caption, words, (6, CAPTION - 7), cv2.FONT_HERSHEY_SIMPLEX, 0.45, (255, 255, 255), 1, cv2.LINE_AA)
         return np.concatenate([caption, *small])
 
@@ -69,28 +80,35 @@ def run_grid(job: VideoJob) -> int:
     check_plot(job.plot, overwrite=job.overwrite)
     check_job(job)
     modes = read_modes(job)
-    columns = [Column(mode, open_method(job, mode)) for mode in modes]
+    opened = [open_method(job, mode) for mode in modes]
+    columns = [Column(mode, one, shown_classes(job.options, one)) for mode, one in zip(modes, opened, strict=True)]
     with open_source(job.source, labels=job.labels, classes=columns[0].segmenter.classes) as source:
-        traces = Traces(columns[0].segmenter.classes, modes) if job.plot else None
+        traces = Traces(columns[0].classes, modes) if job.plot else None
         total = min(filter(None, (source.info.length, job.options.max_frames)), default=None)
-        interrupted = False
+        broken_off: InputError | OSError | KeyboardInterrupt | None = None
         try:
             with contextlib.closing(compared(job, source, columns, traces)) as frames:
                 for _ in track(frames, "frames", total):
                     pass
-        except KeyboardInterrupt:
-            interrupted = True
-        if not columns[0].report.frames and not interrupted:
-            raise InputError(f"{source.info.name}: none of its frames could be read ({describe_losses(source.losses)})")
+        except (InputError, OSError, KeyboardInterrupt) as error:  # hours may have gone well
+            broken_off = error
+        if not columns[0].report.frames and not isinstance(broken_off, KeyboardInterrupt):
+            unread = f"{source.info.name}: none of its frames could be read ({describe_losses(source.losses)})"
+            raise broken_off or InputError(unread)
         methods = {column.mode: column.report.record(column.segmenter, source, ()) for column in columns}
     for column in columns:
         methods[column.mode] |= column.clock.summary()["frame"] if column.clock.samples else {}
+        methods[column.mode] |= {"flicker": column.flicker_sum / max(1, column.report.frames - 1)}
     if job.report:
         write_json(job.report, {"source": source.info.name, "methods": methods})
     if job.plot and traces and columns[0].report.frames:
         write_traces(job.plot, traces)
     print_methods(methods)
-    return 130 if interrupted else 0
+    if isinstance(broken_off, KeyboardInterrupt):
+        return 130
+    if broken_off:
+        raise broken_off
+    return 0
 
 
 def read_modes(job: VideoJob) -> tuple[ModeName, ...]:
@@ -141,14 +159,15 @@ def compared(
     width = halved // 2 * 2
     height = round(source.info.height * width / source.info.width / 2) * 2
     assert job.output is not None
-    size, info = (width * len(columns), 2 * height + CAPTION), source.info
+    legend, info = Legend(columns[0].classes, (None,)), source.info
+    size = legend.size(width * len(columns), 2 * height + CAPTION)
     sink = VideoSink(job.output, *size, info.fps, job.overwrite, info.pixel_shape)
     with sink, contextlib.closing(read_ahead(source)) as frames:
         for frame in islice(frames, job.options.max_frames):
             found = [column.step(frame) for column in columns]
             with uninterrupted():
                 cells = [column.draw(frame, maps, (height, width)) for column, maps in zip(columns, found, strict=True)]
-                sink.write(np.concatenate(cells, axis=1), frame.time_s)
+                sink.write(legend.add(np.concatenate(cells, axis=1), found[0]), frame.time_s)
                 if traces:
                     traces.add(frame.time_s, found)
             yield frame
@@ -157,8 +176,11 @@ def compared(
 def print_methods(methods: dict[Any, dict[str, Any]]) -> None:
     """Prints a row for each method on stdout."""
     columns = {"ms": "latency_p50_ms", "confidence": "mean_confidence", "uncertainty": "mean_entropy"}
-    columns |= {key: key for key in ("nll", "accuracy", "ece") if all(key in record for record in methods.values())}
+    measured = ("flicker", "nll", "accuracy", "ece")
+    columns |= {key: key for key in measured if all(key in record for record in methods.values())}
     table = figure_table("method", *columns, title="the methods on the same frames")
     for mode, record in methods.items():
-        table.add_row(mode, *(f"{record[key]:.4g}" if key in record else "-" for key in columns.values()))
+        level, own = stream_level(record), ("mean_confidence", "mean_entropy")
+        cells = (figure(level * (key in own), record[key], ".4g") if key in record else "-" for key in columns.values())
+        table.add_row(mode, *cells)
     Console().print(table)

@@ -8,12 +8,12 @@ from typing import Any
 
 from steadyseg.app.executors import TakeNetwork, run_options
 from steadyseg.app.open_model import is_graph, make_segmenter, open_model
+from steadyseg.app.palette import display_classes
 from steadyseg.app.sources.image_folder import IMAGE_SUFFIXES
 from steadyseg.app.sources.open_source import is_street, open_source
 from steadyseg.app.sources.source import describe_losses
 from steadyseg.app.video.caches import Recent
 from steadyseg.app.video.flags import VideoJob, VideoOptions
-from steadyseg.app.video.palette import display_classes
 from steadyseg.app.video.recording import Recording
 from steadyseg.app.video.render import conformal_threshold
 from steadyseg.app.video.sinks import MaskSink

@@ -15,6 +15,8 @@ from steadyseg.core.system.files import require_place
 SUFFIXES = (".png", ".svg", ".pdf")
 GRID = (12, 16)
 """Rows and columns of the kept pixels, spread over the picture: 8 kB a frame and method with 11 classes."""
+MAX_FRAMES = 4000
+"""With as many frames kept, every second is dropped: 140 MB for four methods, however long the source is."""
 SHOWN = 4
 """Number of classes in the figure, which shows the pixel's likeliest classes."""
 
@@ -25,10 +27,16 @@ class Traces:
     def __init__(self, classes: ClassList, names: Sequence[str]) -> None:
         self.classes, self.names = classes, tuple(names)
         self.times: list[float] = []
+        self._frames, self._every = 0, 1
         self.probs: list[list[np.ndarray]] = [[] for _ in names]
 
     def add(self, time_s: float, found: Sequence[Maps]) -> None:
         """Adds a frame: the maps of every method, with probabilities."""
+        self._frames += 1
+        if (self._frames - 1) % self._every:
+            return
+        if len(self.times) == MAX_FRAMES:
+            self.times, self.probs, self._every = self.times[::2], [one[::2] for one in self.probs], 2 * self._every
         self.times.append(time_s)
         for kept, maps in zip(self.probs, found, strict=True):
             assert maps.probs is not None

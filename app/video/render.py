@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from steadyseg.app.opencv import opencv
-from steadyseg.app.video.verdict import describe_frame, frame_level
+from steadyseg.app.video.verdict import UNFAMILIAR, describe_frame, frame_level
 from steadyseg.core.errors import InputError
 from steadyseg.core.frame import Maps
 from steadyseg.core.method import Method
@@ -35,16 +35,25 @@ def draw_banner(picture: np.ndarray, maps: Maps) -> np.ndarray:
     """Draws a line of text at the top of a picture if its frame is unusual or its expected accuracy has been low. A
     picture of under 64 pixels a side has no room for it."""
     words = describe_frame(maps)
-    if words is None or min(picture.shape[:2]) < 64:
-        return picture
     level = frame_level(maps)
-    if level == "familiar" and maps.below is None:
+    if words is None or min(picture.shape[:2]) < 64 or (level == "familiar" and maps.below is None):
         return picture
     cv2, height = opencv(), max(16, picture.shape[0] // 20)
     banner = np.array(picture)
-    banner[:height] = (150, 30, 30) if level == "novel" else (130, 90, 0)
+    banner[:height] = (150, 30, 30) if level == UNFAMILIAR else (130, 90, 0)
     cv2.putText(banner, words, (6, height - 5), cv2.FONT_HERSHEY_SIMPLEX, height / 32, (255, 255, 255), 1, cv2.LINE_AA)
     return banner
+
+
+def grey(image: np.ndarray) -> np.ndarray:
+    """The picture without colours and darker: where no label is to be used."""
+    cv2 = opencv()
+    return cv2.convertScaleAbs(cv2.cvtColor(cv2.cvtColor(image, cv2.COLOR_RGB2GRAY), cv2.COLOR_GRAY2RGB), alpha=0.6)
+
+
+def grey_if_unfamiliar(overlay: np.ndarray, maps: Maps) -> np.ndarray:
+    """The overlay of a frame: grey if the frame is unfamiliar."""
+    return grey(overlay) if frame_level(maps) == UNFAMILIAR else overlay
 
 
 def draw_energy(maps: Maps) -> np.ndarray:

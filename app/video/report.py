@@ -9,9 +9,18 @@ from rich.table import Table
 
 from steadyseg.app.console import Console
 from steadyseg.app.sources.source import Source
-from steadyseg.app.video.verdict import CAVEAT, describe_stream, frame_level, low_accuracy
+from steadyseg.app.video.verdict import (
+    CAVEAT,
+    UNFAMILIAR,
+    describe_stream,
+    figure,
+    frame_level,
+    low_accuracy,
+    stream_level,
+)
 from steadyseg.core.classes import ClassList
 from steadyseg.core.frame import Frame, Maps
+from steadyseg.core.method import mode_title
 from steadyseg.core.reference import NOVEL
 from steadyseg.core.segmenter import Segmenter
 from steadyseg.export.run.label_metrics import LabelMetrics
@@ -97,6 +106,7 @@ class StreamReport:
             "fps": round(self.frames / seconds, 3) if seconds else 0.0,
             "stages": segmenter.clock.summary(),
             **{key: round(value / count, 4) for key, value in self.means.items()},
+            "unfamiliar_share": round(self.whole_frames.unfamiliar / count, 4),
             **self.whole_frames.record(),
             "class_shares": self.class_shares(),
             "device": segmenter.device,
@@ -146,18 +156,20 @@ class NoveltySummary:
 
     def __init__(self) -> None:
         self.shares = np.zeros(FAMILIARITY_STEPS + 1, np.int64)
-        self.frames = self.expected_frames = self.novel = 0
+        self.frames = self.expected_frames = self.novel = self.unfamiliar = 0
         self.expected = 0.0
         self.ood, self.low = Spans(), Spans()
 
     def update(self, maps: Maps, time_s: float) -> None:
-        """Adds one frame; frames without familiarity do not count. A novel frame has no expected accuracy."""
+        """Adds one frame; frames without familiarity do not count. An unfamiliar frame has no expected accuracy."""
+        level = frame_level(maps)
+        self.unfamiliar += level == UNFAMILIAR
         if maps.familiarity is not None:
             self.frames += 1
             self.novel += maps.familiarity <= NOVEL
             self.shares[round(maps.familiarity * FAMILIARITY_STEPS)] += 1
             self.ood.update(maps.ood_s, time_s)
-        if maps.expected_accuracy is not None and frame_level(maps) != "novel":
+        if maps.expected_accuracy is not None and level != UNFAMILIAR:
             self.expected_frames += 1
             self.expected += maps.expected_accuracy
             if maps.below:
@@ -189,16 +201,16 @@ class NoveltySummary:
 
 def print_report(record: dict[str, Any]) -> None:
     """Prints the report as tables on stdout."""
-    console = Console()
+    console, level = Console(), stream_level(record)
     table = Table(title=f"{record['source']}: {record['frames']} frames", title_justify="left", show_header=False)
+    if "verdict" in record:
+        table.add_row("verdict", f"{record['verdict']}\n({record['caveat']})")
     table.add_row("speed", f"{record['fps']:.2f} frames/s on {record['device']} ({record['executor']})")
-    table.add_row("method", f"{record['mode']}, {record['samples']} pass(es) a frame")
+    table.add_row("method", f"{mode_title(record['mode'])}, passes a frame: {record['samples']}")
     table.add_row("calibrated", "yes" if record["calibrated"] else f"no: {record['note']}")
     table.add_row("dropped", str(record["dropped"]))
     for key in ("mean_confidence", "mean_entropy", "mean_disagreement"):
-        table.add_row(key, f"{record[key]:.4f}")
-    if "verdict" in record:
-        table.add_row("familiarity", f"{record['verdict']}\n({record['caveat']})")
+        table.add_row(key, figure(level, record[key]))
     for alarm in record.get("ood", []):
         words = f"another place than it was trained for from {alarm['since_s']:.1f} to {alarm['until_s']:.1f} s"
         table.add_row("alarm", f"{words}; told at {alarm['alarm_s']:.1f} s")
@@ -217,5 +229,5 @@ def print_report(record: dict[str, Any]) -> None:
     console.print(stages)
     shares = Table("class", "share")
     for name, share in sorted(record["class_shares"].items(), key=lambda item: -item[1]):
-        shares.add_row(name, f"{share:.1%}")
+        shares.add_row(name, figure(level, share, ".1%"))
     console.print(shares)

@@ -1,8 +1,6 @@
 """A video file that browsers play, complete even if the work is cut short."""
 
-import contextlib
 import errno
-import glob
 import os
 import secrets
 import shutil
@@ -15,7 +13,7 @@ import numpy as np
 
 from steadyseg.app.opencv import opencv
 from steadyseg.core.errors import InputError
-from steadyseg.core.system.files import DISK_ERRORS, lock, partial_path, require_place
+from steadyseg.core.system.files import DISK_ERRORS, lock, partial_path, remove_leftovers, require_place
 from steadyseg.core.system.interrupts import uninterrupted
 
 if TYPE_CHECKING:
@@ -100,7 +98,7 @@ class VideoSink:
         import av
 
         try:
-            _remove_leftovers(self._path)
+            remove_leftovers(self._path, 0.0)
             self._lock = self._partial.open("xb")
             lock(self._lock)
             if os.name == "nt":  # Windows renames no open file, and has no such lock
@@ -188,14 +186,6 @@ def letterbox(image: np.ndarray, width: int, height: int) -> np.ndarray:
     canvas = np.zeros((height, width, 3), np.uint8)
     canvas[top : top + inner[1], left : left + inner[0]] = cv2.resize(image, inner, interpolation=cv2.INTER_AREA)
     return canvas
-
-
-def _remove_leftovers(path: Path) -> None:
-    """Removes partial files of this path that nobody locks: killed processes left them behind."""
-    for leftover in path.parent.glob(f".{glob.escape(path.name)}.*.partial"):
-        with contextlib.suppress(PermissionError), leftover.open("rb") as file:  # somebody else's
-            if lock(file):
-                leftover.unlink(missing_ok=True)
 
 
 def _add_h264(

@@ -16,8 +16,10 @@ from steadyseg.app.video.render import (
     draw_overlay,
     draw_set_sizes,
     draw_uncertainty,
+    grey_if_unfamiliar,
     side_by_side,
 )
+from steadyseg.app.video.verdict import UNFAMILIAR, frame_level
 from steadyseg.core.classes import ClassList
 from steadyseg.core.frame import Frame, Maps
 
@@ -40,16 +42,24 @@ def draw_map(maps: Maps, name: MapName, threshold: float | None = None) -> np.nd
 
     `threshold`: threshold of prediction sets (`conformal_threshold`). InputError for energies that the network lacks.
     """
-    if name == "uncertainty":
-        return draw_uncertainty(maps.entropy)
-    if name == "confidence":
-        return draw_uncertainty(255 - maps.confidence)
+    if name in ("uncertainty", "confidence"):
+        shade = maps.entropy if name == "uncertainty" else 255 - maps.confidence
+        if frame_level(maps) == UNFAMILIAR:  # the upper half of the scale, since the network's own value is no guide
+            shade = opencv().convertScaleAbs(shade, alpha=0.5, beta=128)
+        return draw_uncertainty(shade)
     if name == "disagreement":
         return draw_uncertainty(opencv().convertScaleAbs(maps.disagreement, alpha=DISAGREEMENT_GAIN))
     if name == "energy":
         return draw_energy(maps)
     assert threshold is not None, "whoever shows set sizes has asked for their threshold"
     return draw_uncertainty(draw_set_sizes(maps, threshold))
+
+
+def draw_segmentation(image: np.ndarray, maps: Maps, palette: np.ndarray) -> np.ndarray:
+    """The overlay of a frame with its outlines, grey if the frame is unfamiliar."""
+    overlay = draw_overlay(image, maps.label, palette)
+    draw_contours(overlay, maps.label, palette)
+    return grey_if_unfamiliar(overlay, maps)
 
 
 class Painter:
@@ -84,9 +94,7 @@ class Painter:
     def _picture(self, frame: Frame, maps: Maps) -> np.ndarray:
         if self._view not in ("overlay", "side-by-side"):
             return draw_banner(draw_map(maps, self._map, self._threshold), maps)
-        overlay = draw_overlay(frame.image, maps.label, self._palette)
-        draw_contours(overlay, maps.label, self._palette)
-        overlay = draw_banner(overlay, maps)
+        overlay = draw_banner(draw_segmentation(frame.image, maps, self._palette), maps)
         if self._view == "overlay":
             return overlay
         return side_by_side(overlay, draw_map(maps, self._map))

@@ -3,12 +3,14 @@
 import contextlib
 import ctypes
 import errno
+import glob
 import os
 import secrets
 import shutil
 import stat
 import sys
 import tempfile
+import time
 from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import IO, Any, BinaryIO
@@ -119,15 +121,50 @@ def whole_folder(path: Path, *, replace: bool) -> Iterator[Path]:
 
     `replace`: a folder that is there is removed; otherwise it is kept, and the new one is dropped.
     """
+    remove_leftovers(path)
     partial = partial_path(path)
     partial.mkdir()
     try:
-        yield partial
+        with _held(partial):
+            yield partial
         _sync_folder(partial)
         _rename_folder(partial, path, replace)
         _sync(path.parent)
     finally:
         shutil.rmtree(partial, ignore_errors=True)
+
+
+LEFT_S = 60.0
+"""A leftover folder is older: one that is younger may belong to a process that has not locked it yet."""
+
+
+def remove_leftovers(path: Path, least_s: float = LEFT_S) -> None:
+    """Removes partial files and folders of this path that nobody locks: killed processes left them behind."""
+    for leftover in path.parent.glob(f".{glob.escape(path.name)}.*.partial"):
+        with contextlib.suppress(OSError):  # somebody else's, or gone
+            descriptor = os.open(leftover, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0))
+            try:
+                if time.time() - os.fstat(descriptor).st_mtime < least_s or not lock(descriptor):
+                    continue
+                if stat.S_ISDIR(os.fstat(descriptor).st_mode):
+                    shutil.rmtree(leftover)
+                else:
+                    leftover.unlink()
+            finally:
+                os.close(descriptor)
+
+
+@contextlib.contextmanager
+def _held(folder: Path) -> Iterator[bool]:
+    """Locks a folder, so that no other process takes it for a leftover; False if somebody else holds it."""
+    if sys.platform == "win32":  # it opens no folder
+        yield True
+        return
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        yield lock(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def cache_file(name: str) -> Path:
@@ -185,16 +222,10 @@ def lock(file: IO[Any] | int, *, for_children: bool = True) -> bool:
 @contextlib.contextmanager
 def locked_folder(folder: Path, task: str) -> Iterator[None]:
     """A context in which this process alone works in the folder; InputError where another one does `task` there."""
-    if sys.platform == "win32":  # it opens no folder
-        yield
-        return
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        if not lock(descriptor):
+    with _held(folder) as is_free:
+        if not is_free:
             raise InputError(f"{folder}: another {task} is at work in it; wait for its end or stop it")
         yield
-    finally:
-        os.close(descriptor)
 
 
 def describe_disk_error(error: OSError) -> str:

@@ -1,5 +1,6 @@
 """Batches for training, loaded by processes of their own."""
 
+import shutil
 import signal
 import sys
 import tempfile
@@ -62,7 +63,8 @@ def load_batches(
     """Yields batches of the examples in that order; the last one may be smaller. If the batch size is None, an example
     is a batch.
 
-    With 0 loaders this process loads them. InputError where TMPDIR is too long for other processes.
+    With 0 loaders this process loads them. InputError where TMPDIR is too long, or /dev/shm too small, for other
+    processes.
     """
     folder = tempfile.gettempdir()
     if loaders and len(folder) > LONGEST_TMPDIR:
@@ -80,7 +82,15 @@ def load_batches(
     )
     with uninterrupted():  # Python ignores a KeyboardInterrupt in fork handlers: two of eleven SIGTERMs were lost
         batches = iter(loader)
-    yield from batches
+    try:
+        yield from batches
+    except RuntimeError as error:
+        if "shared memory" not in str(error):
+            raise
+        raise InputError(
+            f"/dev/shm has {shutil.disk_usage('/dev/shm').total / 1e6:.1f} MB, too few for the batches of {loaders} "
+            "loader processes; set --config loaders=0, or give a container more (docker run --shm-size 1g)"
+        ) from error
 
 
 def _prepare(_: int) -> None:

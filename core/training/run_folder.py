@@ -163,8 +163,11 @@ class TrainingState:
         self.network.load_state_dict(_below(tensors, "network."))
         self.average.load_state_dict(_below(tensors, "average."))
         slots: dict[int, dict[str, Tensor]] = {}
+        weights = [one for group in self.optimizer.param_groups for one in group["params"]]
         for key, value in _below(tensors, "optimizer.").items():
             index, name = key.split(".", 1)
+            if value.ndim and value.shape != weights[int(index)].shape:
+                raise ValueError(f"optimizer.{key} has the shape {list(value.shape)}")
             slots.setdefault(int(index), {})[name] = value
         record = self.optimizer.state_dict()
         self.optimizer.load_state_dict({"state": slots, "param_groups": record["param_groups"]})
@@ -187,7 +190,7 @@ def load_state(state: TrainingState, run: Path, epochs: int) -> int:
     epochs_done = _epochs_done(header, path, epochs)
     try:
         state.load(tensors)
-    except (KeyError, ValueError, RuntimeError) as error:
+    except (IndexError, KeyError, ValueError, RuntimeError) as error:
         raise InputError(
             f"{path}: does not fit this training ({first_line(error)}); resume with the flags it began with"
         ) from error

@@ -200,6 +200,8 @@ def run_soak(
 
 def time_rows(rows: list[Row], seconds: float, say: Callable[[str], None]) -> list[Timing]:
     def report(step: Step) -> None:
+        if step.is_result:
+            Console(stderr=True).print(step.row, highlight=False)
         say(f"{step.row} ({step.done}/{step.total} calls)" if step.total else step.row)
 
     return measure(rows, Budget(seconds=seconds), progress=report)

@@ -72,6 +72,8 @@ class Progress:
     done: int
     """Timed calls, of all rows together."""
     total: int
+    is_result: bool = False
+    """True for a line that stays: a first figure, long before all rows are timed in turn."""
 
 
 def measure(
@@ -86,6 +88,7 @@ def measure(
     for row in rows:
         progress(Progress(f"warming up {row.name}", 0, 0))
         estimates.append(warm_up(row, clock))
+        progress(Progress(f"{row.name}: about {1e3 * estimates[-1] / row.frames:.1f} ms a frame", 0, 0, is_result=True))
     counts = [budget.calls(seconds) for seconds in estimates]
     samples: list[list[float]] = [[] for _ in rows]
     for done, position in enumerate(turns(counts)):

@@ -214,6 +214,16 @@ def test_drivers_of_one_folder_exclude_each_other(tmp_path: Path) -> None:
         pass
 
 
+def test_a_name_that_is_no_text_becomes_one(tmp_path: Path) -> None:
+    """Tables of results are in UTF-8; such a video failed after three tries."""
+    source = write_video(tmp_path / "b.mp4", [np.zeros((48, 64, 3), np.uint8)] * 2).rename(
+        tmp_path / os.fsdecode(b"b\xe9.mp4")
+    )
+    flags = ["--model", "street-tiny", "--size", "96", "--workers", "1"]
+    assert main(["batch", str(source), "-o", str(tmp_path / "out"), *flags]) == 0
+    assert (tmp_path / "out" / "b?" / "report.json").is_file()
+
+
 def test_names_that_look_like_markup_are_shown_as_they_are(capsys: pytest.CaptureFixture[str]) -> None:
     name = "[/b][red]a:car:"
     print_summary([Row(name, name, reason=f"{name}: gone", tries=2), Row("b", "b", reason=300 * "x")], 2, 1.0)

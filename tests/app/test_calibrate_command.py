@@ -15,6 +15,9 @@ from made.pictures import labelled_folder, picture, save_split
 from refusals import error_after_work, one_line_error
 
 from steadyseg.app.cli import main
+from steadyseg.app.evaluation.calibrate_segmenter import SegmenterFits
+from steadyseg.app.evaluation.flags import CalibrateJob
+from steadyseg.app.open_model import open_checkpoint
 from steadyseg.core.model.checkpoint import load_checkpoint, read_meta, save_checkpoint
 from steadyseg.seg.pretrained import find_checkpoint
 
@@ -115,6 +118,15 @@ def test_moving_stills_measure_the_temporal_mean_on_photographs(tmp_path: Path) 
     stills = evaluated("street-tiny", reports, "--mode", "dnn", data=str(data))
     assert stills["frames"] == 2 and stills["frame_list_hash"] == result["frame_list_hash"]
     assert stills["nll"] != result["nll"]
+
+
+@pytest.mark.parametrize(("mode", "a_still"), [("dnn", 2), ("vq-dnn", 7)])
+def test_frames_that_feed_a_mean_alone_are_computed_for_a_mean_alone(tmp_path: Path, mode: Any, a_still: int) -> None:
+    data = labelled_folder(tmp_path / "data", 2)
+    job = CalibrateJob("street-tiny", data, tmp_path / "c.safetensors", protocol="moving-stills")
+    job = dataclasses.replace(job, method=dataclasses.replace(job.method, mode=mode))
+    frames = list(SegmenterFits(job, open_checkpoint("street-tiny")).frames("frames"))
+    assert len(frames) == 2 * a_still and sum(frame.label is not None for frame in frames) == 4
 
 
 # bad input

@@ -55,6 +55,15 @@ def test_alarms_wait_for_a_full_disk_and_then_come_whole(small_disk: Path) -> No
     assert [line["time"] for line in lines] == [float(second) for second in range(1, 61)]
 
 
+def test_a_line_that_a_kill_cut_off_spoils_no_other(tmp_path: Path) -> None:
+    log = tmp_path / "alarms.jsonl"
+    log.write_text('{"time": 1.0}\n{"tim')
+    for _ in range(2):  # and a whole line gets no empty one
+        with closing(AlarmWriter(log, print)) as writer:
+            writer.write('{"time": 2.0}\n')
+    assert log.read_text().splitlines() == ['{"time": 1.0}', '{"tim', '{"time": 2.0}', '{"time": 2.0}']
+
+
 def test_a_reader_of_alarms_that_stops_reading_does_not_stop_the_service() -> None:
     reading, writing = os.pipe()
     told: list[str] = []

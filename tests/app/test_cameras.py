@@ -147,9 +147,12 @@ def test_the_text_is_what_prometheus_reads() -> None:
 def test_the_table_has_whole_names_and_reasons_at_80_columns() -> None:
     camera = Camera("yard-behind-the-old-gate", "rtsp://me:secret@10.0.0.5/live")
     console = Console(width=80, file=io.StringIO(), markup=False)
-    console.print(table_of((camera,), [CameraFigures(CameraState(camera.name, trouble="gives no picture [/b]"))]))
+    console.print(
+        table_of((camera,), [CameraFigures(CameraState(camera.name, sent_fps=500.4, trouble="gives no picture [/b]"))])
+    )
     shown = console.file.getvalue()  # type: ignore[attr-defined]
     assert camera.name in shown and "rtsp://***@10.0.0.5/live" in shown and "gives no picture [/b]" in shown
+    assert "sends 500 frames/s" in shown
     assert "\N{HORIZONTAL ELLIPSIS}" not in shown
 
 

@@ -20,6 +20,15 @@ def test_a_name_that_looks_like_markup_is_printed_as_it_is(capsys: pytest.Captur
     assert all(text in shown for text in ("[/b]", "model [/red]", "[/i] of", ":smile:"))
 
 
+def test_a_name_cannot_steer_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    table = Table("class")
+    table.add_row("\x1b[2Jred\x9b31m")
+    Console().print(table)
+    Console().print("note: \x1b]0;title\x07", soft_wrap=True)
+    shown = capsys.readouterr().out
+    assert "red" in shown and "note" in shown and not {"\x1b", "\x9b", "\x07"} & set(shown)
+
+
 def test_every_command_prints_to_that_console() -> None:
     others = [
         path.relative_to(PROJECT)

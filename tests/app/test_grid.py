@@ -10,9 +10,12 @@ from made.graphs import HEIGHT
 from refusals import one_line_error
 
 from steadyseg.app.cli import main
-from steadyseg.app.video.pixel_plot import GRID, Traces
-from steadyseg.core.classes import CAMVID
-from steadyseg.core.frame import Maps
+from steadyseg.app.video.grid import Column
+from steadyseg.app.video.legend import Legend
+from steadyseg.app.video.pixel_plot import GRID, Traces, write_traces
+from steadyseg.core.classes import CAMVID, ClassList
+from steadyseg.core.errors import InputError
+from steadyseg.core.frame import Frame, Maps
 
 SIZE = ("--model", "street-tiny", "--size", str(HEIGHT))
 
@@ -24,7 +27,8 @@ def test_the_methods_of_a_grid_have_the_figures_that_each_has_alone(tmp_path: Pa
     assert main(["video", "street:7:5", *SIZE, *words, "-o", str(grid)]) == 0
     with av.open(str(grid)) as video:
         shapes = [frame.to_ndarray(format="rgb24").shape for frame in video.decode(video=0)]
-    assert shapes == [(2 * 360 + 22, 4 * 480, 3)] * 5  # half of 480 pixels would be too narrow for a cell
+    cells = 2 * 360 + 22  # half of 480 pixels would be too narrow for a cell
+    assert shapes == [(Legend(CAMVID, (None,)).size(4 * 480, cells)[1], 4 * 480, 3)] * 5
     methods = json.loads(report.read_text())["methods"]
     assert list(methods) == ["dnn", "bnn", "vq-dnn", "vq-bnn"]
     assert plot.read_bytes()[:4] == b"\x89PNG"
@@ -47,6 +51,37 @@ def test_an_interruption_before_the_first_frame_ends_quietly(
     words = ["--grid", "dnn,vq-dnn", "--plot", str(tmp_path / "p.png"), "-o", str(tmp_path / "g.mp4")]
     assert main(["video", "street:7:5", *SIZE, *words, "--executor", "torch"]) == 130
     assert "Traceback" not in capsys.readouterr().err and not (tmp_path / "p.png").exists()
+
+
+def test_a_source_that_ends_early_leaves_video_and_report(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    step, report = Column.step, tmp_path / "r.json"
+
+    def gone(self: Column, frame: Frame) -> Maps:
+        if frame.index == 3:
+            raise InputError("camera: lost")
+        return step(self, frame)
+
+    monkeypatch.setattr(Column, "step", gone)
+    words = ["--grid", "dnn,vq-dnn", "--report", str(report), "-o", str(tmp_path / "g.mp4")]
+    assert main(["video", "street:7:5", *SIZE, *words, "--executor", "torch"]) == 2
+    assert "camera: lost" in capsys.readouterr().err
+    methods = json.loads(report.read_text())["methods"]
+    assert methods["dnn"]["frames"] == 3 and 0 < methods["vq-dnn"]["flicker"] < methods["dnn"]["flicker"]
+    with av.open(str(tmp_path / "g.mp4")) as video:
+        assert len(list(video.decode(video=0))) == 3
+
+
+def test_a_long_stream_is_thinned_and_any_name_is_drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("steadyseg.app.video.pixel_plot.MAX_FRAMES", 8)
+    traces = Traces(ClassList((r"$\frac{$", "road", "$"), CAMVID.colors[:3]), ("dnn",))
+    blank = np.zeros((48, 64), np.uint8)
+    for number in range(100):
+        traces.add(number, [Maps(blank, blank, blank, blank, probs=np.full((3, 48, 64), 1 / 3, np.float32))])
+    assert len(traces.times) == len(traces.probs[0]) <= 8
+    assert set(np.diff(traces.times)) == {16} and traces.times[0] == 0
+    write_traces(tmp_path / "p.png", traces)
 
 
 def test_the_figure_is_of_the_pixel_that_changes_most() -> None:

@@ -76,3 +76,10 @@ def test_a_folder_without_weights_is_refused_in_one_line(tmp_path: Path) -> None
     (tmp_path / "config.json").write_text("{}")
     with pytest.raises(InputError, match=r"no model\.safetensors in this folder"):
         HubModel.from_pretrained(tmp_path)
+
+
+@pytest.mark.parametrize("text", ["[1]", "{", '"a"'])
+def test_a_configuration_that_is_no_object_is_one_line(tmp_path: Path, text: str) -> None:
+    (tmp_path / "config.json").write_text(text)
+    with pytest.raises(InputError, match=r"its config\.json is no JSON object"):
+        HubModel.from_pretrained(tmp_path)

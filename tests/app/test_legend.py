@@ -5,10 +5,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from steadyseg.app.contact_sheet import Cell, strip, write_sheet
+from steadyseg.app.contact_sheet import OPACITY, Cell, colored, strip, write_sheet
 from steadyseg.app.drawable import drawable
+from steadyseg.app.palette import APART, display_classes, lab
 from steadyseg.app.video.legend import HOLD, Legend, draw_legend
-from steadyseg.app.video.palette import APART, display_classes, lab
 from steadyseg.app.video.render import draw_uncertainty
 from steadyseg.app.video.views import SCALES
 from steadyseg.core.classes import CAMVID, CAMVID_31, ClassList
@@ -72,3 +72,9 @@ def test_names_beyond_ascii_are_told_apart(tmp_path: Path, pair: tuple[str, str]
         write_sheet(tmp_path / f"{each.names[0]}.png", [Cell("a", strip(np.zeros((4, 4, 3), np.uint8)))], each)
     assert len({path.read_bytes() for path in tmp_path.iterdir()}) == 2
     assert drawable(("a", pair[0]))[0] == "a" and drawable(("a", pair[0]))[1].startswith("1: ")
+
+
+def test_a_contact_sheet_has_the_colours_of_a_video() -> None:
+    label = np.arange(len(CAMVID), dtype=np.uint8)[None].repeat(2, 0)
+    drawn = colored(np.zeros((*label.shape, 3), np.uint8), label, CAMVID)
+    assert np.abs(drawn[0] - OPACITY * np.array(CLASSES.colors)).max() <= 1

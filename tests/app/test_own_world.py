@@ -133,7 +133,7 @@ def test_a_video_says_since_when_its_expected_accuracy_is_low(knowing: Path, tmp
     assert found[0]["low_accuracies"] == 0 and "below" not in found[0]["verdict"]
     (low,) = found[1]["low_accuracy"]
     assert (low["limit"], low["since_s"], low["alarm_s"], low["until_s"]) == (1.0, 0.0, 2.0, 7.0)
-    assert found[1]["verdict"].endswith("expected accuracy below 100 % from 0:00 to 0:07")
+    assert found[1]["verdict"].startswith("expected accuracy below 100 % from 0:00 to 0:07")
     assert main([*command, "--config", "low_accuracy=80"]) == 2
     assert "low_accuracy must lie in 0..1, got 80" in capsys.readouterr().err
 

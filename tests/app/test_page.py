@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import av
+import cv2
 import numpy as np
 import pytest
 from made.graphs import Graphs
@@ -191,8 +192,14 @@ def test_sets_that_were_not_fitted_are_said_and_the_stream_goes_on(model: str) -
 
 def test_unfamiliar_pictures_are_told_by_the_record_and_only_by_it(model: str) -> None:
     shown = LiveStream(POOL).step(stripes(1)[0], of(model, mode="vq-dnn"), 0.0)
-    assert shown.facts["familiarity"]["words"].startswith("novel (") and shown.facts["familiarity"]["score"] <= 0.05
-    assert LiveStream(POOL).step(stripes(1)[0], of("street-tiny"), 0.0).facts["familiarity"] is None
+    assert (
+        shown.facts["familiarity"]["words"].startswith("unfamiliar (") and shown.facts["familiarity"]["score"] <= 0.05
+    )
+    assert shown.facts["confidence"] is None and set(shown.facts["shares"]) == {None}
+    drawn = cv2.imdecode(np.frombuffer(shown.left, np.uint8), cv2.IMREAD_COLOR)
+    assert np.ptp(drawn, axis=2).max() <= 2, "the overlay is grey"
+    other = LiveStream(POOL).step(stripes(1)[0], of("street-tiny"), 0.0)
+    assert other.facts["familiarity"] is None and other.facts["confidence"] > 0
 
 
 def test_energy_is_a_picture_where_the_model_has_novelty(model: str) -> None:

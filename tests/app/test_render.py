@@ -1,6 +1,7 @@
 """Colours over pictures, and uncertainty as a picture that everybody can read."""
 
 import dataclasses
+from typing import Any
 
 import cv2
 import numpy as np
@@ -8,7 +9,7 @@ import pytest
 
 from steadyseg.app.video.render import colour_labels, draw_contours, draw_overlay, draw_uncertainty, side_by_side
 from steadyseg.app.video.verdict import describe_frame, describe_stream
-from steadyseg.app.video.views import MAP_NAMES, Painter
+from steadyseg.app.video.views import MAP_NAMES, Painter, draw_map, draw_segmentation
 from steadyseg.core.classes import CAMVID
 from steadyseg.core.errors import InputError
 from steadyseg.core.frame import Below, Frame, Maps
@@ -94,35 +95,62 @@ def test_pictures_of_different_height_do_not_go_side_by_side() -> None:
         side_by_side(IMAGE, IMAGE[:10])
 
 
-def test_no_accuracy_is_said_of_novel_frames() -> None:
+def test_no_accuracy_is_said_of_unfamiliar_frames() -> None:
     right = dataclasses.replace(MAPS, expected_accuracy=0.924)
     said = [describe_frame(dataclasses.replace(right, familiarity=one)) for one in (0.5, 0.1, 0.05)]
     assert said == [
         "familiar (familiarity 50 %), about 92 % right",
         "unusual (familiarity 10 %), about 92 % right",
-        "novel (familiarity 5 %)",
+        "unfamiliar (familiarity 5 %)",
     ]
     low = dataclasses.replace(MAPS, familiarity=0.5, expected_accuracy=0.764, below=Below(0.8, 12.4))
     assert describe_frame(low) == (
-        "familiar (familiarity 50 %), about 76 % right; expected accuracy below 80 % for 12 s"
+        "expected accuracy below 80 % for 12 s; familiar (familiarity 50 %), about 76 % right"
     )
-    assert describe_frame(dataclasses.replace(low, familiarity=0.05)) == "novel (familiarity 5 %)"
+    assert describe_frame(dataclasses.replace(low, familiarity=0.05)) == "unfamiliar (familiarity 5 %)"
     there = dataclasses.replace(MAPS, familiarity=0.5, expected_accuracy=0.924, ood_s=12.4)
-    assert describe_frame(there) == "for 12 s: another place than it was trained for"
-    file = {
-        "frames": 38,
-        "novel_frames": 2,
-        "novel_share": 0.05,
-        "ood_alarms": 1,
-        "familiarity_p50": 0.25,
-        "expected_accuracy": 0.924,
-        "low_accuracies": 0,
-    }
-    assert describe_stream(file) == (
-        "familiar: familiarity 25 % (5 % or less is novel); 2 of 38 frames are novel; 1 alarm of another place than it "
-        "was trained for; about 92 % right in the others"
+    assert describe_frame(there) == "unfamiliar for 12 s: another place than it was trained for"
+
+
+TIMES = [{"limit": 0.8, "since_s": 65.4, "alarm_s": 68.5, "until_s": 71.0}, {}]
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        ({}, "familiar: familiarity 25 %; 5 % of the frames unfamiliar; about 92 % right in the others"),
+        (
+            {"low_accuracies": 2, "low_accuracy": TIMES},
+            "expected accuracy below 80 % from 1:05 to 1:11, and 1 more; familiar: familiarity 25 %; 5 % of the frames "
+            "unfamiliar; about 92 % right in the others",
+        ),
+        (
+            {"unfamiliar_share": 0.29, "ood_alarms": 1},
+            "partly unfamiliar: 29 % of the frames; 1 alarm of another place than it was trained for; about 92 % right "
+            "in the others",
+        ),
+        ({"unfamiliar_share": 0.98}, "unfamiliar: 98 % of the frames"),
+        (
+            {"unfamiliar_share": 0.98, "resets": {"not_finite": 19}},
+            "no answer: 50 % of the frames; unfamiliar: 98 % of the frames",
+        ),
+    ],
+)
+def test_the_verdict_of_a_file_begins_with_the_worst(more: dict[str, Any], words: str) -> None:
+    file = {"frames": 38, "unfamiliar_share": 0.05, "ood_alarms": 0, "resets": {"not_finite": 0}}
+    file |= {"familiarity_p50": 0.25, "expected_accuracy": 0.924, "low_accuracies": 0}
+    assert describe_stream(file | more) == words
+
+
+def test_an_unfamiliar_frame_has_no_colours_and_raised_uncertainty() -> None:
+    """`video`, `--grid` and the page draw through these functions."""
+    known, novel, nowhere = (
+        dataclasses.replace(MAPS, familiarity=one, ood_s=alarm)
+        for one, alarm in ((0.5, None), (0.05, None), (0.5, 3.0))
     )
-    times = [{"limit": 0.8, "since_s": 65.4, "alarm_s": 68.5, "until_s": 71.0}, {}]
-    assert describe_stream(file | {"low_accuracies": 2, "low_accuracy": times}).endswith(
-        "about 92 % right in the others; expected accuracy below 80 % from 1:05 to 1:11, and 1 more"
-    )
+    for maps in (novel, nowhere):
+        overlay = draw_segmentation(IMAGE, maps, PALETTE)
+        assert (overlay.min(2) == overlay.max(2)).all()
+        assert draw_map(maps, "uncertainty").sum(2).min() >= draw_uncertainty(np.full((1, 1), 127, np.uint8)).sum()
+    assert np.ptp(draw_segmentation(IMAGE, known, PALETTE), axis=2).max() > 50
+    assert (draw_map(known, "uncertainty") == draw_uncertainty(known.entropy)).all()

@@ -161,3 +161,12 @@ def test_a_network_that_is_random_in_eval_is_refused() -> None:
     layer = convolution()
     line = refusal(lambda: steady(lambda x: F.dropout(layer(x), 0.3), **GIVEN))
     assert "something random stays on in eval" in line and "nn.Dropout" in line
+
+
+@pytest.mark.parametrize(("form", "said"), [("dictionary", "'out' of 3"), ("tuple", "1 of 2")])
+def test_of_several_outputs_it_says_which_was_taken(form: str, said: str) -> None:
+    def network(image: Tensor) -> Any:
+        maps = 4 * image.repeat(1, 2, 1, 1) - 1.5
+        return {"aux": maps, "out": maps, "points": image} if form == "dictionary" else (maps, image)
+
+    assert f"its output {said} was taken" in steady(network, mean=(0, 0, 0), std=(1, 1, 1), size=(64, 96)).why

@@ -137,3 +137,18 @@ def test_a_user_without_a_home_caches_in_a_private_folder(tmp_path: Path, monkey
     monkeypatch.setattr(os.path, "expanduser", lambda path: path)  # as without HOME and an entry in passwd
     assert cache_file("kernels") == tmp_path / f"steadyseg-{os.getuid()}" / "kernels"
     assert cache_file("kernels").parent.stat().st_mode & 0o077 == 0
+
+
+def test_folders_of_killed_processes_go_and_those_at_work_stay(tmp_path: Path) -> None:
+    killed, young, other = (tmp_path / f".{name}.0a1b2c3d.partial" for name in ("results", "results", "else"))
+    young = young.with_name(".results.9f8e7d6c.partial")
+    for folder in (killed, young, other):
+        folder.mkdir()
+        (folder / "a.png").write_bytes(b"a")
+    for folder in (killed, other):
+        os.utime(folder, (1e9, 1e9))
+    with whole_folder(tmp_path / "results", replace=True) as ours:
+        os.utime(ours, (1e9, 1e9))
+        with whole_folder(tmp_path / "results", replace=True):
+            assert ours.is_dir(), "another process is at work in it"
+    assert sorted(os.listdir(tmp_path)) == sorted([young.name, other.name, "results"])

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from steadyseg.core.method import GATE_FLOOR
-from steadyseg.core.motion import STEPS, Motion, MotionEstimator, grey, warp, warp_plane
+from steadyseg.core.motion import STEPS, Motion, MotionEstimator, grey, no_motion, warp, warp_plane
 from steadyseg.core.prediction import Prediction
 from steadyseg.core.temporal import State, TemporalSmoothing
 from steadyseg.export.kernels.postprocess import FusedPostprocess
@@ -82,6 +82,15 @@ def test_another_size_or_a_forgotten_frame_has_no_motion() -> None:
     assert estimate(textured(1), (120, 160)) is not None
     estimate.forget()
     assert estimate(textured(1), (120, 160)) is None
+
+
+@pytest.mark.parametrize("size", [(5, 40), (8, 300), (24, 24), (31, 31)])
+def test_a_small_picture_stands_still(size: tuple[int, int]) -> None:
+    """OpenCV's flow of such sizes raised an error or ended the process."""
+    estimate = MotionEstimator()
+    estimate(textured(1), size)
+    motion = estimate(textured(1), size)
+    assert motion is not None and (motion.source == no_motion(size).source).all() and motion.trust.min() > 0.99
 
 
 def test_torch_and_opencv_warp_alike() -> None:

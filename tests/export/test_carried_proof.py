@@ -15,7 +15,15 @@ from refusals import error_after_work, one_line_error, refusal
 from steadyseg.app.cli import main
 from steadyseg.export.file.metadata import GraphMeta
 from steadyseg.export.file.onnx_file import read_onnx
-from steadyseg.export.run.carried_proof import CarriedProof, Verified, graph_step, moments_apart, read_proof, verify
+from steadyseg.export.run.carried_proof import (
+    CarriedProof,
+    Verified,
+    enlarge,
+    graph_step,
+    moments_apart,
+    read_proof,
+    verify,
+)
 from steadyseg.export.run.graph import GraphStreams
 from steadyseg.export.run.sessions import Arrays
 
@@ -45,7 +53,8 @@ def test_a_whole_file_proves_itself(
     capsys.readouterr()
     assert main(["verify", str(path), "--runtime", runtime, "--device", "cpu"]) == 0
     told = capsys.readouterr().out
-    assert "equal within the bounds of fp32" in told and "speed: " in told and "licence: Apache-2.0" in told
+    assert "equal within the file's own bounds: " in told and "speed: " in told and "licence: Apache-2.0" in told
+    assert not {"{", "[", '"'} & set(told), "words, no JSON"
     assert ("random draws" in told) == (name == "proven vq-bnn")
 
 
@@ -138,6 +147,12 @@ def test_the_last_frame_is_a_cut(graphs: Graphs) -> None:
         return inputs | ({"reset": np.ones((1, 1), np.float32)} if next(turns) == cut else {})
 
     assert not proof.plan.turns[cut].reset and verified(graphs("motion"), resets_there).holds
+
+
+def test_a_pixel_that_stands_for_a_million_takes_no_more_memory_than_the_frame() -> None:
+    stored = np.arange(6, dtype=np.uint8).reshape(1, 2, 3)
+    assert (enlarge(stored, 2**20, (4, 6)) == stored[0, 0]).all()
+    assert (enlarge(stored, 3, (3, 6))[:, :, 0] == [0, 0, 0, 3, 3, 3]).all()
 
 
 def with_plan(**values: object) -> Callable[[str], str]:

@@ -34,7 +34,7 @@ from steadyseg.core.training.run_folder import open_run
 from steadyseg.seg.data.camvid import open_split
 from steadyseg.seg.loss import SegmentationLoss
 from steadyseg.seg.options import AugmentOptions, SegTrainConfig, SmpOptions, TrainConfig, UNetOptions
-from steadyseg.seg.presets import PRESETS
+from steadyseg.seg.presets import PRESETS, with_crops_of_size
 from steadyseg.seg.train import SegmentationBatches, prepare_segmentation
 
 ROOT = Path(__file__).parents[2]
@@ -229,6 +229,42 @@ def test_a_resume_from_a_state_of_no_such_epoch_is_refused(
     write_tensors(run / "state.safetensors", tensors, header)
     message = error_after_work(capsys, *arguments(data, run, epochs=1), "--resume")
     assert "state.safetensors" in message and "expected 1 to 1 epochs done" in message
+
+
+def test_a_run_folder_of_a_stranger_makes_no_file_of_its_choosing(data: Path, done: Path, tmp_path: Path) -> None:
+    run, chosen = tmp_path / "run", tmp_path / "chosen.safetensors"
+    shutil.copytree(done, run)
+    record = json.loads((run / "config.json").read_text())
+    record |= {"teacher": [str(done / "model.safetensors")], "teacher_probs": str(chosen)}
+    (run / "config.json").write_text(json.dumps(record))
+    assert main(["train", "seg", "--data", str(data), "--run", str(run), "--resume"]) == 0
+    assert not chosen.exists()
+
+
+def test_loaders_without_shared_memory_are_one_line(tmp_path: Path) -> None:
+    program = """
+import torch
+from steadyseg.core.training.loaders import load_batches
+list(load_batches([torch.zeros(100_000)] * 4, 2, batch_size=1, order=range(4)))
+"""
+    inside = 'mount -t tmpfs -o size=64k tmpfs /dev/shm && exec "$0" -c "$1"'
+    command = ["unshare", "--mount", "sh", "-c", inside, sys.executable, program]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
+    if "InputError" not in done.stderr and "Traceback" not in done.stderr:
+        pytest.skip(f"no small /dev/shm can be mounted here ({done.stderr.strip()[:80]})")
+    assert "loaders=0" in done.stderr.strip().splitlines()[-1]
+
+
+def test_a_resume_with_another_networks_optimizer_is_refused(
+    data: Path, done: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(done, run)
+    tensors, header = read_tensors(run / "state.safetensors")
+    key = next(key for key, value in tensors.items() if key.startswith("optimizer.") and value.ndim)
+    write_tensors(run / "state.safetensors", tensors | {key: tensors[key].flatten()[:1]}, header)
+    message = error_after_work(capsys, *arguments(data, run, epochs=1), "--resume")
+    assert f"{key} has the shape [1]" in message and "resume with the flags it began with" in message
 
 
 def copied_run(done: Path, run: Path, change: Callable[[dict[str, Any]], None]) -> Path:
@@ -461,6 +497,15 @@ def test_camvid_s_stretches_are_held_out_unless_told_otherwise(tmp_path: Path) -
     made = prepared(data, tmp_path / "run")
     assert (made.images, made.held_out) == (6, 40)
     assert prepared(data, tmp_path / "all", hold_out=Path("none")).images == 58
+
+
+def test_crops_follow_the_size_unless_they_have_their_own() -> None:
+    preset = PRESETS["cpu"]
+    assert with_crops_of_size(preset, preset) == preset
+    small = with_crops_of_size(dataclasses.replace(preset, size=180), preset).augment
+    assert (small.crop_height, small.crop_width) == (128, 192)
+    own = dataclasses.replace(preset, size=180, augment=dataclasses.replace(preset.augment, crop_width=160))
+    assert with_crops_of_size(own, preset) == own
 
 
 def test_a_preset_begins_with_no_network_that_it_makes() -> None:

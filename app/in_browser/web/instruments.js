@@ -13,7 +13,7 @@ export function put(fact, text) {
 
 // Returns a familiarity as a word, by the same limits as Python.
 export function describeFamiliarity({ novel, unusual }, score) {
-  if (score <= Math.fround(novel)) return "novel"; // the graph computes in float32
+  if (score <= Math.fround(novel)) return "unfamiliar"; // the graph computes in float32
   return score <= Math.fround(unusual) ? "unusual" : "familiar";
 }
 
@@ -49,18 +49,20 @@ export class Instruments {
     put("rate", rate.toFixed(1));
     put("age", `${median.toFixed(0)} ms`);
     put("dropped", `${Math.max(0, presented - this.shown)} of ${presented}`);
-    put("confidence", facts.confidence.toFixed(2));
-    put("unsure", percent(facts.unsure));
-    if (facts.familiarity) this.#showFamiliarity(facts.familiarity);
-    document.querySelectorAll("#legend .share").forEach((place, index) => (place.textContent = percent(facts.shares[index])));
+    const level = facts.familiarity ? this.#showFamiliarity(facts.familiarity) : "";
+    const told = (text) => (level === "unfamiliar" ? "-" : text); // no figure of an unfamiliar frame, as in Python
+    put("confidence", told(facts.confidence.toFixed(2)));
+    put("unsure", told(percent(facts.unsure)));
+    put("expected", told(facts.familiarity ? percent(facts.familiarity.expected) : "-"));
+    document.querySelectorAll("#legend .share").forEach((place, index) => (place.textContent = told(percent(facts.shares[index]))));
     this.#inspect(facts);
   }
 
-  #showFamiliarity({ score, expected }) {
+  #showFamiliarity({ score }) {
     const [line, word] = [document.querySelector("#familiarity"), describeFamiliarity(this.#limits, score)];
     if (line.textContent !== word) line.textContent = word; // screen readers read only changes
     line.dataset.level = word;
-    put("expected", percent(expected));
+    return word;
   }
 
   figures() {

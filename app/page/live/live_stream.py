@@ -10,7 +10,7 @@ import numpy as np
 from steadyseg.app.page.parts.network_pool import Lease, NetworkPool, OpenMethod
 from steadyseg.app.page.parts.pictures import jpeg, overlay_picture, second_picture
 from steadyseg.app.page.parts.settings import MethodSettings, Settings
-from steadyseg.app.video.verdict import CAVEAT, describe_frame, frame_level
+from steadyseg.app.video.verdict import CAVEAT, UNFAMILIAR, describe_frame, frame_level
 from steadyseg.core.errors import InputError
 from steadyseg.core.frame import Frame, Maps
 
@@ -119,19 +119,23 @@ class LiveStream:
 
 def frame_verdict(maps: Maps) -> dict[str, Any] | None:
     """Novelty and expected accuracy in words and numbers; None if the network does not provide them."""
-    if maps.familiarity is None:
-        return None
     level = frame_level(maps)
+    if not level:
+        return None
+    score = None if maps.familiarity is None else round(maps.familiarity, 4)
     return {
         "level": level,
-        "score": round(maps.familiarity, 4),
+        "score": score,
         "words": describe_frame(maps),
-        "caveat": "" if level == "novel" else CAVEAT,
+        "caveat": "" if level == UNFAMILIAR else CAVEAT,
     }
 
 
 def describe_maps(maps: Maps, num_classes: int) -> dict[str, Any]:
-    """Mean confidence and entropy, share of uncertain pixels, and share of each class."""
+    """Mean confidence and entropy, share of uncertain pixels, and share of each class; None in an unfamiliar frame."""
+    if frame_level(maps) == UNFAMILIAR:
+        unknown = dict.fromkeys(("confidence", "entropy", "unsure"))
+        return {"width": maps.label.shape[1], "height": maps.label.shape[0], **unknown, "shares": [None] * num_classes}
     counts = np.bincount(maps.label.ravel(), minlength=num_classes)
     return {
         "width": maps.label.shape[1],

@@ -4,7 +4,7 @@ import numpy as np
 
 from steadyseg.app.opencv import opencv
 from steadyseg.app.page.parts.settings import ViewSettings
-from steadyseg.app.video.render import conformal_threshold, draw_contours, draw_overlay
+from steadyseg.app.video.render import conformal_threshold, draw_contours, draw_overlay, grey, grey_if_unfamiliar
 from steadyseg.app.video.views import MapName, draw_map
 from steadyseg.core.classes import ClassList
 from steadyseg.core.frame import Frame, Maps
@@ -19,8 +19,8 @@ def overlay_picture(
 ) -> np.ndarray:
     """(H, W, 3) uint8 RGB: class colours over the camera's picture.
 
-    Hidden classes keep the camera's own colours; pixels below the confidence threshold are grey. `changed` (H, W)
-    bool becomes white.
+    Hidden classes keep the camera's own colours; pixels below the confidence threshold are grey, and all
+    pixels of an unfamiliar frame. `changed` (H, W) bool becomes white.
     """
     cv2 = opencv()
     image, label = frame.image, maps.label
@@ -28,13 +28,13 @@ def overlay_picture(
     picture = draw_overlay(image, label, palette, view.opacity)
     if view.opacity:
         draw_contours(picture, label, palette)
+    picture = grey_if_unfamiliar(picture, maps)
     if view.hidden:
         table = np.isin(np.arange(256), sorted(view.hidden)).astype(np.uint8)
         cv2.copyTo(image, cv2.LUT(label, table), picture)
     if view.min_confidence > 0:
-        grey = cv2.cvtColor(cv2.cvtColor(image, cv2.COLOR_RGB2GRAY), cv2.COLOR_GRAY2RGB)
         unsure = cv2.compare(maps.confidence, view.min_confidence * 255, cv2.CMP_LT)
-        cv2.copyTo(cv2.convertScaleAbs(grey, alpha=0.6), unsure, picture)
+        cv2.copyTo(grey(image), unsure, picture)
     if changed is not None:
         picture[changed] = 255
     return picture

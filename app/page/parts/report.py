@@ -4,7 +4,8 @@ from html import escape
 from typing import Any
 
 from steadyseg.app.sources.source import LOSSES
-from steadyseg.app.video.verdict import familiarity_level
+from steadyseg.app.video.verdict import figure, stream_level
+from steadyseg.core.method import mode_title
 
 METRICS = {
     "accuracy": "accuracy",
@@ -28,19 +29,19 @@ def _verdict(record: dict[str, Any]) -> str:
     """The verdict on this file, the same as in `video` and `batch`; empty without novelty statistics."""
     if "verdict" not in record:
         return ""
-    level = familiarity_level(record["familiarity_p50"])
+    level = stream_level(record)
     return f"<div class='verdict' data-level='{level}'>{escape(record['verdict'])}; {escape(record['caveat'])}</div>"
 
 
 def _figures(record: dict[str, Any]) -> list[tuple[str, str]]:
-    samples = "1 sample" if record["samples"] == 1 else f"{record['samples']} samples"
+    level, samples = stream_level(record), "1 sample" if record["samples"] == 1 else f"{record['samples']} samples"
     return [
         ("frames", f"{record['frames']}"),
         ("speed", f"{record['fps']:.1f} frames/s on {record['device']} ({record['executor']})"),
-        ("method", f"{record['mode']}, {samples} per frame"),
-        ("mean confidence", f"{record['mean_confidence']:.3f}"),
-        ("mean uncertainty (entropy)", f"{record['mean_entropy']:.3f}"),
-        ("mean disagreement", f"{record['mean_disagreement']:.3f}"),
+        ("method", f"{mode_title(record['mode'])}, {samples} per frame"),
+        ("mean confidence", figure(level, record["mean_confidence"], ".3f")),
+        ("mean uncertainty (entropy)", figure(level, record["mean_entropy"], ".3f")),
+        ("mean disagreement", figure(level, record["mean_disagreement"], ".3f")),
     ]
 
 
@@ -52,9 +53,10 @@ def _metrics(record: dict[str, Any]) -> list[tuple[str, str]]:
 def _shares(record: dict[str, Any]) -> list[tuple[str, str]]:
     shares = sorted(record["class_shares"].items(), key=lambda item: -item[1])
     seen = [(name, share) for name, share in shares if share > 0]
-    rows = [(name, f"{share:.1%}") for name, share in seen[:MAX_CLASSES]]
+    level = stream_level(record)
+    rows = [(name, figure(level, share, ".1%")) for name, share in seen[:MAX_CLASSES]]
     rest = sum(share for _, share in seen[MAX_CLASSES:])
-    return [*rows, ("other classes", f"{rest:.1%}")] if rest else rows
+    return [*rows, ("other classes", figure(level, rest, ".1%"))] if rest else rows
 
 
 def _notes(record: dict[str, Any]) -> str:

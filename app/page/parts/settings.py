@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from steadyseg.app.open_model import is_graph
-from steadyseg.app.video.palette import display_classes
+from steadyseg.app.palette import display_classes
 from steadyseg.app.video.views import MAP_NAMES, MapName
 from steadyseg.core.errors import InputError
-from steadyseg.core.method import MODE_NAMES, MOTION_TAU, MethodOptions, ModeName, is_temporal, settings
+from steadyseg.core.method import MODE_NAMES, MOTION_TAU, MethodOptions, ModeName, is_temporal, mode_title, settings
 from steadyseg.core.model.checkpoint import CheckpointMeta, read_meta
 from steadyseg.core.options import is_number
 from steadyseg.core.system.machine import has_cuda
@@ -20,12 +20,7 @@ from steadyseg.export.file.onnx_file import read_onnx
 from steadyseg.export.run.open_file import require_stream
 from steadyseg.seg.pretrained import find_checkpoint, list_segmenters
 
-MODES: tuple[tuple[str, ModeName], ...] = (
-    ("single frame (dnn)", "dnn"),
-    ("smoothed (vq-dnn)", "vq-dnn"),
-    ("MC dropout (bnn)", "bnn"),
-    ("MC dropout smoothed (vq-bnn)", "vq-bnn"),
-)
+MODES: tuple[tuple[str, ModeName], ...] = tuple((mode_title(mode), mode) for mode in MODE_NAMES)
 FIRST_MODE: ModeName = "vq-dnn"
 SAMPLES, MAX_SAMPLES = 5, 50
 """The papers use 30 samples; the included networks have a temperature for 5, which is fast enough to watch on two

@@ -10,7 +10,8 @@
   let drawnAt = 0;
 
   const all = (selector) => document.querySelectorAll(selector);
-  const percent = (share, digits = 0) => `${(100 * share).toFixed(digits)} %`;
+  // An unfamiliar frame has no figures: a dash.
+  const percent = (share, digits = 0) => (share === null ? "-" : `${(100 * share).toFixed(digits)} %`);
   const since = (seconds) => samples.filter((one) => one.at > performance.now() - 1e3 * seconds);
   const escaped = (text) => text.replace(/[&<>"']/g, (sign) => `&#${sign.charCodeAt(0)};`);
 
@@ -56,7 +57,7 @@
     put("fps", rate.toFixed(1));
     put("age", age === null ? "-" : `${age.toFixed(0)} ms`);
     put("dropped", camera ? `${Math.max(0, camera - shown)} of ${camera}` : "-");
-    put("confidence", facts.confidence.toFixed(2));
+    put("confidence", facts.confidence?.toFixed(2) ?? "-");
     put("unsure", percent(facts.unsure));
     const recent = since(RATE_S).map((one) => one.facts.flicker);
     ["left", "right"].forEach((side, index) => {
@@ -74,16 +75,17 @@
     put("executor", `${facts.executor}${pace}${facts.lag ? `, ${facts.lag} frames late` : ""}`);
   }
 
-  function line(values) {
+  function line(key) {
     const end = performance.now();
     return samples
-      .map((one, index) => `${(600 - (600 * (end - one.at)) / (1e3 * TIMELINE_S)).toFixed(1)},${(58 - 56 * values[index]).toFixed(1)}`)
+      .filter((one) => one.facts[key] !== null)
+      .map((one) => `${(600 - (600 * (end - one.at)) / (1e3 * TIMELINE_S)).toFixed(1)},${(58 - 56 * one.facts[key]).toFixed(1)}`)
       .join(" ");
   }
 
   function timeline() {
     for (const [name, key] of [["confidence", "confidence"], ["unsure", "unsure"]]) {
-      const points = line(samples.map((one) => one.facts[key]));
+      const points = line(key);
       for (const drawn of all(`.timeline polyline.${name}`)) drawn.setAttribute("points", points);
     }
   }
@@ -104,19 +106,19 @@
       const side = panel.closest("[data-side]")?.dataset.side;
       if (!facts.probs || facts.probs[0].length !== known.length) continue;
       const index = side === "left" ? 0 : facts.probs.length - 1;
-      panel.innerHTML = bars(facts.probs[index], known) + history(recent, index, known);
+      panel.innerHTML = bars(facts.probs[index], known, facts.confidence !== null) + history(recent, index, known);
       panel.closest(".inspect").classList.add("shown");
     }
   }
 
-  function bars(probs, known) {
+  function bars(probs, known, told) {
     const row = 15;
     const drawn = probs.map((value, index) => {
       const y = index * row;
       return `<text x="0" y="${y + 11}">${escaped(known[index].name)}</text>
         <rect x="92" y="${y + 2}" width="${(150 * value).toFixed(1)}" height="${row - 4}" rx="2" fill="${known[index].color}"
           stroke="currentColor" stroke-width="0.6"/>
-        <text x="${(98 + 150 * value).toFixed(1)}" y="${y + 11}">${percent(value)}</text>`;
+        <text x="${(98 + 150 * value).toFixed(1)}" y="${y + 11}">${percent(told ? value : null)}</text>`;
     });
     return `<svg class="bars" viewBox="0 0 290 ${known.length * row}" role="img" aria-label="Class probabilities of the pixel">
       ${drawn.join("")}</svg>`;

@@ -157,7 +157,8 @@ def _rows(lines: "csv.DictReader[str]", path: Path) -> Iterator[dict[str, str]]:
 def name_of(source: str) -> str:
     """The name of a video's results: drives/a.mp4 -> a; street:7:50 -> street-7-50."""
     stem = source.replace(":", "-") if is_street(source) else Path(source).stem
-    return _checked_name(stem or Path(source).resolve().name, source)
+    name = (stem or Path(source).resolve().name).encode(errors="replace").decode()  # tables of results are in UTF-8
+    return _checked_name(name, source)
 
 
 def _checked_name(name: str, where: str) -> str:

@@ -28,6 +28,8 @@ class AlarmWriter:
             self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644) if path else os.dup(stream)
         except OSError as error:
             raise InputError(f"--alarms {path}: cannot be written ({error.strerror}); choose another file") from error
+        if path and path.is_file() and not _ends_a_line(path):  # of a process that was killed
+            self._pending = b"\n"
 
     def write(self, line: str) -> None:
         """Writes the line now or later; lines beyond `MAX_PENDING` are counted as lost."""
@@ -59,6 +61,11 @@ class AlarmWriter:
         left = self._pending.count(b"\n") + self._lost
         if left:
             self._tell(f"{self._name}: {left} lines were never written ({self._trouble})")
+
+
+def _ends_a_line(path: Path) -> bool:
+    with path.open("rb") as file:
+        return file.seek(0, os.SEEK_END) == 0 or (file.seek(-1, os.SEEK_END), file.read())[1] == b"\n"
 
 
 @dataclass

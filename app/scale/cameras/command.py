@@ -21,6 +21,7 @@ from steadyseg.app.scale.cameras.worker import CameraWorker, Measured
 from steadyseg.app.scale.engines.engine import Answer, Engine
 from steadyseg.app.scale.engines.local_engine import THREADS, open_engine
 from steadyseg.app.scale.flags import CamerasJob
+from steadyseg.app.sources.ffmpeg import MAX_DECODED
 from steadyseg.core.errors import CheckFailed, InputError
 
 COLUMNS = ("camera", "frames", "age s\nsilent s", "dropped\nrestarts", "gap s", "entropy\nfamiliar")
@@ -121,6 +122,8 @@ def table_of(cameras: tuple[Camera, ...], figures: list[CameraFigures]) -> Table
     for one in figures:
         state = one.state
         name = f"{state.name}\n  {labels[state.name]}" + (f"\n  {state.trouble}" if state.trouble else "")
+        if state.sent_fps > MAX_DECODED:
+            name += f"\n  sends {state.sent_fps:.0f} frames/s"
         table.add_row(
             Text(name, overflow="fold"),
             f"{state.frames}\n{state.fps:.1f}/s",

@@ -26,6 +26,7 @@ METRICS = (
     ("restarts_total", "counter", "restarts", "Workers of the camera that died."),
     ("gap_seconds_total", "counter", "gap_s", "Seconds without frames because a worker had died."),
     ("frames_per_second", "gauge", "fps", "Frames segmented a second, over the last ten seconds."),
+    ("sent_frames_per_second", "gauge", "sent_fps", "Frames that a network stream sends a second; 0: not known."),
     ("age_seconds", "gauge", "age_s", "Seconds from the latest frame's arrival to its maps."),
     ("silent_seconds", "gauge", "silent_s", "Seconds since the latest frame was segmented."),
     ("step_milliseconds", "gauge", "step_ms", "Processor time a frame."),

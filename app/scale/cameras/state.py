@@ -17,6 +17,8 @@ class CameraState:
     """Restarts of the temporal mean."""
     fps: float = 0.0
     """Segmented frames per second over the last ten seconds."""
+    sent_fps: float = 0.0
+    """Frames per second that a network stream sends; 0 for other sources."""
     age_s: float | None = None
     """Age of the latest frame, from its arrival to its maps; None before the first frame."""
     silent_s: float = 0.0

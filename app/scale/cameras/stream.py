@@ -6,6 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, replace
 
 from steadyseg.app.scale.cameras.camera_file import Camera, redacted
+from steadyseg.app.sources.ffmpeg import Pace
 from steadyseg.app.sources.open_source import open_source
 from steadyseg.app.sources.source import Source
 from steadyseg.core.classes import ClassList
@@ -41,6 +42,7 @@ class CameraStream:
         self._classes, self._came, self._delay_s = classes, came, delay_s
         self._waiting: Arrived | None = None
         self._source: Source | None = None
+        self.pace = Pace()
         self._thread = threading.Thread(target=self._run, name=f"camera-{camera.name}", daemon=True)
 
     def start(self) -> None:
@@ -82,18 +84,19 @@ class CameraStream:
 
     def _read(self) -> None:
         """Reads frames until the stream ends for good, or a file is over."""
-        with open_source(self.camera.source, classes=self._classes) as source:
+        with open_source(self.camera.source, classes=self._classes, pace=self.pace) as source:
             self._source = source
             self.counts["opened"] += 1
-            self.trouble, due_s = "", 0.0
+            self.trouble = ""
+            self.pace.due_s = 0.0
             began_s = time.monotonic()
             for frame in source:
                 if not source.info.live:
                     time.sleep(min(max(0.0, began_s + frame.time_s - time.monotonic()), LONGEST_DELAY_S))
                 now_s = time.monotonic()
-                if now_s < due_s:
+                if now_s < self.pace.due_s:
                     continue
-                due_s = self._next_due(due_s, now_s)
+                self.pace.due_s = self._next_due(self.pace.due_s, now_s)
                 self._offer(Arrived(frame, now_s))
 
     def _next_due(self, due_s: float, now_s: float) -> float:

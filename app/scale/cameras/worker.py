@@ -180,6 +180,7 @@ class WatchedCamera:
             reconnections=self.stream.reconnections(),
             resets=sum(self._segmenter.resets.values()),
             fps=len(self._times) / min(RATE_OVER_S, max(now_s - self._began_s, 1e-3)),
+            sent_fps=self.stream.pace.sent_fps,
             silent_s=now_s - self._latest_s,
             trouble=self.stream.trouble or self._trouble,
         )
