@@ -6,13 +6,13 @@ import pytest
 
 PROJECT = Path(__file__).parent.parent
 CEILINGS = {
-    "app": (13_760, 132),
+    "app": (13_700, 132),
     "core": (7_180, 72),
-    "seg": (8_470, 77),
-    "classification": (3_110, 24),
-    "export": (4_320, 33),
-    "studies": (11_150, 121),
-    "tests": (34_450, 236),
+    "seg": (8_640, 77),
+    "classification": (3_070, 24),
+    "export": (4_450, 33),
+    "studies": (10_990, 121),
+    "tests": (34_620, 236),
 }
 """Lines and files of Python by folder, 2 % above what was reached; lines are as ruff formats them."""
 
