@@ -3,12 +3,14 @@ scene cuts."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from steadyseg.app.commands import load
 from steadyseg.core.classes import ClassList, distinct_colors
 from steadyseg.core.dropout import has_dropout
 from steadyseg.core.errors import InputError, shorten
@@ -43,6 +45,7 @@ def steady(
     classes: ClassList | Sequence[str] | None = None,
     options: MethodOptions = MethodOptions(),  # noqa: B008 (frozen)
     temperature: float = 1.0,
+    data: str | Path | None = None,
     device: str = "auto",
     keep_probs: bool = False,
 ) -> Segmenter:
@@ -61,6 +64,8 @@ def steady(
         options: The method; by default one pass (`vq-dnn`), averaged over time along the motion. The modes `bnn` and
             `vq-bnn` need dropout, which `insert_dropout` adds.
         temperature: Divisor of the logits.
+        data: Folder with val/ and valannot/ (of `steadyseg data import`), or street: fits temperature and prediction
+            sets, as `steadyseg calibrate` does. `Segmenter.fit` holds them.
         device: auto, cpu or cuda.
         keep_probs: Return the mean probabilities with the maps.
 
@@ -79,13 +84,17 @@ def steady(
         classes = known.classes
     names = class_list(classes, adapted.form.classes)
     method = replace(options.resolve(), temperature=temperature)
-    module = StreamingSegmenter(adapted, *values, height, method)
     if not isinstance(size, int):
-        module.fixed_size = height, width
-    meta = CheckpointMeta("any", {}, names, height, width, *values)
+        adapted.fixed_size = height, width
+    meta, fit = CheckpointMeta("any", {}, names, height, width, *values), dict[str, Any]()
+    if data is not None:
+        fit_network = load("steadyseg.app.evaluation.calibrate:fit_network")
+        fit = fit_network(adapted, meta, method, Path(data), device)
+        method = replace(method, temperature=fit["temperature"], calibrated=True)
+    module = StreamingSegmenter(adapted, *values, height, method)
     origin = f"mean {values[0]} and std {values[1]} are {known.origin}; " if found else ""
     why = f"it runs any network; {origin}{limits(adapted, method)}"
-    return Segmenter(_executor(module, meta, place, keep_probs, why))
+    return Segmenter(_executor(module, meta, place, keep_probs, why), fit)
 
 
 def _executor(

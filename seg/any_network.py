@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from steadyseg.core.dropout import set_dropout_active
 from steadyseg.core.errors import InputError, first_line
+from steadyseg.core.model.model import Model
 from steadyseg.core.predictors import first_tensor
 from steadyseg.core.preprocess import Normalize
 
@@ -120,6 +121,8 @@ class AnyNetwork(nn.Module):
         module is moved to `device` and switched to evaluation."""
         super().__init__()
         self.call = network
+        self.fixed_size: tuple[int, int] | None = None
+        """(h, w) of all pictures, if their size does not follow the frame."""
         self.to(device).eval()
         set_dropout_active(self, False)  # the mode switches our own dropout
         images = [normalize(picture).to(device) for picture in probes(*size)]
@@ -160,6 +163,16 @@ class AnyNetwork(nn.Module):
     def forward(self, image: Tensor) -> Tensor:
         output = tensors_of(self.call(image))
         return self.to_logits.at((image.shape[-2], image.shape[-1]), *(output[key] for key in self.taken))
+
+
+@dataclass(frozen=True, eq=False)
+class GivenModel(Model):
+    """A network that is in memory, with the record that a checkpoint would have."""
+
+    given: AnyNetwork
+
+    def network(self) -> nn.Module:
+        return self.given
 
 
 def tensors_of(output: Any) -> dict[str, Tensor]:

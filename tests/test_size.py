@@ -6,13 +6,13 @@ import pytest
 
 PROJECT = Path(__file__).parent.parent
 CEILINGS = {
-    "app": (13_700, 132),
+    "app": (13_790, 133),
     "core": (7_180, 72),
-    "seg": (8_640, 77),
+    "seg": (8_790, 78),
     "classification": (3_070, 24),
-    "export": (4_450, 33),
+    "export": (4_490, 33),
     "studies": (10_990, 121),
-    "tests": (34_620, 236),
+    "tests": (34_800, 236),
 }
 """Lines and files of Python by folder, 2 % above what was reached; lines are as ruff formats them."""
 

@@ -1,13 +1,10 @@
 """A foreign ONNX graph as a torch module, run by ONNX Runtime: the reference for the proof of the written graph."""
 
-from dataclasses import dataclass
-
 import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from steadyseg.core.model.model import Model
 from steadyseg.core.preprocess import Normalize
 from steadyseg.core.tracing import Signature, is_exporting
 from steadyseg.export.file.foreign import ForeignGraph
@@ -45,16 +42,7 @@ class OnnxNetwork(AnyNetwork):
     def forward(self, image: Tensor) -> Tensor:
         if not is_exporting():
             return super().forward(image)
+        assert self.fixed_size
         height, width = self.fixed_size
         stride = self.head_stride
         return F.conv2d(F.pad(image, (0, -width % stride, 0, -height % stride)), self.stand_in, stride=stride)
-
-
-@dataclass(frozen=True, eq=False)
-class WrappedModel(Model):
-    """A foreign graph with the record that a checkpoint would have."""
-
-    wrapped: OnnxNetwork
-
-    def network(self) -> nn.Module:
-        return self.wrapped

@@ -5,7 +5,7 @@ from dataclasses import replace
 from steadyseg.app.console import Console
 from steadyseg.app.export.command import export_model, prepared, web_modes
 from steadyseg.app.export.flags import ExportJob
-from steadyseg.app.export.onnx_network import OnnxNetwork, WrappedModel
+from steadyseg.app.export.onnx_network import OnnxNetwork
 from steadyseg.app.export.segmenter import exported_options
 from steadyseg.app.export.wrap_flags import WrapJob
 from steadyseg.app.steady import class_list, input_size, normalisation
@@ -15,6 +15,7 @@ from steadyseg.core.model.checkpoint import CheckpointMeta
 from steadyseg.core.preprocess import Normalize
 from steadyseg.export.file.foreign import read_foreign
 from steadyseg.export.write.traced import OPSET, import_onnx
+from steadyseg.seg.any_network import GivenModel
 from steadyseg.seg.data.class_file import read_classes
 
 LICENCE = "that of the wrapped network, which its file does not say"
@@ -36,7 +37,7 @@ def run_wrap(job: WrapJob) -> int:
     network = OnnxNetwork(foreign, Normalize(mean, std), None if named is None else len(named))
     classes = class_list(named, network.form.classes)
     meta = CheckpointMeta("onnx", {}, classes, height, width, mean, std, licence=LICENCE)
-    model = WrappedModel(str(job.network), job.network, foreign.sha256, meta, {}, {}, network, is_file=False)
+    model = GivenModel(str(job.network), job.network, foreign.sha256, meta, {}, {}, network, is_file=False)
     layout = "(1, h, w, 3)" if foreign.channels_last else "(1, 3, h, w)"
     console.print(
         f"{job.network}: pictures of {height}x{width} {layout}; its output is taken for {network.form}", soft_wrap=True
@@ -70,7 +71,7 @@ def export_job(job: WrapJob) -> ExportJob:
     )
 
 
-def exported_methods(export: ExportJob, model: WrappedModel) -> list[Method]:
+def exported_methods(export: ExportJob, model: GivenModel) -> list[Method]:
     """Returns the methods that the export writes, without their temperatures."""
     modes = web_modes(export, model) if export.target == "web" else (None,)
     return [exported_options(replace(export, method=replace(export.method, mode=mode))).resolve() for mode in modes]
