@@ -80,7 +80,7 @@ ANALYSES = {
 }
 DATA = {
     "import": Command(
-        "Make a data folder of COCO, CVAT, Label Studio, Cityscapes, VOC or colour PNGs.",
+        "Make a data folder of COCO, CVAT, Label Studio, LabelMe, YOLO, Cityscapes, VOC or colour PNGs.",
         "steadyseg.app.data_flags:ImportJob",
         "steadyseg.app.data:run_import",
     ),
@@ -127,7 +127,7 @@ STEADYSEG = Command(
         "calibrate": Command(
             "Fit how sure a network may say it is: temperature, prediction sets, and a bound on what a class misses.",
             "steadyseg.app.evaluation.flags:CalibrateJob",
-            "steadyseg.app.evaluation.calibrate:run_calibrate",
+            "steadyseg.app.export.calibrate:run_calibrate",
         ),
         "export": Command(
             "Write one .onnx file to deploy, with the proof that it computes what torch computes.",

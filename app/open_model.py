@@ -89,7 +89,7 @@ def make_segmenter(
 ) -> Segmenter:
     """Makes a segmenter of an opened model; see `open_segmenter`."""
     method = resolve_method(model, options, run.members)
-    fit = model.meta.fit_in_use(method) if isinstance(model, Model) and not run.members else {}
+    fit = {} if run.members else model.meta.fit_in_use(method)
     return Segmenter(make_executor(model, method, run, take), fit)
 
 

@@ -3,12 +3,14 @@ scene cuts."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from steadyseg.app.commands import load
 from steadyseg.core.classes import ClassList, distinct_colors
 from steadyseg.core.dropout import has_dropout
 from steadyseg.core.errors import InputError, shorten
@@ -25,21 +27,25 @@ from steadyseg.export.run.networks import FrameNetwork
 from steadyseg.export.run.open_file import kernel_available
 from steadyseg.seg.any_network import AnyNetwork
 from steadyseg.seg.exported import FrameToLogits
+from steadyseg.seg.known_networks import look_up
 from steadyseg.seg.streaming import StreamingSegmenter
 from steadyseg.seg.torch_executor import TorchExecutor
 
 Triple = tuple[float, float, float]
+DEFAULT_HEIGHT = 384
+"""Pixels."""
 
 
 def steady(
     network: Callable[[Tensor], Any],
     *,
-    mean: Sequence[float],
-    std: Sequence[float],
-    size: int | tuple[int, int] = 384,
+    mean: Sequence[float] | None = None,
+    std: Sequence[float] | None = None,
+    size: int | tuple[int, int] | None = None,
     classes: ClassList | Sequence[str] | None = None,
     options: MethodOptions = MethodOptions(),  # noqa: B008 (frozen)
     temperature: float = 1.0,
+    data: str | Path | None = None,
     device: str = "auto",
     keep_probs: bool = False,
 ) -> Segmenter:
@@ -47,34 +53,48 @@ def steady(
 
     Args:
         network: Torch module or function (1, 3, h, w) float -> logits or probabilities (1, K, h', w') or (1, h', w',
-            K): a tensor, torchvision's dictionary, or transformers' object. One channel is an alpha mask: K = 2. A
-            module is moved to `device` and switched to evaluation.
-        mean, std: RGB mean and standard deviation of the training images, of pixels in 0..1.
+            K). They may be in a dictionary, a list with an auxiliary head, or transformers' object, also as class and
+            mask logits of queries. One channel is an alpha mask: K = 2. A module is moved to `device` and switched to
+            evaluation. `YOLO` of ultralytics and pipelines of transformers are taken too.
+        mean, std: RGB mean and standard deviation of the training images, of pixels in 0..1. By default what the
+            network's library says: torchvision, transformers, ultralytics, timm, segmentation-models-pytorch.
         size: Height in pixels of the network's pictures; the width follows each frame's aspect in multiples of 32. Or
-            (height, width) of all pictures.
-        classes: Names of the K classes; by default class 0, class 1, ...
+            (height, width) of all pictures. By default what transformers says, else 384.
+        classes: Names of the K classes; by default the library's, else class 0, class 1, ...
         options: The method; by default one pass (`vq-dnn`), averaged over time along the motion. The modes `bnn` and
             `vq-bnn` need dropout, which `insert_dropout` adds.
         temperature: Divisor of the logits.
+        data: Folder with val/ and valannot/ (of `steadyseg data import`), or street: fits temperature and prediction
+            sets, as `steadyseg calibrate` does. `Segmenter.fit` holds them.
         device: auto, cpu or cuda.
         keep_probs: Return the mean probabilities with the maps.
 
     The segmenter's `why` says what this network cannot offer. Raises InputError for a network that does not run on
     `size`, or returns something else, such as labels.
     """
-    place = choose_device(device)
+    place, known = choose_device(device), look_up(network)
+    found = mean is None and std is None and known.mean is not None
+    mean, std = (known.mean, known.std) if found else (mean, std)
     values = normalisation("mean", mean), normalisation("std", std)
+    size = size or known.size or DEFAULT_HEIGHT
     height, width = input_size(size)
     named = None if classes is None else len(classes)
-    adapted = AnyNetwork(network, (height, width), Normalize(*values), named, device=place.type)
+    adapted = AnyNetwork(known.network, (height, width), Normalize(*values), named, device=place.type)
+    if classes is None and known.classes and len(known.classes) == adapted.form.classes:
+        classes = known.classes
     names = class_list(classes, adapted.form.classes)
     method = replace(options.resolve(), temperature=temperature)
-    module = StreamingSegmenter(adapted, *values, height, method)
     if not isinstance(size, int):
-        module.fixed_size = height, width
-    meta = CheckpointMeta("any", {}, names, height, width, *values)
-    why = f"it runs any network; {limits(adapted, method)}"
-    return Segmenter(_executor(module, meta, place, keep_probs, why))
+        adapted.fixed_size = height, width
+    meta, fit = CheckpointMeta("any", {}, names, height, width, *values), dict[str, Any]()
+    if data is not None:
+        fit_network = load("steadyseg.app.evaluation.calibrate:fit_network")
+        fit = fit_network(adapted, meta, method, Path(data), device)
+        method = replace(method, temperature=fit["temperature"], calibrated=True)
+    module = StreamingSegmenter(adapted, *values, height, method)
+    origin = f"mean {values[0]} and std {values[1]} are {known.origin}; " if found else ""
+    why = f"it runs any network; {origin}{limits(adapted, method)}"
+    return Segmenter(_executor(module, meta, place, keep_probs, why), fit)
 
 
 def _executor(
@@ -163,7 +183,7 @@ def class_list(classes: ClassList | Sequence[str] | None, count: int) -> ClassLi
 
 def limits(network: AnyNetwork, method: Method) -> str:
     """Describes the kind of the network's output and the network's limits."""
-    notes = [f"its output{network.which} was taken for {network.form}"]
+    notes = [f"its output was taken for {network.form}", *filter(None, [network.note])]
     if not has_dropout(network):
         notes.append("it has no MC dropout, so disagreement is that between frames alone")
     if method.temperature == 1.0:

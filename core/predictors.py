@@ -38,14 +38,6 @@ def first_tensor(output: Any) -> Tensor:
     return output
 
 
-def which_output(output: Any) -> str:
-    """Names what `first_tensor` takes of several outputs, as in " 'out' of 2"; empty for one."""
-    if not isinstance(output, Mapping | Sequence) or len(output) < 2:
-        return ""
-    names = (repr(key) for key in ("out", "logits") if isinstance(output, Mapping) and key in output)
-    return f" {next(names, '1')} of {len(output)}"
-
-
 class Predictor(nn.Module):
     """A network and the divisor of its logits, the temperature."""
 

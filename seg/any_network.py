@@ -1,7 +1,7 @@
 """Any segmentation network as one that gives logits: its output is recognised, checked and brought to one form."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -10,7 +10,8 @@ from torch import Tensor, nn
 
 from steadyseg.core.dropout import set_dropout_active
 from steadyseg.core.errors import InputError, first_line
-from steadyseg.core.predictors import first_tensor, which_output
+from steadyseg.core.model.model import Model
+from steadyseg.core.predictors import first_tensor
 from steadyseg.core.preprocess import Normalize
 
 MAX_CLASSES = 255
@@ -24,6 +25,10 @@ LABELS = (
     "arg-max or threshold"
 )
 """The end of a message about an output that cannot be averaged."""
+MAIN = ("out", "logits")
+"""Names that torchvision and transformers give to the logits."""
+QUERIES = (("class_queries_logits", "masks_queries_logits"), ("pred_logits", "pred_masks"))
+"""Names of the class and mask logits of queries, in transformers and in Mask2Former's own code."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +44,8 @@ class OutputForm:
     head_stride: int
     """Size of the network's input over the size of the logits of `ToLogits`: 1, or 2 for an output of half the size or
     less."""
+    of_queries: bool = False
+    """True for the class logits (1, Q, K + 1) and the mask logits (1, Q, h, w) of queries."""
 
     @property
     def classes(self) -> int:
@@ -46,7 +53,8 @@ class OutputForm:
 
     def __str__(self) -> str:
         what = "probabilities" if self.is_probability else "logits"
-        return f"{what} of {self.classes} classes{' in one channel' if self.channels == 1 else ''}"
+        how = " in one channel" if self.channels == 1 else ", made of queries' classes and masks" * self.of_queries
+        return f"{what} of {self.classes} classes{how}"
 
 
 class ToLogits(nn.Module):
@@ -62,23 +70,42 @@ class ToLogits(nn.Module):
         super().__init__()
         self.form, self.size = form, size
 
-    def forward(self, output: Tensor, size: tuple[int, int] | None = None) -> Tensor:
-        form, (height, width) = self.form, size or self.size
-        maps = (output.permute(0, 3, 1, 2) if form.channels_last else output).float()
-        size = -(-height // form.head_stride), -(-width // form.head_stride)
+    def forward(self, *parts: Tensor) -> Tensor:
+        return self.at(self.size, *parts)
+
+    def at(self, picture: tuple[int, int], *parts: Tensor) -> Tensor:
+        """Returns the logits for a `picture` of another size (h, w)."""
+        form, maps = self.form, parts[-1]
+        maps = (maps.permute(0, 3, 1, 2) if form.channels_last else maps).float()
+        size = -(-picture[0] // form.head_stride), -(-picture[1] // form.head_stride)
         if tuple(maps.shape[-2:]) != size:
             maps = F.interpolate(maps, size, mode="bilinear", align_corners=False)
+        if form.of_queries:
+            maps = query_probabilities(parts[0].float(), maps)
         if form.channels == 1:
             first = 1.0 - maps if form.is_probability else torch.zeros_like(maps)
             maps = torch.cat([first, maps], dim=1)
         return maps.clamp_min(SMALLEST).log() if form.is_probability else maps
 
 
+def query_probabilities(kinds: Tensor, masks: Tensor) -> Tensor:
+    """(1, Q, K + 1) class logits and (1, Q, h, w) mask logits of queries -> probabilities (1, K, h, w).
+
+    A class scores the sum over queries of its probability times the mask's (semantic inference of Cheng et al. 2021,
+    arXiv 2107.06278, 3.4). The scores of a pixel are no distribution. A sum below 1 leaves belief in no class: all
+    classes share it equally (the pignistic probability of Smets & Kennes 1994, Artificial Intelligence 66). A larger
+    sum is divided out. The likeliest class stays the same.
+    """
+    scores = torch.einsum("bqk,bqhw->bkhw", kinds.softmax(-1)[..., :-1], masks.sigmoid())
+    total = scores.sum(1, keepdim=True)
+    return (scores + (1.0 - total).clamp_min(0.0) / scores.shape[1]) / total.clamp_min(1.0)
+
+
 class AnyNetwork(nn.Module):
     """A torch module or function as a network (1, 3, h, w) -> logits (1, K, ceil(h / s), ceil(w / s)).
 
-    Its output may be a tensor, torchvision's dictionary, transformers' object or a sequence (see `first_tensor`).
-    Raises InputError where it does not run on a picture of `size` (h, w), or its output has no form of `find_form`.
+    Its output may be a tensor, torchvision's dictionary, transformers' object or a sequence (see `choose`). Raises
+    InputError where it does not run on a picture of `size` (h, w), or its output has no form of `find_form`.
     """
 
     def __init__(
@@ -94,14 +121,16 @@ class AnyNetwork(nn.Module):
         module is moved to `device` and switched to evaluation."""
         super().__init__()
         self.call = network
+        self.fixed_size: tuple[int, int] | None = None
+        """(h, w) of all pictures, if their size does not follow the frame."""
         self.to(device).eval()
         set_dropout_active(self, False)  # the mode switches our own dropout
         images = [normalize(picture).to(device) for picture in probes(*size)]
         name = name or getattr(network, "__name__", type(network).__name__)
         try:
             with torch.inference_mode():
-                outputs = [first_tensor(network(image)) for image in images]
-                again = first_tensor(whole := network(images[0]))
+                outputs = [tensors_of(network(image)) for image in images]
+                again = tensors_of(network(images[0]))
         except InputError as error:
             raise InputError(f"{name}: {error}") from error
         except Exception as error:  # of a stranger's code, of any kind
@@ -109,22 +138,80 @@ class AnyNetwork(nn.Module):
                 f"{name} cannot run on a picture of {size[0]}x{size[1]} ({first_line(error)}); give a size that it "
                 "takes"
             ) from error
-        if not torch.allclose(again.float(), outputs[0].float(), rtol=1e-2, atol=1e-3, equal_nan=True):
+        self.taken = choose(outputs[0], size, classes)
+        """Names of the output, or of two outputs of queries."""
+        if not all(torch.allclose(again[key], outputs[0][key], 1e-2, 1e-3, equal_nan=True) for key in self.taken):
             raise InputError(
-                f"{name} gives two outputs for one picture: something random stays on in eval. Give F.dropout "
-                "training=self.training, or use nn.Dropout"
+                f"{name} draws random numbers: two outputs for one picture differ. Export it in evaluation mode; in "
+                "code, give F.dropout training=self.training, or use nn.Dropout"
             )
-        self.which = which_output(whole)
-        """The output that was taken of several, in words."""
-        self.form = find_form([output.cpu() for output in outputs], size, classes, name)
+        parts = [[output[key].detach().cpu() for key in self.taken] for output in outputs]
+        if len(self.taken) == 1:
+            self.form = find_form([part for (part,) in parts], size, classes, name)
+        else:
+            probs = [query_probabilities(kinds.float(), masks.float()) for kinds, masks in parts]
+            found = find_form(probs, size, classes or probs[0].shape[1], name)
+            self.form = replace(found, is_probability=True, of_queries=True)
         self.head_stride = self.form.head_stride
         self.to_logits = ToLogits(self.form, size)
-        self.example = torch.zeros(outputs[0].shape, dtype=outputs[0].dtype)
-        """A tensor like the network's output on a picture of `size`."""
+        self.examples = tuple(torch.zeros(part.shape, dtype=part.dtype) for part in parts[0])
+        """Tensors like those taken of the network's output on a picture of `size`."""
+        left = ", ".join(key for key in outputs[0] if key not in self.taken)[:80]
+        self.note = f"of its outputs, {self.taken[0]} was taken, not {left}" if left and len(self.taken) == 1 else ""
+        """Describes the choice between several outputs; else empty."""
 
     def forward(self, image: Tensor) -> Tensor:
-        logits: Tensor = self.to_logits(first_tensor(self.call(image)), (image.shape[-2], image.shape[-1]))
-        return logits
+        output = tensors_of(self.call(image))
+        return self.to_logits.at((image.shape[-2], image.shape[-1]), *(output[key] for key in self.taken))
+
+
+@dataclass(frozen=True, eq=False)
+class GivenModel(Model):
+    """A network that is in memory, with the record that a checkpoint would have."""
+
+    given: AnyNetwork
+
+    def network(self) -> nn.Module:
+        return self.given
+
+
+def tensors_of(output: Any) -> dict[str, Tensor]:
+    """Returns the tensors of a network's output by name: the key, the attribute, or the place in a sequence."""
+    if isinstance(output, Mapping):
+        named = dict(output)
+    elif isinstance(output, Sequence):
+        named = dict(enumerate(output))
+    else:
+        named = getattr(output, "__dict__", {})
+    found = {str(key): value for key, value in named.items() if isinstance(value, Tensor)}
+    return {"output": output} if isinstance(output, Tensor) else found or {"output": first_tensor(output)}
+
+
+def choose(outputs: Mapping[str, Tensor], size: tuple[int, int], classes: int | None) -> tuple[str, ...]:
+    """Returns the names of the class and mask logits of queries, or the name of the logits.
+
+    Names decide first. Of several maps without a known name, the one whose classes differ most is taken: an auxiliary
+    head is less sure.
+    """
+    floats = {key: one for key, one in outputs.items() if one.is_floating_point()}
+    maps, rows = ([key for key, one in floats.items() if one.ndim == axes] for axes in (4, 3))
+    if main := [key for key in MAIN if key in maps]:
+        return (main[0],)
+    pairs = [pair for pair in QUERIES if floats.keys() >= {*pair}]
+    if not pairs and len(maps) == len(rows) == 1 and floats[maps[0]].shape[1] == floats[rows[0]].shape[1]:
+        pairs = [(rows[0], maps[0])]
+    if pairs:
+        return pairs[0]
+
+    def spread(key: str) -> float:
+        try:
+            axis = class_axis(tuple(floats[key].shape), size, classes, "")
+        except InputError:
+            return -1.0
+        return float((floats[key].amax(axis) - floats[key].amin(axis)).float().mean())
+
+    maps = [key for key in maps if "aux" not in key.lower()] or maps
+    return (max(maps, key=spread) if maps else next(iter(outputs)),)
 
 
 def probes(height: int, width: int) -> list[Tensor]:
@@ -187,6 +274,9 @@ def class_axis(shape: tuple[int, ...], size: tuple[int, int], classes: int | Non
             f"{shown}, where no axis can be the class axis. The other two do not have the picture's aspect "
             f"({picture}), or there are more than {MAX_CLASSES} classes; expected (1, K, h, w) or (1, h, w, K)"
         )
+    if len(found) > 1:  # of a whole stride
+        planes = {1: shape[2:], 3: shape[1:3]}
+        found = [one for one in found if planes[one][0] * size[1] == planes[one][1] * size[0]] or found
     if len(found) > 1:
         raise InputError(
             f"{shown}, where the second or the last axis can be the class axis; name the classes, or give a "

@@ -45,7 +45,7 @@ ALLOWED = {
         "classification/data",
         "classification/networks",
     },
-    "export/file": {"core", "core/system"},
+    "export/file": CORE,
     "export/kernels": {"core", "core/system"},
     "export/run": {*CORE, "core/evaluation", "export/file", "export/kernels"},
     "export/write": {"core", "core/system", "export/file", "export/run"},

@@ -6,13 +6,13 @@ import pytest
 
 PROJECT = Path(__file__).parent.parent
 CEILINGS = {
-    "app": (13_945, 132),
+    "app": (14_000, 133),
     "core": (7_245, 72),
-    "seg": (8_515, 77),
-    "classification": (3_110, 24),
-    "export": (4_420, 34),
-    "studies": (11_150, 121),
-    "tests": (34_490, 236),
+    "seg": (8_840, 78),
+    "classification": (3_070, 24),
+    "export": (4_600, 34),
+    "studies": (10_990, 121),
+    "tests": (34_800, 236),
 }
 """Lines and files of Python by folder, 2 % above what was reached; lines are as ruff formats them."""
 

@@ -1,6 +1,8 @@
 """`steadyseg calibrate`: fits temperature and conformal thresholds on labelled data, stored in the checkpoint."""
 
+import re
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from rich.table import Table
@@ -15,19 +17,22 @@ from steadyseg.app.open_model import is_classifier, is_graph, open_checkpoint
 from steadyseg.core.errors import InputError, refuse_existing
 from steadyseg.core.evaluation.metrics import StreamingMetrics
 from steadyseg.core.evaluation.temperature import temperature_record
-from steadyseg.core.method import Method, draws_dropout, settings
-from steadyseg.core.model.checkpoint import without_novelty
+from steadyseg.core.method import Method, PassOptions, draws_dropout, settings
+from steadyseg.core.model.checkpoint import CheckpointMeta, without_novelty
 from steadyseg.core.system.files import require_place
+from steadyseg.seg.any_network import AnyNetwork, GivenModel
 from steadyseg.seg.calibrate import ConformalFit
 
+SLIDER = tuple(percent / 100 for percent in range(0, 100, 5))
+"""Thresholds of confidence above which pixels are counted; the page's slider has them."""
 
-def run_calibrate(job: CalibrateJob) -> int:
+
+def calibrate_checkpoint(job: CalibrateJob) -> int:
     """Fits each method in two passes over the data: first the temperature, then everything that needs calibrated
     probabilities."""
-    check_flags(job)
     model = open_checkpoint(job.model)
     fits = ClassifierFits(job, model) if is_classifier(model) else SegmenterFits(job, model)
-    records = {method: fit_method(job, fits, method) for method in fits.methods}
+    records = {method: fit_method(job, fits, method)[0] for method in fits.methods}
     meta, tensors, lines = fits.model.meta, fits.model.tensors, []
     if job.familiarity:
         novelty = fits.novelty()
@@ -45,8 +50,17 @@ def run_calibrate(job: CalibrateJob) -> int:
     return 0
 
 
-def fit_method(job: CalibrateJob, fits: SegmenterFits | ClassifierFits, method: Method) -> dict[str, Any]:
-    """Returns the record of one method: temperature, `conformal`, and `class_risk` if a class is named."""
+def of_stills(job: CalibrateJob) -> CalibrateJob:
+    """Returns the job with the protocol of a stranger's pictures, which are of no video."""
+    is_auto = job.protocol == "auto" and str(job.data) != "street"
+    return replace(job, protocol="moving-stills") if is_auto else job
+
+
+def fit_method(
+    job: CalibrateJob, fits: SegmenterFits | ClassifierFits, method: Method
+) -> tuple[dict[str, Any], StreamingMetrics]:
+    """Returns the record of one method, and its metrics: temperature, `conformal`, and `class_risk` if a class is
+    named."""
     temperature, predictions = fits.fit(method)
     metrics = StreamingMetrics(len(fits.model.meta.classes), fits.void)
     conformal = ConformalFit(fits.void, fits.class_id)
@@ -61,7 +75,23 @@ def fit_method(job: CalibrateJob, fits: SegmenterFits | ClassifierFits, method: 
     }
     if conformal.risk and job.risk_class:
         record["class_risk"] = conformal.risk.control(job.risk, job.risk_class)
-    return record
+    return record, metrics
+
+
+def what_remains(job: CalibrateJob, fits: SegmenterFits, method: Method, metrics: StreamingMetrics) -> dict[str, Any]:
+    """Returns the shares of pixels above thresholds of confidence, as a record's `thresholds`."""
+    kept, right = metrics.ranking.above(SLIDER)
+    shares = {"frames": fits.about["frames"], "kept": kept, "right": right}
+    name = re.sub(r"[^\w ]", " ", job.data.name)[:40] or "data"
+    return {**settings(method), "thresholds": list(SLIDER), "sets": {name: shares}}
+
+
+def fit_network(network: AnyNetwork, meta: CheckpointMeta, method: Method, data: Path, device: str) -> dict[str, Any]:
+    """Returns the record of a network in memory, by the flags' defaults."""
+    job = CalibrateJob("network", data, Path("network"), device=device, method=PassOptions(**settings(method)))
+    model = GivenModel("network", Path("network"), "", meta, {}, {}, network, is_file=False)
+    job = of_stills(job)
+    return fit_method(job, SegmenterFits(job, model), method)[0]
 
 
 def check_flags(job: CalibrateJob) -> None:
@@ -70,16 +100,17 @@ def check_flags(job: CalibrateJob) -> None:
         raise InputError(f"--coverage must lie between 0 and 1, got {job.coverage}")
     if not 0.0 < job.risk < 1.0:
         raise InputError(f"--risk must lie between 0 and 1, got {job.risk}")
-    if is_graph(job.model):
-        raise InputError(
-            f"{job.model}: a graph file has its temperature inside; calibrate the checkpoint and export again"
-        )
-    for flag in [name for name, given in (("--familiarity", job.familiarity), ("--int8", job.int8)) if given]:
+    flags = {"--familiarity": job.familiarity, "--int8": job.int8, "--logit-adjustment": job.logit_adjustment}
+    given = [name for name, asked in flags.items() if asked]
+    if given and is_graph(job.model):
+        raise InputError(f"{given[0]} is for checkpoints, and {job.model} is a graph file; omit it")
+    for flag in given[: job.familiarity + job.int8]:
         if flag == "--int8" and draws_dropout(job.method.mode or "dnn"):
             raise InputError("--int8 is of one pass without dropout; use --mode dnn or vq-dnn")
         if str(job.data) == "street":
             raise InputError(f"{flag} needs the recordings that the network was trained on: a folder with train/")
-    require_place(job.output, "a checkpoint", (".safetensors",), overwrite=job.overwrite)
+    kind, suffix = ("a graph file", ".onnx") if is_graph(job.model) else ("a checkpoint", ".safetensors")
+    require_place(job.output, kind, (suffix,), overwrite=job.overwrite)
     refuse_existing(job.output.with_suffix(".json"), job.overwrite)
 
 

@@ -63,12 +63,12 @@ class CalibrateJob:
     """A network, labelled data to fit it on, and the kinds of calibration to fit."""
 
     model: Positional[Annotated[str, arg(metavar="MODEL")]]
-    """Pretrained name or .safetensors file."""
+    """Pretrained name, .safetensors file, or .onnx file of `steadyseg wrap` or of `steadyseg export --stateful`."""
     data: Path
     """Folder with SPLIT/ and SPLITannot/, or `street`; for a classifier CIFAR's folder or SPLIT/CLASS/*.jpg. Never use
     the data of a later report."""
     output: Annotated[Path, arg(aliases=["-o"])]
-    """The calibrated checkpoint; calibrations of other methods stay in it."""
+    """The calibrated checkpoint or .onnx file; a checkpoint keeps the calibrations of other methods."""
     split: SplitName = "val"
     """Split of the data. `held-out`: the images of train that the training held out, so that val and test remain for
     reporting (train seg --hold-out, train classification --hold-out 0.1)."""

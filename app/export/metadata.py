@@ -5,7 +5,7 @@ from typing import Any
 
 import torch
 
-from steadyseg.core.method import Method
+from steadyseg.core.method import Method, method_of_fit, settings
 from steadyseg.core.model.model import Model
 from steadyseg.export.file.metadata import GraphMeta, KindName
 
@@ -15,6 +15,9 @@ def graph_meta(model: Model, kind: KindName, method: Method, size: tuple[int, in
     import onnx
 
     meta = model.meta
+    if kind == "stream" and (fit := meta.fit_in_use(method)) and "conformal" in fit:
+        of_method = bool(meta.thresholds) and settings(method_of_fit(meta.thresholds)) == settings(method)
+        more |= {"fit": fit, "thresholds": meta.thresholds if of_method else {}}
     return GraphMeta(
         kind=kind,
         classes=meta.classes,

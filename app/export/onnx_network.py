@@ -1,13 +1,10 @@
 """A foreign ONNX graph as a torch module, run by ONNX Runtime: the reference for the proof of the written graph."""
 
-from dataclasses import dataclass
-
 import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from steadyseg.core.model.model import Model
 from steadyseg.core.preprocess import Normalize
 from steadyseg.core.tracing import Signature, is_exporting
 from steadyseg.export.file.foreign import ForeignGraph
@@ -28,32 +25,24 @@ class OnnxNetwork(AnyNetwork):
         """`classes`: number of classes; if None, the channels of the output."""
         session = cpu_session(foreign.data)
 
-        def run(image: Tensor) -> Tensor:
+        def run(image: Tensor) -> dict[str, Tensor]:
             picture = image.permute(0, 2, 3, 1) if foreign.channels_last else image
-            (output,) = session.run([foreign.output], {foreign.input: np.ascontiguousarray(picture.numpy())})
-            return torch.from_numpy(output)
+            outputs = session.run(list(foreign.outputs), {foreign.input: np.ascontiguousarray(picture.numpy())})
+            return dict(zip(foreign.outputs, map(torch.from_numpy, outputs), strict=True))
 
         super().__init__(run, foreign.size, normalize, classes, str(foreign.path))
         self.fixed_size = foreign.size
         stride = self.head_stride
         self.stand_in = nn.Parameter(torch.zeros(self.form.classes, 3, stride, stride), requires_grad=False)
-        to_logits = to_onnx(self.to_logits, Signature((OUTPUT,), ("logits",), (self.example,)))
-        self.graph = foreign_network(foreign, to_logits)
+        names = tuple(f"{OUTPUT}{number}" for number in range(len(self.taken)))
+        to_logits = to_onnx(self.to_logits, Signature(names, ("logits",), self.examples))
+        self.graph = foreign_network(foreign, dict(zip(self.taken, names, strict=True)), to_logits)
         """`onnx.ModelProto` from `image` to `logits`."""
 
     def forward(self, image: Tensor) -> Tensor:
         if not is_exporting():
             return super().forward(image)
+        assert self.fixed_size
         height, width = self.fixed_size
         stride = self.head_stride
         return F.conv2d(F.pad(image, (0, -width % stride, 0, -height % stride)), self.stand_in, stride=stride)
-
-
-@dataclass(frozen=True, eq=False)
-class WrappedModel(Model):
-    """A foreign graph with the record that a checkpoint would have."""
-
-    wrapped: OnnxNetwork
-
-    def network(self) -> nn.Module:
-        return self.wrapped

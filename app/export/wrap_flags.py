@@ -12,8 +12,8 @@ class WrapJob:
     """Another program's network, what its training did to pictures, and the output."""
 
     network: Positional[Annotated[Path, arg(metavar="NETWORK.onnx")]]
-    """ONNX file of any segmentation network: one normalised picture in (NCHW or NHWC), logits or probabilities out. One
-    channel out is an alpha mask of two classes."""
+    """ONNX file of any segmentation network: one picture in (NCHW or NHWC), logits or probabilities out, or labels that
+    the file computes from them. One channel out is an alpha mask of two classes."""
     output: Annotated[Path, arg(aliases=["-o"])]
     """File (.onnx) to write, or the folder of another target."""
     mean: tuple[float, ...] = ()
@@ -24,12 +24,13 @@ class WrapJob:
     classes: Path | None = None
     """JSON file with the names of the classes: a list, or {"names": [...], "colors": [[r, g, b], ...], "void": id}; or
     camvid. By default class 0, class 1, ..."""
+    logits: str = ""
+    """Name of the output to take, if the file has several; by default the one whose classes differ most."""
     size: str | None = None
     """HEIGHTxWIDTH of the network's input in pixels, for a network whose size is free."""
     temperature: float | None = None
-    """Divide the logits by this temperature, fitted elsewhere for the written method; by default 1."""
-    data: Path | None = None
-    """Fit the temperature on this data: a folder with val/ and valannot/ of the same classes, or `street`."""
+    """Divide the logits by this temperature, fitted elsewhere for the written method; by default 1. `steadyseg
+    calibrate` fits it."""
     tau: float | None = None
     """Decay time of the temporal mean in source frames (default 8, and 1.25 without motion)."""
     motion: bool | None = None

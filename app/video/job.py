@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from steadyseg.app.executors import TakeNetwork, run_options
-from steadyseg.app.open_model import is_graph, make_segmenter, open_model
+from steadyseg.app.open_model import make_segmenter, open_model
 from steadyseg.app.palette import display_classes
 from steadyseg.app.sources.image_folder import IMAGE_SUFFIXES
 from steadyseg.app.sources.open_source import is_street, open_source
@@ -117,10 +117,6 @@ def open_painter(options: VideoOptions, segmenter: Segmenter, classes: ClassList
         )
     if options.view != "set-size":
         return Painter(options.view, classes, legend=options.legend)
-    if is_graph(options.model):
-        raise InputError(
-            f"{options.model}: a graph file carries no thresholds for --view set-size; give the checkpoint"
-        )
     threshold = conformal_threshold(segmenter.fit, segmenter.method)
     held = f"classes in the prediction set ({percent(segmenter.fit['conformal']['coverage'])} hold the true one)"
     return Painter(options.view, classes, SCALES["set-size"]._replace(title=held), threshold, options.legend)

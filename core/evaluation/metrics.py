@@ -48,7 +48,7 @@ class StreamingMetrics:
         self._confusion = torch.zeros(2 * num_classes * num_classes, dtype=torch.int64)  # [certain, true, predicted]
         self._bins = torch.zeros(4, FINE_BINS, dtype=torch.float64)  # count, correct, confidence, confidence on an edge
         self._sums = torch.zeros(2, dtype=torch.float64)  # NLL, Brier
-        self._ranking = RiskCoverage()
+        self.ranking = RiskCoverage()
         self._pairs, self._known_pairs = 0, 0
         self._steady = torch.zeros(2, dtype=torch.float64)  # share that keeps its class: predictions, labels
         self._agreed = torch.zeros(2, dtype=torch.float64)  # share whose change agrees: predicted, frozen
@@ -139,7 +139,7 @@ class StreamingMetrics:
             "cec": cec,
             "cec_reference": cec_reference,
             "class_consistency": self._class_consistency(),
-            **self._ranking.result(),
+            **self.ranking.result(),
             "class_pixels": confusion.sum((0, 2)).tolist(),
         }
 
@@ -176,7 +176,7 @@ class StreamingMetrics:
         edges = edges.to(confidence.dtype)
         bins = torch.bucketize(confidence, edges[:-1])  # edges[i - 1] < confidence <= edges[i]
         correct, on_edge = truth == predicted, confidence >= edges.take(bins)
-        self._ranking.update(confidence, correct)
+        self.ranking.update(confidence, correct)
         confidence = confidence.double()
         for row, values in enumerate((torch.ones_like(confidence), correct.double(), confidence, confidence * on_edge)):
             self._bins[row].index_add_(0, bins, values)

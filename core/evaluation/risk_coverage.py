@@ -25,6 +25,11 @@ class RiskCoverage:
         counts[1] += torch.bincount(bins[~correct], minlength=RANKS)
         self._counts = counts
 
+    def above(self, thresholds: tuple[float, ...]) -> tuple[list[float], list[float]]:
+        """Share of the samples above each threshold of certainty, and share of right ones among them."""
+        samples, errors = self._counts.cpu().double().flip(1).cumsum(1).flip(1)[:, [int(RANKS * t) for t in thresholds]]
+        return (samples / samples[0]).tolist(), (1.0 - errors / samples.clamp_min(1.0)).tolist()
+
     def aurc(self) -> float:
         """Area under risk (share of errors among the answered) over coverage 0..1; 0 is best, the error rate is chance.
 

@@ -1,24 +1,33 @@
-"""Reads segmentation graphs of other programs: finds the picture input, its layout and size, and the output."""
+"""Reads segmentation graphs of other programs: finds the picture input, its layout and size, and the outputs."""
 
+import contextlib
 import copy
 import hashlib
+import json
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from steadyseg.core.errors import InputError
 from steadyseg.export.file.child import run_limited
 from steadyseg.export.file.metadata import MAX_SIDE
-from steadyseg.export.file.onnx_file import import_onnx, parse_foreign, read_bytes
+from steadyseg.export.file.onnx_file import MAX_BYTES, import_onnx, parse_foreign, parse_whole, read_bytes
 from steadyseg.export.file.signature import Shape, type_and_shape
 from steadyseg.export.file.sizes import check_sizes
 
 if TYPE_CHECKING:
-    from onnx import ModelProto, ValueInfoProto
+    from onnx import ModelProto, NodeProto, ValueInfoProto
 
-FOLDED = frozenset(("CastLike", "Constant", "Dropout", "EyeLike", "Size"))
-"""Operators that only a foreign graph may contain: when it is wrapped, ONNX Runtime replaces them by constants or
-removes them."""
+INLINED = frozenset(("Attention", "CastLike", "RMSNormalization", "RotaryEmbedding", "Swish"))
+"""Operators that only a foreign graph may contain: onnx replaces them by those that they are defined by."""
+FOLDED = INLINED | {"Constant", "Dropout", "EyeLike", "Size"}
+"""Likewise; ONNX Runtime replaces them by constants or removes them when the graph is wrapped."""
+DECIDING = ("ArgMax", "Greater")
+"""Operators that make labels of logits or probabilities; `Greater` of one channel."""
+FORMING = ("Cast", "Identity", "Reshape", "Resize", "Squeeze", "Transpose", "Unsqueeze")
+"""Operators that bring labels into another form."""
 
 
 @dataclass(frozen=True)
@@ -27,62 +36,190 @@ class ForeignGraph:
 
     path: Path
     data: bytes = field(repr=False)
-    """The whole file, as it was read."""
+    """The graph with its weights, in its own operators and with its free sizes."""
     sha256: str
+    """Digest of the file, and of the file with its weights if they are kept apart."""
     model: "ModelProto" = field(repr=False)
-    """The graph with its input of a fixed size, its first output alone, and operators of the version asked for."""
+    """The graph with its input of a fixed size, and operators of the version asked for."""
     input: str
     """Name of the input, a normalised picture."""
-    output: str
-    """Name of the output."""
+    outputs: tuple[str, ...]
+    """Names of the outputs; none are labels."""
     channels_last: bool
     """True if the input is (1, h, w, 3), False if it is (1, 3, h, w)."""
     size: tuple[int, int]
     """(h, w) of the input."""
+    levels: bool
+    """True if the input takes levels 0..255."""
     notes: tuple[str, ...]
     """Sentences about the parts of the file that are not used."""
 
 
-def read_foreign(path: Path, size: tuple[int, int] | None, opset: int) -> ForeignGraph:
+def read_foreign(path: Path, size: tuple[int, int] | None, opset: int, output: str = "") -> ForeignGraph:
     """Reads an ONNX file of another program; `size` (h, w) fixes an input whose size is free.
 
-    `opset`: version of the operators that the graph is converted to.
+    `opset`: version of the operators that the graph is converted to. `output`: name of the only output to keep.
 
-    The graph must have one picture input (1, 3, h, w) or (1, h, w, 3) of float32. InputError in one line for any other
-    graph, and if it could read other files, run other code or take all memory.
+    The graph must have one picture input (1, 3, h, w) or (1, h, w, 3) of float32, float16 or uint8. InputError in one
+    line for any other graph, and if it could read other files, run other code or take all memory.
     """
     onnx = import_onnx()
-    data = read_bytes(path)
-    model = onnx.load_model_from_string(run_limited(prepare, data, str(path), *(size or (0, 0)), opset))
-    picture, output = _picture(model, path), model.graph.output[0].name
+    data, weights = read_bytes(path), b""
+    if b"location" in data and (name := run_limited(name_of_weights, data, str(path)).decode()):
+        weights = read_beside(path, name, MAX_BYTES - len(data))
+    digest = hashlib.sha256(data + weights).hexdigest()
+    whole = run_limited(reduced, data + weights, str(path), len(data), output)
+    model = onnx.load_model_from_string(run_limited(prepare, whole, str(path), *(size or (0, 0)), opset))
+    picture = _picture(model, path)
     shape = type_and_shape(picture, str(path))[1]
     channels_last = _channels_last(shape, path)
     fixed = _size(shape[1:3] if channels_last else shape[2:], None, path)
-    digest = hashlib.sha256(data).hexdigest()
-    notes = tuple(
-        f"output {value.name[:40]!r} was left out" for value in onnx.load_model_from_string(data).graph.output[1:]
-    )
-    return ForeignGraph(path, data, digest, model, picture.name, output, channels_last, fixed, notes)
+    outputs = tuple(value.name for value in model.graph.output)
+    found = json.loads(onnx.load_model_from_string(whole).doc_string)
+    return ForeignGraph(path, whole, digest, model, picture.name, outputs, channels_last, fixed, **found)
+
+
+def name_of_weights(data: bytes, name: str) -> bytes:
+    """Returns the name of the one file that holds weights, in the child; nothing if all are in the graph."""
+    entries = [entry for tensor in parse_whole(data, Path(name)).graph.initializer for entry in tensor.external_data]
+    found = {entry.value for entry in entries if entry.key == "location"}
+    if len(found) > 1:
+        raise InputError(f"{name}: its weights are in {len(found)} files, expected one; export it with one")
+    return next(iter(found), "").encode()
+
+
+def read_beside(path: Path, name: str, limit: int) -> bytes:
+    """Returns the bytes of the file of weights beside `path`; InputError for a link and for any other folder."""
+    if name in (".", "..") or set(name) & set("/\\:\0"):
+        raise InputError(
+            f"{path}: keeps weights in {name[:80]!r}, which could be any file of this machine; expected the plain name "
+            "of a file in the same folder: torch.onnx.export(..., external_data=False)"
+        )
+    beside = path.with_name(name)
+    if beside.is_symlink():
+        raise InputError(f"{beside}: a link, expected the file with the weights of {path.name}; copy it there")
+    data = read_bytes(beside)
+    if len(data) > limit:
+        raise InputError(f"{path}: with {name}, it is larger than the {MAX_BYTES} bytes that are read")
+    return data
+
+
+def reduced(data: bytes, name: str, length: int, output: str) -> bytes:
+    """Returns the graph of `ForeignGraph.data`, in the child, with the other fields in its `doc_string`.
+
+    `data`: the file, `length` bytes, and then the file of weights. Labels are replaced by what they were made of.
+    """
+    path, notes = Path(name), list[str]()
+    model = parse_whole(data[:length], path)
+    _embed(model, data[length:], path)
+    graph = model.graph
+    makers = {key: node for node in graph.node for key in node.output}
+    given = [value.name for value in graph.output]
+    if output and output not in (*given, *makers):
+        shown = ", ".join(repr(key[:40]) for key in given[:8])
+        raise InputError(f"{path}: has no output {output!r}; it has {shown}")
+    ends = dict[str, None]()
+    for key in [output] if output else given:
+        before = _before_labels(key, makers)
+        ends[before] = None
+        if before != key:
+            notes.append(f"output {key[:40]!r} holds labels: {before[:40]!r} is taken, from which they are computed")
+    keep_outputs(model, list(ends))
+    model = parse_foreign(model.SerializeToString(), path, FOLDED)
+    levels = _take_floats(model, path)
+    model.doc_string = json.dumps({"levels": levels, "notes": notes})
+    return model.SerializeToString()
+
+
+def _embed(model: "ModelProto", weights: bytes, path: Path) -> None:
+    """Puts the weights of another file into the graph; InputError for places outside of it."""
+    for tensor in model.graph.initializer:
+        if tensor.data_location != tensor.EXTERNAL:
+            continue
+        place = {entry.key: entry.value for entry in tensor.external_data}
+        numbers = [place.get("offset", "0"), place.get("length", str(len(weights)))]
+        start, size = (int(text) if text.isascii() and text.isdigit() and len(text) < 19 else -1 for text in numbers)
+        if min(start, size) < 0 or start > len(weights) or ("length" in place and start + size > len(weights)):
+            raise InputError(
+                f"{path}: tensor {tensor.name[:80]!r} is outside of the file with the weights, which has "
+                f"{len(weights)} bytes; copy both files again"
+            )
+        tensor.raw_data = weights[start : start + size]
+        tensor.ClearField("external_data")
+        tensor.ClearField("data_location")
+
+
+def _before_labels(name: str, makers: "dict[str, NodeProto]") -> str:
+    """Returns the tensor that the labels `name` are computed from, or `name` if it holds no labels."""
+    key = name
+    while (node := makers.get(key)) is not None and node.op_type in FORMING:
+        key = node.input[0]
+    if node is None or node.op_type not in DECIDING:
+        return name
+    key = node.input[0]
+    while (before := makers.get(key)) is not None and before.op_type == "Squeeze":  # of the one channel
+        key = before.input[0]
+    return key
+
+
+def keep_outputs(model: "ModelProto", names: Sequence[str]) -> None:
+    """Leaves in the graph the outputs `names`, and the nodes and weights that they need."""
+    import onnx
+
+    graph = model.graph
+    makers = {key: node for node in graph.node for key in node.output}
+    pending, needed = list(names), set[str]()
+    while pending:
+        if (key := pending.pop()) not in needed:
+            needed.add(key)
+            pending += makers[key].input if key in makers else ()
+    inferred = graph
+    with contextlib.suppress(Exception):  # onnx's own, of operators that are refused later
+        inferred = _inferred(model).graph
+    known = {value.name: value for value in (*inferred.value_info, *inferred.output)}
+    unknown = partial(onnx.helper.make_tensor_value_info, elem_type=onnx.TensorProto.FLOAT, shape=[None] * 4)
+    kept = {
+        "node": [node for node in graph.node if needed.intersection(node.output)],
+        "initializer": [weights for weights in graph.initializer if weights.name in needed],
+        "output": [known[name] if name in known else unknown(name) for name in names],
+        "value_info": [],
+    }
+    for name, values in kept.items():
+        copies = copy.deepcopy(values)
+        graph.ClearField(name)
+        getattr(graph, name).extend(copies)
+
+
+def _take_floats(model: "ModelProto", path: Path) -> bool:
+    """Lets the input be float32, which the graph then converts; returns True if it takes levels 0..255."""
+    import onnx
+
+    graph, picture = model.graph, _picture(model, path)
+    kind = type_and_shape(picture, str(path))[0]
+    if kind not in ("FLOAT", "FLOAT16", "UINT8"):
+        raise InputError(f"{path}: its input is {kind.lower()}, expected a picture of float32, float16 or uint8")
+    if kind == "FLOAT":
+        return False
+    given, number = f"{picture.name}.float32", picture.type.tensor_type.elem_type
+    rounded = f"{given}.rounded" if kind == "UINT8" else given
+    nodes = [onnx.helper.make_node("Cast", [rounded], [picture.name], to=number), *graph.node]
+    if kind == "UINT8":
+        nodes.insert(0, onnx.helper.make_node("Round", [given], [rounded]))
+    picture.name, picture.type.tensor_type.elem_type = given, onnx.TensorProto.FLOAT
+    nodes = copy.deepcopy(nodes)
+    graph.ClearField("node")
+    graph.node.extend(nodes)
+    return kind == "UINT8"
 
 
 def prepare(data: bytes, name: str, height: int, width: int, opset: int) -> bytes:
-    """Checks a file and returns the graph of `ForeignGraph.model`, in the child; height 0 keeps the graph's own
-    size."""
+    """Returns the graph of `ForeignGraph.model` made of `ForeignGraph.data`, in the child; height 0 keeps the graph's
+    own size."""
     path = Path(name)
-    model = parse_foreign(data, path, FOLDED)
+    model = parse_whole(data, path)
     graph = model.graph
-    picture = copy.deepcopy(_picture(model, path))
-    kind, shape = type_and_shape(picture, str(path))
-    if drawn := [node.op_type for node in graph.node if node.op_type.startswith("Random")]:
-        raise InputError(
-            f"{path}: draws random numbers ({drawn[0]}), so that no two runs are equal; export the network without "
-            "dropout"
-        )
-    if kind != "FLOAT":
-        raise InputError(
-            f"{path}: its input is {kind.lower()}, expected float32: a picture normalised by --mean and --std; export "
-            "it in float32 and without its own normalisation"
-        )
+    picture = copy.deepcopy(_picture(model, path))  # the weights may be inputs too
+    shape = type_and_shape(picture, str(path))[1]
     channels_last = _channels_last(shape, path)
     size = _size(shape[1:3] if channels_last else shape[2:], (height, width) if height else None, path)
     fixed = (1, *size, 3) if channels_last else (1, 3, *size)
@@ -90,11 +227,10 @@ def prepare(data: bytes, name: str, height: int, width: int, opset: int) -> byte
         raise InputError(f"{path}: takes {shape[0]} pictures at once, expected 1; export it for one, or a free number")
     for axis, length in zip(picture.type.tensor_type.shape.dim, fixed, strict=True):
         axis.dim_value = length
-    output = _without_sizes(graph.output[0])
-    for name in ("input", "value_info", "output"):  # sizes that were free are inferred again
-        del getattr(graph, name)[:]
+    del graph.input[:]
     graph.input.append(picture)
-    graph.output.append(output)
+    for value in graph.output:  # sizes that were free are inferred again
+        value.type.tensor_type.ClearField("shape")
     model = _inferred(_converted(_inferred(model), opset, path))
     check_sizes(model, None, name)
     return model.SerializeToString()
@@ -111,12 +247,6 @@ def _picture(model: "ModelProto", path: Path) -> "ValueInfoProto":
     return inputs[0]
 
 
-def _without_sizes(value: "ValueInfoProto") -> "ValueInfoProto":
-    import onnx
-
-    return onnx.helper.make_tensor_value_info(value.name, value.type.tensor_type.elem_type, None)
-
-
 def _inferred(model: "ModelProto") -> "ModelProto":
     import onnx
 
@@ -125,12 +255,12 @@ def _inferred(model: "ModelProto") -> "ModelProto":
 
 def _converted(model: "ModelProto", opset: int, path: Path) -> "ModelProto":
     """Returns the graph with the operators of version `opset`; InputError where onnx cannot convert it."""
-    import onnx
+    import onnx.inliner
+    import onnx.version_converter
 
     version = max(entry.version for entry in model.opset_import if entry.domain in ("", "ai.onnx"))
-    if version == opset:
-        return model
     try:
+        model = onnx.inliner.inline_selected_functions(model, [("", name) for name in INLINED], False, True)
         return onnx.version_converter.convert_version(model, opset)
     except Exception as error:  # onnx's C++ raises many classes
         reason = (str(error).strip() or type(error).__name__).splitlines()[-1][:200]

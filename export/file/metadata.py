@@ -3,12 +3,14 @@
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, Literal, get_args
 
 from steadyseg.core.classes import ClassList
 from steadyseg.core.errors import InputError, shorten
-from steadyseg.core.method import Method, is_temporal
+from steadyseg.core.method import Method, is_temporal, method_of_fit, settings
+from steadyseg.core.model.checkpoint import CheckpointMeta
+from steadyseg.core.model.thresholds import is_threshold_record
 from steadyseg.core.options import is_number, is_whole
 from steadyseg.core.system.json_text import parse_json
 
@@ -31,8 +33,10 @@ MAX_STREAMS = 256
 TEXT_KEYS = ("kind", "precision", "source", "source_sha256", "licence")
 METHOD_TEXT_KEYS = ("mode", "note")
 CLASS_KEYS = ("classes", "palette", "void_id")
-METHOD_KEYS = tuple(field.name for field in fields(Method) if field.name not in METHOD_TEXT_KEYS)
+METHOD_KEYS = tuple(one.name for one in fields(Method) if one.name not in METHOD_TEXT_KEYS)
+RISK_KEYS = ("level", "threshold")
 JSON_KEYS = ("input_height", "input_width", "mean", "std", "head_stride", "versions", "reference_scores", "streams")
+OPTIONAL_KEYS = ("fit", "thresholds")
 """Entries of ONNX metadata_props: text as it is, and JSON; a method has one entry for each of its fields."""
 
 
@@ -72,6 +76,10 @@ class GraphMeta:
     """Novelty scores of held-out frames, ascending; with them the graph computes familiarity and expected accuracy."""
     streams: int | None = 1
     """Streams that a call computes, the first size of all inputs and outputs; None for any number."""
+    fit: dict[str, Any] = field(default_factory=dict)
+    """The calibration of the method, as `CheckpointMeta.calibration` has it; empty in files without one."""
+    thresholds: dict[str, Any] = field(default_factory=dict)
+    """As `CheckpointMeta.thresholds`."""
 
     def __post_init__(self) -> None:
         _check(self)
@@ -80,6 +88,19 @@ class GraphMeta:
     def state_size(self) -> tuple[int, int]:
         """(h, w) of the logits and of the temporal mean."""
         return -(-self.height // self.head_stride), -(-self.width // self.head_stride)
+
+    def fit_in_use(self, method: Method) -> dict[str, Any]:
+        """The calibration of the file's method, or an empty dict."""
+        return self.fit if method.calibrated else {}
+
+    def record(self) -> CheckpointMeta:
+        """Returns the metadata as a checkpoint's record, with the one method if it is calibrated."""
+        fit = settings(self.method) | {"temperature": self.method.temperature} | self.fit
+        found = CheckpointMeta(
+            "graph", {}, self.classes, self.height, self.width, self.mean, self.std, licence=self.licence
+        )
+        found = replace(found, thresholds=self.thresholds)
+        return found.with_fit(self.method, fit) if self.method.calibrated else found
 
     def to_props(self) -> dict[str, str]:
         """Returns the entries of ONNX metadata_props: text unchanged, everything else as JSON."""
@@ -92,6 +113,7 @@ class GraphMeta:
             "input_width": self.width,
             **{key: getattr(self, key) for key in JSON_KEYS if not key.startswith("input_")},
             **{key: method[key] for key in METHOD_KEYS},
+            **{key: value for key in OPTIONAL_KEYS if (value := getattr(self, key))},
         }
         return {
             **{key: getattr(self, key) for key in TEXT_KEYS},
@@ -139,7 +161,7 @@ def require_format(props: Mapping[str, str], name: str) -> None:
 def _parse(props: Mapping[str, str]) -> GraphMeta:
     classes = ClassList.of_record(*(_decode(props, key) for key in CLASS_KEYS))
     texts: dict[str, Any] = {key: props[key] for key in TEXT_KEYS}
-    decoded = {key.removeprefix("input_"): _decode(props, key) for key in JSON_KEYS}
+    decoded = {key.removeprefix("input_"): _decode(props, key) for key in (*JSON_KEYS, *props.keys() & OPTIONAL_KEYS)}
     values: dict[str, Any] = {key: tuple(v) if isinstance(v, list) else v for key, v in decoded.items()}
     method: dict[str, Any] = {key: props[key] for key in METHOD_TEXT_KEYS}
     method |= {key: _decode(props, key) for key in METHOD_KEYS}
@@ -181,6 +203,8 @@ def _check(meta: GraphMeta) -> None:
         ("versions", meta.versions, _are_versions(meta.versions), "version texts by name"),
         ("licence", meta.licence, _is_text(meta.licence, 10_000, newlines=True), "at most 10000 printable characters"),
         ("streams", meta.streams, meta.streams is None or is_whole(meta.streams, 1, MAX_STREAMS), "1 to 256 or null"),
+        ("fit", meta.fit, not meta.fit or _is_fit(meta.fit, meta), "a calibration of the file's method"),
+        ("thresholds", meta.thresholds, not meta.thresholds or is_threshold_record(meta.thresholds), "shares above"),
         ("reference_scores", scores, _are_scores(scores), f"at most {MAX_SCORES} ascending numbers"),
     ):
         if not holds:
@@ -205,6 +229,21 @@ def _is_text(value: Any, longest: int, *, newlines: bool = False) -> bool:
     if not isinstance(value, str) or len(value) > longest:
         return False
     return (value.replace("\n", "") if newlines else value).isprintable()
+
+
+def _is_fit(fit: Any, meta: GraphMeta) -> bool:
+    """True for settings of the file's method, and numbers wherever reports and pages read them."""
+    try:
+        risk, sets = fit.get("class_risk"), fit["conformal"]
+        numbers = [*(sets[key] for key in ("coverage", "lac", "aps")), *(risk[key] for key in RISK_KEYS if risk)]
+        known = not risk or risk["class"] in meta.classes.names
+        texts = [fit[key] for key in ("data", "split", "protocol", "frame_list_hash") if fit.get(key) is not None]
+        of_method = settings(method_of_fit(fit)) == settings(meta.method)
+    except (AttributeError, KeyError, TypeError, InputError):
+        return False
+    return (
+        of_method and known and all(is_number(one, 0, 1) for one in numbers) and all(_is_text(t, 1000) for t in texts)
+    )
 
 
 def _are_versions(versions: Any) -> bool:

@@ -75,10 +75,10 @@ class OnnxFile:
 
 def read_onnx(path: Path) -> OnnxFile:
     """Reads a file that `steadyseg export` or `wrap` wrote; everything else raises InputError in one line."""
-    onnx = import_onnx()
+    import_onnx()
     data = read_bytes(path)
     run_limited(accept, data, str(path))
-    model = _parse(data, onnx, path)
+    model = parse_whole(data, path)
     return OnnxFile(path, data, model, from_props(_props(model, path), str(path)))
 
 
@@ -91,7 +91,7 @@ def accept(data: bytes, name: str) -> bytes:
 def check_onnx(data: bytes, path: Path) -> OnnxFile:
     """Checks the bytes of a file that this process is about to write."""
     onnx = import_onnx()
-    model = _parse(data, onnx, path)
+    model = parse_whole(data, path)
     props = _props(model, path)
     require_format(props, str(path))
     refuse_unsafe(model, path)
@@ -108,7 +108,7 @@ def parse_foreign(data: bytes, path: Path, operators: Set[str]) -> "ModelProto":
     InputError for a graph that could read other files, run other code or take all memory, and for `steadyseg` files.
     """
     onnx = import_onnx()
-    model = _parse(data, onnx, path)
+    model = parse_whole(data, path)
     if FORMAT_KEY in _props(model, path):
         raise InputError(f"{path}: is a file of steadyseg already; give it as it is: steadyseg video --model {path}")
     refuse_unsafe(model, path, operators)
@@ -170,7 +170,9 @@ def read_bytes(path: Path) -> bytes:
     return data
 
 
-def _parse(data: bytes, onnx: ModuleType, path: Path) -> "ModelProto":
+def parse_whole(data: bytes, path: Path) -> "ModelProto":
+    """Parses a file whose graph may be anything; InputError for one that is damaged or of newer software."""
+    onnx = import_onnx()
     from google.protobuf.message import DecodeError
 
     try:

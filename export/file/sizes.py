@@ -29,8 +29,8 @@ FEW = 64
 """Largest number of values in a tensor that may hold sizes."""
 ARITHMETIC = set(
     (
-        "Add And Cast Concat Constant ConstantOfShape Div Equal Expand Floor Gather Greater GreaterOrEqual Less "
-        "LessOrEqual Max Min Mod Mul Neg Range Reshape Slice Squeeze Sub Transpose Unsqueeze Where"
+        "Add And Cast Concat Constant ConstantOfShape Div Equal Expand Floor Gather Greater GreaterOrEqual Identity "
+        "Less LessOrEqual Max Min Mod Mul Neg Not Range Reshape Slice Squeeze Sub Transpose Unsqueeze Where"
     ).split()
 )
 """Operators that compute sizes."""

@@ -1,10 +1,11 @@
 """A foreign segmentation graph as the part of a stream's graph between `image` and `logits`."""
 
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from steadyseg.export.file.foreign import ForeignGraph
+from steadyseg.export.file.foreign import ForeignGraph, keep_outputs
 from steadyseg.export.file.subgraph import IMAGE, LOGITS
 from steadyseg.export.run.sessions import import_onnxruntime, runtime_errors
 from steadyseg.export.write.traced import OPSET
@@ -12,11 +13,13 @@ from steadyseg.export.write.traced import OPSET
 PREFIX = "wrapped."
 """Prefix of all tensor and node names of the foreign graph, which the stream's graph may use too."""
 OUTPUT = "output"
-"""Name of the foreign graph's output in the graph that makes logits of it."""
+"""Beginning of the names of the inputs of the graph that makes logits."""
 
 
-def foreign_network(foreign: ForeignGraph, to_logits: Any) -> Any:
-    """Returns the graph `image` (1, 3, h, w) -> `logits`: the foreign one, then `to_logits` from `output` to `logits`.
+def foreign_network(foreign: ForeignGraph, taken: Mapping[str, str], to_logits: Any) -> Any:
+    """Returns the graph `image` (1, 3, h, w) -> `logits`: the foreign one, then `to_logits`.
+
+    `taken`: input of `to_logits` by output of the foreign graph; other outputs are left out.
 
     Both are `onnx.ModelProto` of version `OPSET`; the foreign graph was read with this version.
     """
@@ -33,7 +36,10 @@ def foreign_network(foreign: ForeignGraph, to_logits: Any) -> Any:
     first = helper.make_graph(
         [helper.make_node("Transpose", [IMAGE], ["picture"], perm=perm)], "picture", [image], [picture]
     )
-    network = _folded(foreign.model)
+    network = onnx.ModelProto()
+    network.CopyFrom(foreign.model)
+    keep_outputs(network, list(taken))
+    network = _folded(network)
     del network.opset_import[:]
     network.opset_import.extend(opsets)
     network.ir_version = to_logits.ir_version
@@ -41,7 +47,7 @@ def foreign_network(foreign: ForeignGraph, to_logits: Any) -> Any:
         node.name = f"{LOGITS}.{node.name}"  # two nodes of one name are refused by ONNX Runtime
     before = helper.make_model(first, opset_imports=opsets, ir_version=to_logits.ir_version)
     joined = onnx.compose.merge_models(before, network, [("picture", foreign.input)], prefix2=PREFIX)
-    return onnx.compose.merge_models(joined, to_logits, [(PREFIX + foreign.output, OUTPUT)])
+    return onnx.compose.merge_models(joined, to_logits, [(PREFIX + one, other) for one, other in taken.items()])
 
 
 def _folded(model: Any) -> Any:

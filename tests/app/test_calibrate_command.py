@@ -18,8 +18,12 @@ from steadyseg.app.cli import main
 from steadyseg.app.evaluation.calibrate_segmenter import SegmenterFits
 from steadyseg.app.evaluation.flags import CalibrateJob
 from steadyseg.app.open_model import open_checkpoint
+from steadyseg.app.page.parts.controls import describe_threshold
+from steadyseg.core.dropout import set_dropout_active
+from steadyseg.core.method import MethodOptions
 from steadyseg.core.model.checkpoint import load_checkpoint, read_meta, save_checkpoint
-from steadyseg.seg.pretrained import find_checkpoint
+from steadyseg.export.file.onnx_file import read_onnx
+from steadyseg.seg.pretrained import find_checkpoint, read_segmenter
 
 FRAMES = 3
 WITH, WITHOUT = ("--calibrated", "on"), ("--calibrated", "off")
@@ -51,6 +55,47 @@ def evaluated(model: Path | str, folder: Path, *flags: str, data: str = "street"
 
 
 # whole runs
+
+
+@pytest.mark.slow
+def test_a_strangers_file_carries_its_calibration(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Temperature, prediction sets, a class's bound and what remains above thresholds; evaluate, video and page read
+    them."""
+    other, mine, fitted = (tmp_path / f"{name}.onnx" for name in ("other", "mine", "fitted"))
+    model = read_segmenter("street-tiny")
+    network = model.network()
+    set_dropout_active(network, False)
+    torch.onnx.export(network, (torch.zeros(1, 3, 96, 128),), other, verbose=False)
+    normalised = ["--mean", *map(str, model.meta.mean), "--std", *map(str, model.meta.std)]
+    assert main(["wrap", str(other), "-o", str(mine), "--classes", "camvid", *normalised]) == 0
+    video = ["video", "street:1:2", "-o", str(tmp_path / "v.mp4"), "--view", "set-size", "--model"]
+    assert "set sizes need a calibration" in one_line_error_of(capsys, *video, mine)
+    flags = ["--data", "street", "--risk-class", "Road", "--risk", "0.3"]
+    assert main(["calibrate", str(mine), "-o", str(fitted), *flags]) == 0
+    meta = read_onnx(fitted).meta
+    assert meta.method.temperature == meta.fit["temperature"] != 1 and meta.method.calibrated
+    assert (meta.source, meta.classes) == ("other", read_onnx(mine).meta.classes)
+    kept, right = (meta.thresholds["sets"]["street"][key] for key in ("kept", "right"))
+    assert kept[0] == 1.0 and kept == sorted(kept, reverse=True) and 0 < right[0] < 1
+    record = evaluated(fitted, tmp_path, "--protocol", "stream")
+    assert abs(record["conformal"]["lac"]["coverage"] - 0.9) < 0.02 and record["conformal"]["class_risk"]["risk"] <= 0.3
+    assert abs(record["accuracy"] - right[0]) < 1e-3
+    assert main([*video, str(fitted)]) == 0
+    assert "of the pixels remain" in describe_threshold(str(fitted), MethodOptions(), 10.0)
+    again = tmp_path / "again.onnx"
+    assert main(["calibrate", str(fitted), "-o", str(again), *flags]) == 0
+    assert read_onnx(again).meta.method.temperature == pytest.approx(meta.method.temperature, rel=1e-3)
+    for words, expected in (
+        (["--familiarity"], "--familiarity is for checkpoints"),
+        (["--mode", "dnn"], "was made for mode vq-dnn, got dnn"),
+    ):
+        line = one_line_error_of(capsys, "calibrate", fitted, "-o", tmp_path / "x.onnx", *flags, *words)
+        assert expected in line
+
+
+def one_line_error_of(capsys: pytest.CaptureFixture[str], *words: object) -> str:
+    capsys.readouterr()
+    return one_line_error(capsys, *words)
 
 
 @pytest.mark.slow
@@ -169,13 +214,6 @@ def test_an_output_must_be_a_checkpoint_in_a_folder(
 ) -> None:
     assert words in one_line_error(capsys, "calibrate", "street-tiny", "--data", "street", "-o", str(tmp_path / name))
     assert not list(tmp_path.iterdir())
-
-
-def test_a_graph_file_is_not_calibrated(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    model, output = tmp_path / "m.onnx", str(tmp_path / "c.safetensors")
-    model.write_bytes(b"graph")
-    line = one_line_error(capsys, "calibrate", str(model), "--data", "street", "-o", output)
-    assert str(model) in line and "export again" in line
 
 
 @pytest.mark.parametrize("mode", ["dnn", "bnn", "vq-dnn"])

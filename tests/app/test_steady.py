@@ -1,5 +1,6 @@
 """`steady`: a segmenter of any torch network, which computes what the network and the product's own method compute."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -15,8 +16,11 @@ from torch import Tensor, nn
 from steadyseg import steady
 from steadyseg.core.insertion import insert_dropout
 from steadyseg.core.method import MethodOptions
+from steadyseg.core.predictors import first_tensor
 from steadyseg.core.preprocess import Normalize
 from steadyseg.core.segmenter import Segmenter
+from steadyseg.export.kernels.resize import resize_frame
+from steadyseg.seg.any_network import query_probabilities
 from steadyseg.seg.pretrained import read_segmenter
 from steadyseg.seg.street.drive import Street
 
@@ -75,6 +79,8 @@ class Named(nn.Module):
             "torchvision": {"out": logits, "aux": logits[:, :1]},
             "transformers": SimpleNamespace(logits=logits),
             "tuple": (logits, None),
+            "auxiliary and main": [0.1 * logits, logits],
+            "main and auxiliary": [logits, 0.1 * logits],
             "probabilities": torch.softmax(logits, 1),
             "channels last": logits.permute(0, 2, 3, 1),
             "half": logits.half(),
@@ -83,7 +89,18 @@ class Named(nn.Module):
 
 
 @pytest.mark.parametrize(
-    "form", ["tensor", "torchvision", "transformers", "tuple", "probabilities", "channels last", "half"]
+    "form",
+    [
+        "tensor",
+        "torchvision",
+        "transformers",
+        "tuple",
+        "auxiliary and main",
+        "main and auxiliary",
+        "probabilities",
+        "channels last",
+        "half",
+    ],
 )
 def test_every_form_of_an_output_gives_the_networks_probabilities(form: str) -> None:
     network, frame = Named(form), frames(count=1)[0]
@@ -97,11 +114,57 @@ def test_every_form_of_an_output_gives_the_networks_probabilities(form: str) -> 
     assert "disagreement" in segmenter.why and "no familiarity" in segmenter.why
 
 
-@pytest.mark.parametrize("name", ["lraspp_mobilenet_v3_large", "Unet"])
-def test_a_librarys_network_takes_frames_of_any_size(name: str) -> None:
-    segmenter = steady(build(name), mean=MEAN, std=STD, size=64, classes=list("abcde"), device="cpu")
-    maps = segmenter.step(next(iter(Street(seed=3, height=90, width=150).frames(1))))
-    assert maps.label.shape == (90, 150) and maps.label.max() < 5
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.parametrize(
+    "name", ["lraspp_mobilenet_v3_large", "Unet", "segformer", "mask2former", "eomt", "yolo26n-sem"]
+)
+def test_a_librarys_network_needs_no_argument_but_a_size(name: str) -> None:
+    """Frames of another size are taken, and the probabilities are the library's own."""
+    network, (frame,) = build(name), frames(count=1)
+    segmenter = steady(network, size=(96, 96), options=MethodOptions(mode="dnn"), device="cpu", keep_probs=True)
+    maps = segmenter.step(frame)
+    as_it_is = name == "yolo26n-sem"
+    mean, std = ((0.0,) * 3, (1.0,) * 3) if as_it_is else (MEAN, STD)
+    assert f"mean {mean} and std {std} are " in segmenter.why
+    assert segmenter.classes.names[:2] == {
+        "U": ("class 0", "class 1"),
+        "l": ("class 0", "class 1"),
+        "y": ("0", "1"),
+    }.get(name[0], ("a", "b"))
+    frame = replace(frame, image=resize_frame(frame.image, (96, 96))[0], label=None)
+    image = Normalize(mean, std)(torch.from_numpy(frame.image).permute(2, 0, 1)[None])
+    with torch.no_grad():
+        output = (network.model if as_it_is else network)(image)
+    probs = maps.probs
+    assert probs is not None and np.abs(probs.sum(0) - 1).max() < 1e-4
+    if name == "eomt":
+        processor = pytest.importorskip("transformers").EomtImageProcessor(
+            size={"shortest_edge": 48, "longest_edge": 48}
+        )
+        labels = processor.post_process_semantic_segmentation(output, target_sizes=[(48, 48)])[0]
+        assert (probs.argmax(0) == labels.numpy()).mean() > 0.999
+    elif name != "mask2former":
+        logits = first_tensor(output)
+        if logits.shape[-1] < 96:
+            logits = F.interpolate(logits, (48, 48), mode="bilinear", align_corners=False)
+        assert np.abs(probs - torch.softmax(logits, 1)[0].numpy()).max() < 1e-4
+
+
+def test_the_scores_of_queries_become_a_distribution_with_the_same_order() -> None:
+    """Where no query claims a pixel all classes are alike; elsewhere the likeliest class is semantic inference's."""
+    torch.manual_seed(0)
+    kinds, masks = 3 * torch.randn(1, 7, 5), 3 * torch.randn(1, 7, 8, 9)
+    masks[..., 0] = -50.0
+    scores = torch.einsum("bqk,bqhw->bkhw", kinds.softmax(-1)[..., :-1], masks.sigmoid())
+    probs = query_probabilities(kinds, masks)
+    torch.testing.assert_close(probs.sum(1), torch.ones(1, 8, 9))
+    torch.testing.assert_close(probs[..., 0], torch.full((1, 4, 8), 0.25))
+    assert torch.equal(probs[..., 1:].argmax(1), scores[..., 1:].argmax(1)) and float(scores.sum(1).max()) > 1
+
+
+def test_a_yolo_network_of_another_task_is_refused() -> None:
+    yolo = pytest.importorskip("ultralytics", reason="YOLO26 needs ultralytics").YOLO("yolo26n-seg.yaml")
+    assert "task segment, expected semantic" in refusal(steady, yolo)
 
 
 @pytest.mark.parametrize("end", [torch.sigmoid, torch.nn.Identity()], ids=["probability", "logit"])
@@ -139,7 +202,7 @@ NETWORKS: dict[str, tuple[Any, dict[str, Any], str]] = {
     "mask": (lambda image: (image[:, :1] > 0).float(), {}, "these are labels (an arg-max)"),
     "sigmoids": (torch.sigmoid, {}, "export the network without its last sigmoid"),
     "wrong classes": (convolution(), {"classes": ["a", "b"]}, "which is 3 classes, and 2 were named"),
-    "no tensor": (lambda image: {"masks": image}, {}, "gives a dict with masks, expected a tensor of logits"),
+    "no tensor": (lambda image: {"masks": [image]}, {}, "gives a dict with masks, expected a tensor of logits"),
     "not a picture": (lambda image: image.mean((2, 3)), {}, "expected logits (1, K, h, w) or (1, h, w, K)"),
     "another aspect": (lambda image: image[..., :50], {}, "no axis can be the class axis"),
     "not finite": (lambda image: image / 0, {}, "NaN or infinity"),
@@ -160,13 +223,4 @@ def test_a_network_that_is_random_in_eval_is_refused() -> None:
     """Its maps changed from run to run."""
     layer = convolution()
     line = refusal(lambda: steady(lambda x: F.dropout(layer(x), 0.3), **GIVEN))
-    assert "something random stays on in eval" in line and "nn.Dropout" in line
-
-
-@pytest.mark.parametrize(("form", "said"), [("dictionary", "'out' of 3"), ("tuple", "1 of 2")])
-def test_of_several_outputs_it_says_which_was_taken(form: str, said: str) -> None:
-    def network(image: Tensor) -> Any:
-        maps = 4 * image.repeat(1, 2, 1, 1) - 1.5
-        return {"aux": maps, "out": maps, "points": image} if form == "dictionary" else (maps, image)
-
-    assert f"its output {said} was taken" in steady(network, mean=(0, 0, 0), std=(1, 1, 1), size=(64, 96)).why
+    assert "draws random numbers: two outputs for one picture differ" in line and "nn.Dropout" in line

@@ -164,3 +164,29 @@ def test_entries_that_contradict_the_mode_are_refused(entries: dict[str, str], w
 def test_a_writer_cannot_make_what_a_reader_refuses(change: Callable[[], GraphMeta]) -> None:
     with pytest.raises(InputError):
         change()
+
+
+FIT = {"mode": "vq-bnn", "samples": 3, "tau": 1.25, "motion": False, "temperature": 1.25, "data": "own"}
+FIT |= {"conformal": {"coverage": 0.9, "lac": 0.3, "aps": 0.5}}
+SHARES = {"frames": 50, "kept": [1.0, 0.5], "right": [0.9, 0.99]}
+LEFT = {key: FIT[key] for key in ("mode", "samples", "tau", "motion")} | {"thresholds": [0.0, 0.5]}
+
+
+@pytest.mark.parametrize(
+    ("key", "change"),
+    [
+        ("fit", {"mode": "dnn"}),  # of another method
+        ("fit", {"conformal": {"coverage": 0.9, "lac": "0.3", "aps": 0.5}}),
+        ("fit", {"conformal": {"lac": 0.3}}),
+        ("fit", {"class_risk": {"class": "unicorn", "level": 0.05, "threshold": 0.1}}),
+        ("fit", {"data": "a\x1b[2J"}),
+        ("thresholds", {"sets": {"<b>": SHARES}}),
+        ("thresholds", {"thresholds": [0.5, 0.0]}),
+    ],
+)
+def test_a_calibration_comes_back_and_a_malformed_one_is_refused(key: str, change: dict[str, Any]) -> None:
+    risk = {"class_risk": {"class": "Road", "level": 0.05, "threshold": 0.1}}
+    meta = dataclasses.replace(META, fit=FIT | risk, thresholds=LEFT | {"sets": {"own": SHARES}})
+    props = meta.to_props()
+    assert from_props(props, "m.onnx") == meta and meta.fit_in_use(meta.method) == meta.fit
+    assert key in refused(props | {key: json.dumps(getattr(meta, key) | change)})

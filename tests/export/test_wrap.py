@@ -8,10 +8,10 @@ import onnx
 import pytest
 import torch
 import torch.nn.functional as F
-from made.foreign import HEIGHT, MEAN, NORMALISED, STD, WIDTH, add_end, build, foreign_onnx
+from made.foreign import MEAN, NORMALISED, STD, Change, add_end, build, foreign_onnx
 from made.graphs import Graphs
 from made.methods import opened
-from onnx import TensorProto, helper
+from onnx import TensorProto, helper, numpy_helper
 from refusals import one_line_error, refusal
 from torch import nn
 
@@ -21,7 +21,6 @@ from steadyseg.core.frame import Maps
 from steadyseg.core.predictors import first_tensor
 from steadyseg.core.preprocess import Normalize
 from steadyseg.export.file.onnx_file import parse_foreign, read_onnx
-from steadyseg.export.run.sessions import cpu_session
 from steadyseg.seg.pretrained import read_segmenter
 from steadyseg.seg.street.drive import Street
 
@@ -70,95 +69,199 @@ def test_a_networks_own_export_and_its_wrapped_graph_are_one(graphs: Graphs, tmp
 
 
 class Plain(nn.Module):
-    """The network with a tensor as output, as it is exported."""
+    """A library's network as it is exported: with a tensor as output, or with ultralytics' labels."""
 
     def __init__(self, network: nn.Module) -> None:
         super().__init__()
-        self.network = network
+        self.inner = network.model if hasattr(network, "overrides") else network
+        if self.inner is not network:
+            head: Any = self.inner.eval().model[-1]
+            head.export, head.format = True, "onnx"
 
     def forward(self, image: torch.Tensor) -> torch.Tensor:
-        return first_tensor(self.network(image))
+        return first_tensor(self.inner(image))
+
+    def logits(self, image: torch.Tensor) -> torch.Tensor:
+        if (head := getattr(getattr(self.inner, "model", [None])[-1], "classifier", None)) is None:
+            return self(image)
+        self.inner.model[-1].export = False
+        assert head
+        return twice(self.inner(image), 8)
+
+
+def twice(logits: torch.Tensor, times: int = 2) -> torch.Tensor:
+    return F.interpolate(logits, scale_factor=float(times), mode="bilinear", align_corners=False)
+
+
+class Small(nn.Module):
+    """A convolution, and an end; `logits` are what the end is made of."""
+
+    def __init__(self, end: Any = None, classes: int = 5, stride: int = 1, before: Any = None) -> None:
+        super().__init__()
+        torch.manual_seed(2)
+        self.layer = nn.Conv2d(3, classes, 3, padding=1, stride=stride)
+        self.queries = nn.Parameter(torch.randn(1, 6, 5))
+        self.end, self.before = end or torch.nn.Identity(), before or torch.nn.Identity()
+
+    def forward(self, image: torch.Tensor) -> Any:
+        output = self.end(self.before(self.layer(image)))
+        return (self.queries + 0.0 * image.mean(), output) if self.layer.out_channels == 6 else output
+
+    def logits(self, image: torch.Tensor) -> torch.Tensor:
+        maps = self.before(self.layer(image))
+        if maps.shape[1] == 6:
+            masks = F.interpolate(maps, (32, 48), mode="bilinear", align_corners=False).sigmoid()
+            scores = torch.einsum("bqk,bqhw->bkhw", self.queries.softmax(-1)[..., :-1], masks)
+            rest = 1.0 - scores.sum(1, keepdim=True)
+            return torch.where(rest > 0, scores + rest / 4, scores / (1 - rest)).log()
+        return torch.cat([torch.zeros_like(maps), maps], 1) if maps.shape[1] == 1 else maps
+
+
+class OfBytes(nn.Module):
+    """A network of raw pictures (1, h, w, 3) that normalises them itself."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = Small()
+
+    def forward(self, picture: torch.Tensor) -> torch.Tensor:
+        return self.inner((picture.permute(0, 3, 1, 2) / 255.0 - 0.4) / 0.2)
+
+    def logits(self, image: torch.Tensor) -> torch.Tensor:
+        pixels = image * torch.tensor(STD)[:, None, None] + torch.tensor(MEAN)[:, None, None]
+        return self.inner((pixels - 0.4) / 0.2)
+
+
+def to_fp16(path: Path) -> None:
+    from onnxruntime.transformers.float16 import convert_float_to_float16
+
+    onnx.save(convert_float_to_float16(onnx.load(path), keep_io_types=True), path)
+
+
+def to_int8(path: Path) -> None:
+    from onnxruntime.quantization import CalibrationDataReader, QuantFormat, quantize_static
+
+    class Pictures(CalibrationDataReader):  # type: ignore[misc]
+        left = 3
+
+        def get_next(self) -> dict[str, np.ndarray] | None:
+            self.left -= 1
+            noise = np.random.default_rng(0).normal(size=(1, 3, 64, 96)).astype(np.float32)
+            return {onnx.load(path).graph.input[0].name: noise} if self.left else None
+
+    quantize_static(path, path, Pictures(), quant_format=QuantFormat.QDQ)
 
 
 OLD = {"dynamo": False, "opset_version": 11, "input_names": ["image"], "dynamic_axes": {"image": {2: "h", 3: "w"}}}
 """Options of torch's former exporter: operators of 2019, and sizes that the graph computes from its input's."""
+FREE_BATCH = OLD | {"opset_version": 13, "dynamic_axes": {"image": {0: "n", 2: "h", 3: "w"}}}
+FORMS: dict[str, tuple[Any, dict[str, Any], str]] = {
+    "opset 22": (Small, {"opset_version": 22}, "logits of 5 classes"),
+    "opset 11, free size": (Small, OLD, "logits of 5 classes"),
+    "free batch": (Small, FREE_BATCH, "logits of 5 classes"),
+    "weights beside it": (Small, {"external_data": True}, "logits of 5 classes"),
+    "enlarged, labels in bytes": (
+        lambda: Small(lambda y: y.argmax(1).to(torch.uint8), stride=2, before=twice),
+        {},
+        "holds labels: ",
+    ),
+    "softmax, labels with an axis": (lambda: Small(lambda y: y.softmax(1).argmax(1, True).float()), {}, "holds labels"),
+    "enlarged labels": (lambda: Small(lambda y: twice(y.argmax(1, True).float())), {}, "holds labels"),
+    "threshold": (lambda: Small(lambda y: (y.squeeze(1) > 0).byte(), 1), {}, "2 classes in one channel"),
+    "alpha": (lambda: Small(torch.sigmoid, 1), {}, "probabilities of 2 classes in one channel"),
+    "softmax": (lambda: Small(lambda y: y.softmax(1)), {}, "probabilities of 5 classes"),
+    "channels last": (lambda: Small(lambda y: y.permute(0, 2, 3, 1)), {}, "logits of 5 classes"),
+    "a quarter": (lambda: Small(stride=4), {}, "logits of 5 classes"),
+    "an eighth": (lambda: Small(stride=8), {}, "logits of 5 classes"),
+    "auxiliary, main": (lambda: Small(lambda y: (0.1 * y, y)), {}, " was taken, not "),
+    "main, auxiliary": (lambda: Small(lambda y: (y, 0.1 * y)), {}, " was taken, not "),
+    "queries": (lambda: Small(None, 6, 4), {}, "probabilities of 4 classes, made of queries' classes and masks"),
+    "bytes, channels last": (OfBytes, {}, "(1, h, w, 3)"),
+    "fp16 inside": (Small, {"change": to_fp16}, "logits of 5 classes"),
+    "int8": (Small, {"change": to_int8}, "logits of 5 classes"),
+    "lraspp_mobilenet_v3_large": (None, OLD, ""),
+    "segformer": (None, {"opset_version": 23}, ""),  # with the operator Attention
+    "yolo26n-sem": (None, {}, "holds labels"),
+}
+LONG = ("deeplabv3_mobilenet_v3_large", "Unet", "FPN")
 
 
 DEEPLAB = "deeplabv3_mobilenet_v3_large"
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
-@pytest.mark.parametrize(
-    "name",
-    [
-        "lraspp_mobilenet_v3_large",
-        "quarter",
-        *(pytest.param(name, marks=pytest.mark.long) for name in ("segformer", DEEPLAB, "Unet", "FPN")),
-    ],
-)
-def test_a_wrapped_network_gives_its_own_probabilities(name: str, tmp_path: Path) -> None:
-    network = Plain(build(name))
-    of_old = name in ("lraspp_mobilenet_v3_large", "quarter")
-    path = exported(network, tmp_path / "other.onnx", 64, 96, **OLD if of_old else {"external_data": False})
-    wrapped = wrap(path, "--motion", "off", *["--size", "64x96"] if of_old else [])
-    frame = frames(64, 96, 1)
-    (maps,) = run(wrapped, frame)
+@pytest.mark.parametrize("form", [*FORMS, *(pytest.param(name, marks=pytest.mark.long) for name in LONG)])
+def test_a_wrapped_network_gives_its_own_probabilities(
+    form: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A library's export, or a graph of its form, against the network in torch."""
+    make, options, said = FORMS.get(form, (None, {}, ""))
+    network = (make() if make else Plain(build(form))).eval()
+    options = {"external_data": False, "opset_version": 18} | options
+    change = options.pop("change", None)
+    of_bytes = isinstance(network, OfBytes)
+    example = torch.zeros(1, 64, 96, 3, dtype=torch.uint8) if of_bytes else torch.zeros(1, 3, 64, 96)
+    torch.onnx.export(network, (example,), tmp_path / "other.onnx", verbose=False, **options)
+    if change:
+        change(tmp_path / "other.onnx")
+    output, frame = tmp_path / "mine.onnx", frames(64, 96, 1)
+    flags = [] if of_bytes else [*NORMALISED, *(["--size", "64x96"] if "dynamic_axes" in options else [])]
+    assert main(["wrap", str(tmp_path / "other.onnx"), "-o", str(output), *flags]) == 0
+    assert said in capsys.readouterr().err
+    (maps,) = run(output, frame)
     image = Normalize(MEAN, STD)(torch.from_numpy(frame[0].image).permute(2, 0, 1)[None])
     with torch.no_grad():
-        logits = network(image)
-    if logits.shape[-2:] != (64, 96):  # of a quarter of the size: enlarged to a half
+        logits = network.logits(image)
+    if logits.shape[-1] < 48:  # enlarged to a half
         logits = F.interpolate(logits, (32, 48), mode="bilinear", align_corners=False)
     probs = torch.softmax(logits, 1)[0].numpy()
-    assert maps.probs is not None and np.abs(maps.probs - probs).max() < 1e-4
-    if probs.shape[-2:] == (64, 96):
-        assert (maps.label == probs.argmax(0)).mean() > 0.999
+    bound = {"fp16 inside": 5e-3, "int8": 0.1}.get(form, 1e-4)
+    assert maps.probs is not None and np.abs(maps.probs - probs).max() < bound
+    if probs.shape[-1] == 96:
+        assert (maps.label == probs.argmax(0)).mean() > (0.999 if bound < 1e-3 else 0.9)
 
 
-@pytest.mark.parametrize(
-    ("end", "classes", "channels_last"),
-    [("Softmax", 3, False), ("logits", 3, True), ("Sigmoid", 1, True), ("logits", 1, False)],
-)
-def test_every_form_of_an_output_becomes_the_same_probabilities(
-    end: str, classes: int, channels_last: bool, tmp_path: Path
-) -> None:
-    path = foreign_onnx(tmp_path / "other.onnx", end, classes=classes, channels_last=channels_last)
-    frame = frames(HEIGHT, WIDTH, 1)
-    (maps,) = run(wrap(path, "--motion", "off"), frame)
-    image = Normalize(MEAN, STD)(torch.from_numpy(frame[0].image).permute(2, 0, 1)[None]).numpy()
-    (output,) = cpu_session(path.read_bytes()).run(
-        None, {"picture": np.ascontiguousarray(image.transpose(0, 2, 3, 1)) if channels_last else image}
+def test_an_output_is_chosen_by_its_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "other.onnx"
+    names = {"output_names": ["small", "large"], "opset_version": 18}
+    exported(Small(lambda y: (0.1 * y, y)), path, 64, 96, external_data=False, **names)
+    mine, frame = wrap(path, "--logits", "small"), frames(64, 96, 1)
+    (maps,) = run(mine, frame)
+    assert maps.probs is not None and maps.probs.max() < 0.5
+    capsys.readouterr()
+    assert "has no output 'other'; it has 'small', 'large'" in one_line_error(
+        capsys, "wrap", path, "-o", tmp_path / "x.onnx", *NORMALISED, "--logits", "other"
     )
-    output = output[0].transpose(2, 0, 1) if channels_last else output[0]
-    if end == "logits" and classes == 3:
-        output = np.exp(output) / np.exp(output).sum(0)
-    if classes == 1:
-        alpha = 1 / (1 + np.exp(-output)) if end == "logits" else output
-        output = np.concatenate([1 - alpha, alpha])
-    assert maps.probs is not None and np.abs(maps.probs - output).max() < 1e-4
-
-
-@pytest.mark.long
-def test_a_free_size_is_fixed_and_the_temperature_fitted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = foreign_onnx(tmp_path / "other.onnx", shape=(1, 3, "h", "w"), classes=11)
-    wrapped = wrap(path, "--size", "60x90", "--data", "street", "--classes", "camvid")
-    meta = read_onnx(wrapped).meta
-    assert (meta.height, meta.width) == (60, 90) and meta.method.calibrated and meta.method.temperature > 1
-    assert f"temperature {meta.method.temperature:.3f} for vq-dnn" in capsys.readouterr().err
 
 
 def second_input(model: onnx.ModelProto) -> None:
     model.graph.input.append(helper.make_tensor_value_info("state", TensorProto.FLOAT, [1]))
 
 
-def external(model: onnx.ModelProto) -> None:
-    weights = model.graph.initializer[0]
-    weights.external_data.add(key="location", value="/etc/passwd")
-    weights.data_location = TensorProto.EXTERNAL
+def external(location: str, **more: object) -> Change:
+    """A change that moves the weights to another file."""
+
+    def change(model: onnx.ModelProto) -> None:
+        weights = model.graph.initializer[0]
+        for key, value in {"location": location, **more}.items():
+            weights.external_data.add(key=key, value=str(value))
+        weights.data_location = TensorProto.EXTERNAL
+        weights.ClearField("raw_data")
+
+    return change
+
+
+def training(model: onnx.ModelProto) -> None:
+    """Dropout that stays on."""
+    graph, last = model.graph, model.graph.output[0].name
+    graph.initializer.append(numpy_helper.from_array(np.array(0.5, np.float32), "p"))
+    graph.initializer.append(numpy_helper.from_array(np.array(True), "on"))
+    graph.node.append(helper.make_node("Dropout", [last, "p", "on"], ["dropped"]))
+    graph.output[0].name = "dropped"
 
 
 FREE = (1, 3, "h", "w")
 REFUSED: dict[str, tuple[dict[str, Any], list[str], str]] = {
-    "labels": ({"end": "ArgMax"}, [], "these are labels (an arg-max)"),
     "several sigmoids": ({"end": "Sigmoid"}, [], "export the network without its last sigmoid"),
     "classes": ({}, ["--classes", "camvid"], "which is 3 classes, and 11 were named"),
     "free size": ({"shape": FREE}, [], "so give the size to fix: --size HxW"),
@@ -166,10 +269,18 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str], str]] = {
     "size of one number": ({"shape": FREE}, ["--size", "64"], "expected HEIGHTxWIDTH"),
     "layout of the input": ({"shape": (1, 3, 32, 3)}, [], "expected a picture [1, 3, h, w] or [1, h, w, 3]"),
     "layout of the output": ({"shape": (1, 3, 40, 40), "classes": 40}, [], "name the classes, or give a picture"),
-    "four pictures": ({"shape": (4, 3, HEIGHT, WIDTH)}, [], "takes 4 pictures at once"),
+    "four pictures": ({"shape": (4, 3, 48, 64)}, [], "takes 4 pictures at once"),
     "second input": ({"change": second_input}, [], "has 2 inputs ('picture', 'state')"),
-    "external data": ({"change": external}, [], "external_data=False"),
-    "random numbers": ({"change": add_end("RandomUniformLike")}, [], "draws random numbers (RandomUniformLike)"),
+    "weights of any file": ({"change": external("/etc/passwd")}, [], "expected the plain name of a file in the same"),
+    "weights above": ({"change": external("../w")}, [], "expected the plain name of a file in the same folder"),
+    "weights in a folder": ({"change": external("sub\\w")}, [], "expected the plain name of a file in the same folder"),
+    "no weights": ({"change": external("absent")}, [], "absent: cannot be read (No such file or directory)"),
+    "weights in a link": ({"change": external("link")}, [], "link: a link, expected the file with the weights"),
+    "weights too far": ({"change": external("w", offset=8, length=400)}, [], "is outside of the file with the weights"),
+    "weights before": ({"change": external("w", offset=-4, length=4)}, [], "is outside of the file with the weights"),
+    "too few weights": ({"change": external("w", length=8)}, [], "tensor 'weights' is damaged"),
+    "random numbers": ({"change": add_end("RandomUniformLike")}, [], "draws random numbers: two outputs"),
+    "dropout": ({"change": training}, [], "draws random numbers: two outputs"),
     "custom operator": ({"change": add_end("Run", "evil")}, [], "operator 'Run' of the custom domain 'evil'"),
     "size by values": ({"change": add_end("NonZero")}, [], "operator 'NonZero' is not run here"),
     "one direction": ({"change": add_end("Flatten")}, [], "expected logits (1, K, h, w) or (1, h, w, K)"),
@@ -179,6 +290,8 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str], str]] = {
 @pytest.mark.parametrize("case", REFUSED)
 def test_what_cannot_be_wrapped_is_one_line(case: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     made, flags, words = REFUSED[case]
+    (tmp_path / "w").write_bytes(bytes(400))
+    (tmp_path / "link").symlink_to("w")
     path = foreign_onnx(tmp_path / "other.onnx", **made)
     assert words in one_line_error(capsys, "wrap", path, "-o", tmp_path / "mine.onnx", *NORMALISED, *flags)
     assert not (tmp_path / "mine.onnx").exists()

@@ -69,18 +69,29 @@ def add_end(operator: str, domain: str = "", **attributes: Any) -> Change:
 def build(name: str) -> nn.Module:
     """A network of five classes with random weights: a library's, or one whose logits have a quarter of the size."""
     torch.manual_seed(1)
-    if name == "quarter":
-        return nn.Sequential(nn.Conv2d(3, 8, 5, stride=4, padding=2), nn.ReLU(), nn.Conv2d(8, 5, 1))
+    found: nn.Module
     if name in ("lraspp_mobilenet_v3_large", "deeplabv3_mobilenet_v3_large"):
         from torchvision.models import get_model
 
-        found: nn.Module = get_model(name, weights=None, weights_backbone=None, num_classes=5)
+        return get_model(name, weights=None, weights_backbone=None, num_classes=5)
+    if name == "yolo26n-sem":
+        found = pytest.importorskip("ultralytics", reason="YOLO26 needs ultralytics").YOLO(f"{name}.yaml")
         return found
-    if name == "segformer":
-        transformers = pytest.importorskip("transformers", reason="SegFormer needs transformers")
-        config = transformers.SegformerConfig(num_labels=5)
-        found = transformers.SegformerForSemanticSegmentation(config)
-        return found
+    if name in ("segformer", "eomt", "mask2former"):
+        library = pytest.importorskip("transformers", reason=f"{name} needs transformers")
+        names = {number: letter for number, letter in enumerate("abcde")}
+        if name == "segformer":
+            return library.SegformerForSemanticSegmentation(library.SegformerConfig(id2label=names))
+        if name == "eomt":
+            sizes = {"hidden_size": 48, "num_hidden_layers": 4, "num_attention_heads": 4, "intermediate_size": 64}
+            options = {"image_size": 96, "num_blocks": 1, "num_queries": 10, "num_register_tokens": 0}
+            return library.EomtForUniversalSegmentation(library.EomtConfig(**sizes, **options, id2label=names))
+        sizes = {"embed_dim": 24, "depths": [1] * 4, "num_heads": [2] * 4, "window_size": 4, "image_size": 96}
+        inner = library.SwinConfig(**sizes, out_features=["stage1", "stage2", "stage3", "stage4"])
+        widths = "feature_size mask_feature_size hidden_dim encoder_feedforward_dim dim_feedforward".split()
+        layers = {"encoder_layers": 1, "decoder_layers": 2, "num_attention_heads": 4, "num_queries": 10}
+        config = library.Mask2FormerConfig(backbone_config=inner, **dict.fromkeys(widths, 32), **layers, id2label=names)
+        return library.Mask2FormerForUniversalSegmentation(config)
     import segmentation_models_pytorch as smp
 
     found = getattr(smp, name)("resnet18", encoder_weights=None, classes=5)

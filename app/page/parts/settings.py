@@ -11,7 +11,7 @@ from steadyseg.app.open_model import is_graph
 from steadyseg.app.palette import display_classes
 from steadyseg.app.video.views import MAP_NAMES, MapName
 from steadyseg.core.errors import InputError
-from steadyseg.core.method import MODE_NAMES, MOTION_TAU, MethodOptions, ModeName, is_temporal, mode_title, settings
+from steadyseg.core.method import MODE_NAMES, MOTION_TAU, MethodOptions, ModeName, is_temporal, mode_title
 from steadyseg.core.model.checkpoint import CheckpointMeta, read_meta
 from steadyseg.core.options import is_number
 from steadyseg.core.system.machine import has_cuda
@@ -160,7 +160,7 @@ def offered_models(model: str) -> dict[str, str]:
 def model_meta(model: str) -> CheckpointMeta:
     """The record of a checkpoint or the metadata of a stateful graph file, with the classes in display colours. Raises
     InputError for a missing file."""
-    meta = graph_record(read_graph(model)) if is_graph(model) else read_meta(find_checkpoint(model))
+    meta = read_graph(model).record() if is_graph(model) else read_meta(find_checkpoint(model))
     return replace(meta, classes=display_classes(meta.classes))
 
 
@@ -170,14 +170,6 @@ def read_graph(model: str) -> GraphMeta:
     file = read_onnx(Path(model))
     require_stream(file)
     return file.meta
-
-
-def graph_record(meta: GraphMeta) -> CheckpointMeta:
-    """The metadata of a graph file as a checkpoint's record, with its one method if calibrated."""
-    method = meta.method
-    fits = {str(method): settings(method) | {"temperature": method.temperature}} if method.calibrated else {}
-    size = meta.height, meta.width
-    return CheckpointMeta("graph", {}, meta.classes, *size, meta.mean, meta.std, calibration=fits, licence=meta.licence)
 
 
 def list_limits(meta: CheckpointMeta) -> list[str]:

@@ -9,12 +9,14 @@ from steadyseg.seg.data.formats.coco import read_coco
 from steadyseg.seg.data.formats.colour_pngs import PALETTE_NAMES, read_colour_pngs, read_voc
 from steadyseg.seg.data.formats.cvat import read_cvat
 from steadyseg.seg.data.formats.label_studio import PNG_NAME, read_label_studio, read_label_studio_pngs
+from steadyseg.seg.data.formats.labelme import read_labelme
 from steadyseg.seg.data.formats.masks import Overlaps
 from steadyseg.seg.data.formats.source import LabelSource, read_json
+from steadyseg.seg.data.formats.yolo import read_yolo
 
 KNOWN = (
-    "COCO (.json), CVAT for images 1.1 (.xml), Label Studio (.json, or its brush PNGs), Cityscapes (gtFine/), VOC "
-    "(SegmentationClass/), or colour PNGs with a palette"
+    "COCO (.json), CVAT for images 1.1 (.xml), Label Studio (.json, or its brush PNGs), LabelMe (.json), YOLO polygons "
+    "(data.yaml), Cityscapes (gtFine/), VOC (SegmentationClass/), or colour PNGs with a palette"
 )
 
 
@@ -31,6 +33,8 @@ def _open(source: Path, palette: Path | None, overlaps: Overlaps) -> LabelSource
         return _open_files([source], overlaps)
     if not source.is_dir():
         raise InputError(f"{source}: no such file or folder; expected {KNOWN}")
+    if (of_yolo := source / "data.yaml").is_file():
+        return read_yolo(of_yolo, overlaps)
     palette = palette or next((path for name in PALETTE_NAMES if (path := source / name).is_file()), None)
     if next(source.rglob(f"*{ENDING}"), None):
         return read_cityscapes(source)
@@ -57,6 +61,8 @@ def _open_files(files: list[Path], overlaps: Overlaps) -> LabelSource:
     path = files[0]
     if path.suffix.lower() == ".xml":
         return read_cvat(path, overlaps)
+    if path.suffix.lower() in (".yaml", ".yml"):
+        return read_yolo(path, overlaps)
     if path.suffix.lower() != ".json":
         raise InputError(f"{path}: labels of an unknown kind; expected {KNOWN}, unpacked")
     content = read_json(path)
@@ -64,4 +70,6 @@ def _open_files(files: list[Path], overlaps: Overlaps) -> LabelSource:
         return read_coco(files, overlaps)
     if isinstance(content, list) and content and isinstance(content[0], dict) and "annotations" in content[0]:
         return read_label_studio(path, overlaps)
+    if isinstance(content, dict) and {"shapes", "imagePath"} <= content.keys():
+        return read_labelme(files, overlaps)
     raise InputError(f"{path}: labels of an unknown kind; expected {KNOWN}")
