@@ -6,13 +6,13 @@ import pytest
 
 PROJECT = Path(__file__).parent.parent
 CEILINGS = {
-    "app": (13_760, 132),
+    "app": (13_775, 132),
     "core": (7_185, 72),
     "seg": (8_470, 77),
     "classification": (3_110, 24),
     "export": (4_420, 34),
     "studies": (11_150, 121),
-    "tests": (34_490, 236),
+    "tests": (34_480, 236),
 }
 """Lines and files of Python by folder, 2 % above what was reached; lines are as ruff formats them."""
 
