@@ -2,21 +2,28 @@
 
 import contextlib
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 
 from steadyseg.app.console import Console, progress_bar
+from steadyseg.app.flags import DEFAULT_MODEL
 from steadyseg.app.report_file import check_place, write_json
 from steadyseg.app.sources.source import describe_losses
 from steadyseg.app.video.caches import Recent
 from steadyseg.app.video.flags import VideoJob
 from steadyseg.app.video.job import check_job, job_record, open_for, open_recording
-from steadyseg.app.video.recording import Recorded
+from steadyseg.app.video.recording import Recorded, Recording
 from steadyseg.app.video.report import print_report
 from steadyseg.app.video.window import Player, Window, check_display
 from steadyseg.core.errors import InputError
 from steadyseg.core.method import MethodOptions
+from steadyseg.core.segmenter import Segmenter
 from steadyseg.export.run.networks import FrameNetwork
+
+SPEED_FRAMES = 10
+"""Frames after the first whose speed is printed."""
+FASTER_MODEL = "camvid-mobile"
+"""91 frames/s where the default network has 43 (docs/studies/performance)."""
 
 
 def run_video(job: VideoJob) -> int:
@@ -34,7 +41,11 @@ def run_video(job: VideoJob) -> int:
         check_display()
     networks = Recent[FrameNetwork]()
     segmenter = open_for(job, networks.get)
-    player = Player(job, segmenter, lambda one: open_for(with_method(job, one), networks.get)) if job.show else None
+
+    def with_method(method: MethodOptions) -> Segmenter:
+        return open_for(replace(job, options=replace(job.options, method=method)), networks.get)
+
+    player = Player(job, segmenter, with_method) if job.show else None
     console = Console(stderr=True)
 
     with (
@@ -46,7 +57,7 @@ def run_video(job: VideoJob) -> int:
         for note in info.notes:
             console.print(f"note: {note}")
         total = min(filter(None, (info.length, job.options.max_frames)), default=None)
-        for frame, maps, _ in with_speed(recording, console, total):
+        for frame, maps, _ in with_speed(recording, job.options.model, console, total):
             if window and not window(frame, maps, info):
                 break
     record, broken_off = job_record(job, recording), recording.broken_off
@@ -64,15 +75,22 @@ def run_video(job: VideoJob) -> int:
     return 0
 
 
-def with_method(job: VideoJob, method: MethodOptions) -> VideoJob:
-    """A copy of the job with another method."""
-    return replace(job, options=replace(job.options, method=method))
-
-
-def with_speed(frames: Iterable[Recorded], console: Console, total: int | None) -> Iterator[Recorded]:
-    """Yields the frames, with a progress bar and their speed on stderr."""
+def with_speed(recording: Recording, model: str, console: Console, total: int | None) -> Iterator[Recorded]:
+    """Yields the frames, with a progress bar and their speed on stderr, and a line about the speed at the start."""
     with progress_bar("frames", total, console) as show:
-        started = time.perf_counter()
-        for done, frame in enumerate(frames, start=1):
-            show(done, status=f"{done / (time.perf_counter() - started):.1f} frames/s")
+        started = first = time.perf_counter()
+        for done, frame in enumerate(recording, start=1):
+            now = time.perf_counter()
+            first = now if done == 1 else first  # the first frame loads what it needs
+            if done == SPEED_FRAMES + 1:
+                console.print(speed_line(SPEED_FRAMES / (now - first), recording, model), soft_wrap=True)
+            show(done, status=f"{done / (now - started):.1f} frames/s")
             yield frame
+
+
+def speed_line(rate: float, recording: Recording, model: str) -> str:
+    """The measured speed beside the source's, and a faster network where the default one takes longer than a frame."""
+    stages, fps = recording.segmenter.clock.summary(), recording.source.info.fps
+    busy_ms = sum(times["latency_p50_ms"] for stage, times in stages.items() if stage != "decode")
+    hint = f"; --model {FASTER_MODEL} is twice as fast" if model == DEFAULT_MODEL and busy_ms * fps > 1e3 else ""
+    return f"speed: {rate:.1f} frames/s, the source has {fps:g}{hint}"

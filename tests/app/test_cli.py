@@ -183,21 +183,23 @@ def test_what_is_read_is_never_written_over(
 
 
 @pytest.mark.slow
-def test_a_street_becomes_a_video_with_masks_and_a_report(tmp_path: Path) -> None:
+def test_a_street_becomes_a_video_with_masks_and_a_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     import av
 
     output, masks, report = tmp_path / "out.mp4", tmp_path / "masks", tmp_path / "r.json"
-    flags = ["--model", "street-tiny", "--view", "side-by-side", "--masks", str(masks), "--report", str(report)]
-    assert main(["video", "street:7:6", "-o", str(output), *flags]) == 0
+    words = f"video street:7:12 -o {output} --model street-tiny --view side-by-side --masks {masks} --report {report}"
+    assert main(words.split()) == 0
+    told = capsys.readouterr().err
+    assert "frames/s, the source has 25\n" in told, "the measured speed, and no other network than the default one's"
     with av.open(str(output)) as container:
         frames = list(container.decode(video=0))
-    assert len(frames) == 6 and frames[0].format.name == "yuv420p"
+    assert len(frames) == 12 and frames[0].format.name == "yuv420p"
     record = json.loads(report.read_text())
-    assert record["frames"] == 6 and record["dropped"] == 0 and record["labelled_frames"] == 6
+    assert record["frames"] == 12 and record["dropped"] == 0 and record["labelled_frames"] == 12
     assert record["accuracy"] > 0.5 and 0 < record["nll"] < 3 and 0.5 < record["consistency"] <= 1
     assert set(record["stages"]) == {"decode", "preprocess", "network", "smoothing", "render", "encode", "masks"}
     assert abs(sum(record["class_shares"].values()) - 1) < 0.01
-    assert len(list(masks.glob("*.png"))) == 12
+    assert len(list(masks.glob("*.png"))) == 24
 
 
 @pytest.mark.slow
