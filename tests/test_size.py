@@ -12,7 +12,7 @@ CEILINGS = {
     "classification": (3_110, 24),
     "export": (4_320, 33),
     "studies": (11_150, 121),
-    "tests": (34_780, 236),
+    "tests": (34_880, 236),
 }
 """Lines and files of Python by folder, 2 % above what was reached; lines are as ruff formats them."""
 
