@@ -221,4 +221,6 @@ def snapshot_epochs(epochs: int, count: int) -> list[int]:
 
 
 def snapshot_file(run: Path, epochs_done: int) -> Path:
-    return run / SNAPSHOTS_NAME / f"epoch-{epochs_done:04d}.safetensors"
+    if (folder := run / SNAPSHOTS_NAME).is_symlink():
+        raise InputError(f"{folder}: is a link; remove it, as writing could change another folder")
+    return folder / f"epoch-{epochs_done:04d}.safetensors"

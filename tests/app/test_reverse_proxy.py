@@ -4,6 +4,7 @@ import getpass
 import re
 import shutil
 import socket
+import ssl
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,7 +16,7 @@ import httpx
 import pytest
 from made.browser_visit import write_camera
 from made.video import write_video
-from made.waiting import wait_for
+from made.waiting import PATIENCE_S, wait_for
 from page_visit import free_port, launched, start_camera, stripes, visitor
 from test_page_file import choose_file, download
 
@@ -110,3 +111,15 @@ def test_the_proxy_passes_on_what_the_guard_refuses_by(public: str) -> None:
         foreign = {**ours, "Origin": "https://evil.example"}
         assert client.post("gradio_api/queue/join", headers=foreign, json={}).status_code == 403
         assert client.post("gradio_api/upload", headers=ours, content=bytes(3_500_000)).status_code == 413
+
+
+def test_the_page_judges_an_upload_before_its_end_and_nginx_keeps_none(public: str, tmp_path: Path) -> None:
+    """Otherwise nginx would first write the whole body to its disk, from anybody."""
+    port = httpx.URL(public).port or 0
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    head = f"POST /steadyseg/gradio_api/upload HTTP/1.1\r\nHost: {NAME}:{port}\r\nOrigin: https://evil.example\r\n"
+    with socket.create_connection(("127.0.0.1", port), PATIENCE_S) as plain, context.wrap_socket(plain) as wire:
+        wire.sendall(f"{head}Content-Length: 3000000\r\n\r\n".encode() + bytes(100_000))
+        assert wire.recv(4096).split()[1] == b"403", "an answer although most of the body is missing"
+    assert not list((tmp_path / "client_body").iterdir())

@@ -4,12 +4,15 @@ stage."""
 import contextlib
 import json
 import struct
+import tempfile
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from random import Random
+from xml.etree import ElementTree
+from xml.sax.saxutils import escape
 
 import numpy as np
 import onnx
@@ -17,7 +20,7 @@ import torch
 from google.protobuf.message import DecodeError
 
 from fuzzing import seeds
-from fuzzing.mutate import damage_bytes, damage_json, damage_message
+from fuzzing.mutate import ODD, damage_bytes, damage_json, damage_message
 from fuzzing.requests import Server, damage_request, request_seeds, send_request, server
 from fuzzing.trial import Stages
 from steadyseg.app.executors import RunOptions
@@ -30,9 +33,15 @@ from steadyseg.core.model.model import Model
 from steadyseg.core.model.tensor_file import HEADER_KEY, read_tensors
 from steadyseg.core.system.json_text import parse_json
 from steadyseg.core.system.pictures import look_at, read_upright, upright_size
+from steadyseg.export.file.foreign import read_foreign
 from steadyseg.export.file.onnx_file import read_onnx
 from steadyseg.export.run.classifier import GraphClassifier
+from steadyseg.export.run.sessions import cpu_session
+from steadyseg.export.write.traced import OPSET
+from steadyseg.seg.any_network import find_form
 from steadyseg.seg.data.class_file import read_classes
+from steadyseg.seg.data.formats.open_source import open_labels
+from steadyseg.seg.data.import_labels import import_labels
 
 
 @dataclass(frozen=True)
@@ -105,6 +114,37 @@ def open_class_file(path: Path) -> Iterator[str]:
     yield "palette made"
 
 
+def open_label_file(path: Path) -> Iterator[str]:
+    """Opens a label file like `steadyseg data import`."""
+    with contextlib.suppress(ValueError, ElementTree.ParseError):
+        ElementTree.parse(path) if path.suffix == ".xml" else parse_json(path.read_bytes())
+        yield "JSON or XML read"
+    source = open_labels(path)
+    yield "labels accepted"
+    with tempfile.TemporaryDirectory() as place:
+        import_labels(source, path.parent, Path(place) / "out", background="rest", shares={})
+        if stray := {one.name for one in Path(place).iterdir()} - {"out"}:
+            raise RuntimeError(f"wrote {stray} beside its folder")
+    yield "imported"
+
+
+def open_foreign_graph(path: Path) -> Iterator[str]:
+    """Opens another program's graph like `steadyseg wrap`."""
+    if is_parsed(path):
+        yield "graph parsed"
+    foreign = read_foreign(path, None, OPSET)
+    yield "graph accepted"
+    session = cpu_session(foreign.data)
+    shape = (1, *foreign.size, 3) if foreign.channels_last else (1, 3, *foreign.size)
+    outputs = [
+        torch.from_numpy(session.run([foreign.output], {foreign.input: np.full(shape, level, np.float32)})[0])
+        for level in (-1.0, 0.5, 1.5)
+    ]
+    yield "network run"
+    find_form(outputs, foreign.size, None, path.name)
+    yield "its output known"
+
+
 def open_image(path: Path) -> Iterator[str]:
     """Opens an image like every source, label and data set."""
     look_at(path, upright_size)
@@ -166,6 +206,29 @@ def damage_class_file(data: bytes, dice: Random) -> bytes:
     return json.dumps(damage_json(json.loads(data), dice)).encode()
 
 
+def damage_label_file(data: bytes, dice: Random) -> bytes:
+    """Damages the JSON value, a text between quotation marks in XML, or any byte."""
+    if dice.random() < 0.1:
+        return damage_bytes(data, dice)
+    if data[:1] != b"<":
+        return json.dumps(damage_json(json.loads(data), dice)).encode()
+    parts = data.decode().split('"')
+    for _ in range(dice.choice((1, 1, 2, 3))):
+        place = dice.randrange(1, len(parts), 2)
+        odd = (str(dice.choice(ODD)), parts[dice.randrange(1, len(parts), 2)], "../x", f"{parts[place]}9", "1e999,-1;2")
+        parts[place] = escape(dice.choice(odd)[:5000])
+    return '"'.join(parts).encode(errors="replace")
+
+
+def damage_foreign_graph(data: bytes, dice: Random) -> bytes:
+    """Damages the graph's messages, or any byte."""
+    if dice.random() < 0.1:
+        return damage_bytes(data, dice)
+    model = onnx.load_model_from_string(data)
+    model.graph.CopyFrom(damage_message(model.graph, dice))
+    return model.SerializeToString()
+
+
 def damage_image(data: bytes, dice: Random) -> bytes:
     """Damages a picture behind the bytes that name its format; the checksums of a PNG are corrected in most cases."""
     found = damage_bytes(data, dice, start=16 if data[:4] == b"\x89PNG" else 4)
@@ -190,6 +253,8 @@ KINDS = {
     "checkpoint": Kind(seeds.checkpoints, damage_checkpoint, open_checkpoint),
     "graph": Kind(seeds.graphs, damage_graph, open_graph_file),
     "class list": Kind(seeds.class_files, damage_class_file, open_class_file),
+    "label file": Kind(seeds.label_files, damage_label_file, open_label_file),
+    "foreign graph": Kind(seeds.foreign_graphs, damage_foreign_graph, open_foreign_graph),
     "image": Kind(seeds.images, damage_image, open_image),
     "video": Kind(seeds.videos, damage_video, open_video),
     "page request": Kind(request_seeds, damage_request, send_request, server),

@@ -12,6 +12,7 @@ from typing import Any
 import av
 import numpy as np
 import torch
+from made.foreign import foreign_onnx
 from PIL import Image
 
 from steadyseg.classification.networks.build import build_classifier
@@ -135,3 +136,43 @@ def videos(folder: Path) -> list[Path]:
 
 def _street(count: int) -> Iterator[np.ndarray]:
     return (frame.image for frame in Street(seed=1, height=HEIGHT, width=WIDTH).frames(count))
+
+
+def label_files(folder: Path) -> list[Path]:
+    """Label files of two pictures that lie beside them: COCO with polygons and run lengths, CVAT, Label Studio."""
+    for name, image in zip("ab", _street(2), strict=True):
+        Image.fromarray(image).save(folder / f"{name}.png")
+    corners = [4.0, 4.0, 40.0, 6.0, 20.5, 40.0]
+    runs = {"size": [HEIGHT, WIDTH], "counts": [100, 900, HEIGHT * WIDTH - 1000]}
+    outlines = [(0, 1, [corners]), (0, 2, runs), (1, 2, [corners, corners])]
+    coco = {
+        "images": [
+            {"id": i, "file_name": f"{name}.png", "height": HEIGHT, "width": WIDTH} for i, name in enumerate("ab")
+        ],
+        "categories": [{"id": 1, "name": "car"}, {"id": 2, "name": "road"}],
+        "annotations": [{"image_id": i, "category_id": of, "segmentation": drawn} for i, of, drawn in outlines],
+    }
+    points = [[10.0, 10.0], [90.0, 20.0], [50.0, 80.5]]
+    regions = [
+        {"original_width": WIDTH, "original_height": HEIGHT, "value": {"points": points, "polygonlabels": [name]}}
+        for name in ("car", "road")
+    ]
+    studio = [
+        {"id": i, "data": {"image": f"/data/{name}.png"}, "annotations": [{"result": regions}]}
+        for i, name in enumerate("ab")
+    ]
+    shape = "4.0,4.0;40.0,6.0;20.5,40.0"
+    mask = '<mask label="road" rle="10, 20, 70" left="3" top="5" width="10" height="10" z_order="1"/>'
+    picture = '<image name="{}.png" width="64" height="48" subset="train"><polygon label="car" points="{}"/>{}</image>'
+    cvat = f"<annotations>{''.join(picture.format(name, shape, mask) for name in 'ab')}</annotations>"
+    written = {"coco.json": json.dumps(coco), "studio.json": json.dumps(studio), "cvat.xml": cvat}
+    for file, text in written.items():
+        (folder / file).write_text(text)
+    return [folder / file for file in written]
+
+
+def foreign_graphs(folder: Path) -> list[Path]:
+    """Graphs as other programs write them, as small as they can be."""
+    ends = ("logits", "Softmax", "Sigmoid")
+    made = [foreign_onnx(folder / f"{end}.onnx", end, classes=1 if end == "Sigmoid" else 3) for end in ends]
+    return [*made, foreign_onnx(folder / "last.onnx", channels_last=True)]

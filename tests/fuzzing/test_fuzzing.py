@@ -1,5 +1,6 @@
 """The fuzzing study reports tracebacks, hangs, crashes and memory."""
 
+import json
 import os
 import signal
 import subprocess
@@ -79,3 +80,15 @@ print(try_file(lambda path: iter(()), Path("x")).peak_bytes, try_file(fills, Pat
     environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[1])}
     empty, full = map(int, subprocess.check_output([sys.executable, "-c", program], env=environment).split())
     assert full - empty > 200_000_000
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("kind", "count"), [("label file", 300), ("foreign graph", 60)])
+def test_files_of_strangers_are_imported_or_refused_in_one_line(kind: str, count: int, tmp_path: Path) -> None:
+    """Label files, and graphs for `wrap`. A hang is no failure here: a busy machine has the same end."""
+    report, project = tmp_path / "record.json", Path(__file__).parents[2]
+    command = [sys.executable, "-m", "fuzzing", "--kinds", kind, "--count", str(count), "--json", str(report)]
+    subprocess.run(command, cwd=project, env=os.environ | {"PYTHONPATH": "tests"}, check=False, capture_output=True)
+    record = json.loads(report.read_text())[kind]
+    assert record["inputs"] == count and record["passed_first_check"] > count / 2
+    assert not [one for one in record["found"] if ": hang" not in one]

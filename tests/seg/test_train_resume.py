@@ -20,7 +20,7 @@ import torch
 from made.methods import opened_by_torch
 from made.trainings import CPU, boxes_folder, camvid_names, epochs_logged, events, wait_for_epochs
 from made.waiting import PATIENCE_S
-from refusals import error_after_work, one_line_error
+from refusals import error_after_work, one_line_error, refusal
 from torch import Tensor
 
 from steadyseg.app.cli import main
@@ -30,7 +30,7 @@ from steadyseg.core.model.tensor_file import read_tensors, write_tensors
 from steadyseg.core.training.loaders import LONGEST_TMPDIR, load_batches
 from steadyseg.core.training.optimizer import learning_rate
 from steadyseg.core.training.parts import Run, TrainingParts
-from steadyseg.core.training.run_folder import open_run
+from steadyseg.core.training.run_folder import open_run, snapshot_file
 from steadyseg.seg.data.camvid import open_split
 from steadyseg.seg.loss import SegmentationLoss
 from steadyseg.seg.options import AugmentOptions, SegTrainConfig, SmpOptions, TrainConfig, UNetOptions
@@ -239,6 +239,20 @@ def test_a_run_folder_of_a_stranger_makes_no_file_of_its_choosing(data: Path, do
     (run / "config.json").write_text(json.dumps(record))
     assert main(["train", "seg", "--data", str(data), "--run", str(run), "--resume"]) == 0
     assert not chosen.exists()
+
+
+@pytest.mark.parametrize("name", [".lock", "checkpoints"])
+def test_a_link_in_a_run_folder_is_refused(name: str, data: Path, done: Path, tmp_path: Path, capsys: Any) -> None:
+    run, elsewhere = tmp_path / "run", tmp_path / "elsewhere"
+    shutil.copytree(done, run)
+    (run / name).unlink(missing_ok=True)
+    elsewhere.mkdir() if name == "checkpoints" else elsewhere.write_text("mine")
+    (run / name).symlink_to(elsewhere)
+    if name == ".lock":
+        assert "is a link" in error_after_work(capsys, *arguments(data, run), "--resume")
+        assert elsewhere.read_text() == "mine"
+    else:
+        assert "is a link" in refusal(lambda: snapshot_file(run, 1))
 
 
 def test_loaders_without_shared_memory_are_one_line(tmp_path: Path) -> None:
