@@ -6,13 +6,13 @@ import pytest
 
 PROJECT = Path(__file__).parent.parent
 CEILINGS = {
-    "app": (13_790, 133),
+    "app": (13_845, 133),
     "core": (7_180, 72),
     "seg": (8_790, 78),
     "classification": (3_070, 24),
     "export": (4_490, 33),
     "studies": (10_990, 121),
-    "tests": (34_800, 236),
+    "tests": (34_810, 236),
 }
 """Lines and files of Python by folder, 2 % above what was reached; lines are as ruff formats them."""
 
