@@ -35,9 +35,21 @@ def runtime_files(package: bytes) -> dict[str, bytes]:
     try:
         with tarfile.open(fileobj=io.BytesIO(package), mode="r:gz") as archive:
             members = {name: archive.extractfile(f"package/dist/{name}") for name in wanted}
-            return {name: member.read() for name, member in members.items() if member is not None}
+            found = {name: member.read() for name, member in members.items() if member is not None}
     except (tarfile.TarError, KeyError, OSError) as error:  # its hash was right
         raise InputError(f"{cache_path()}: cannot be unpacked ({error}); delete it and try again") from error
+    return {served(name): _with_served_names(data) if name.endswith(".mjs") else data for name, data in found.items()}
+
+
+def served(name: str) -> str:
+    """Returns the name on the page: servers that do not know .mjs, as nginx's list, send what no browser imports."""
+    return name.replace(".mjs", ".js")
+
+
+def _with_served_names(script: bytes) -> bytes:
+    for name in (name for names in PROVIDERS.values() for name in names):
+        script = script.replace(f'"{name}"'.encode(), f'"{served(name)}"'.encode())
+    return script
 
 
 def cached_package(path: Path, url: str = URL) -> bytes:

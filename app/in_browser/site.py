@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from steadyseg.app.in_browser.runtime import LICENCE, PROVIDERS, VERSION
+from steadyseg.app.in_browser.runtime import LICENCE, PROVIDERS, VERSION, served
 from steadyseg.app.palette import display_classes
 from steadyseg.app.video.render import draw_uncertainty
 from steadyseg.app.video.verdict import UNUSUAL
@@ -100,7 +100,7 @@ def fill(folder: Path, graphs: Sequence[OnnxFile], runtime: Mapping[str, bytes])
                 "glue": keep(folder, home, names[1], runtime[names[1]], named=False),
                 "wasm": keep(folder, home, names[2] + PACKED, runtime[names[2]], named=False),
             }
-            for provider, names in PROVIDERS.items()
+            for provider, names in ((provider, [*map(served, names)]) for provider, names in PROVIDERS.items())
         },
     }
     shutil.copyfile(LICENCE, folder / home / "LICENSE")

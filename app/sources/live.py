@@ -35,6 +35,16 @@ class Picture(NamedTuple):
     """Pictures before it that were not decoded."""
 
 
+class Wanted(NamedTuple):
+    """What a camera is asked for; its driver gives what it has."""
+
+    width: int | None = None
+    height: int | None = None
+    fps: int | None = None
+    format: str = ""
+    """Four letters, as MJPG."""
+
+
 class Connection(Protocol):
     """One opened camera or stream that has delivered a picture; its pictures end with the connection."""
 
@@ -113,10 +123,24 @@ class CameraConnection:
     """A camera of this machine, by number or device path, through OpenCV. Raises InputError if it does not open or
     gives no picture."""
 
-    def __init__(self, device: int | str, losses: Counter[str], stopped: threading.Event) -> None:
+    def __init__(
+        self,
+        device: int | str,
+        losses: Counter[str],
+        stopped: threading.Event,
+        wanted: Wanted = Wanted(),  # noqa: B008 (a tuple)
+    ) -> None:
         self._losses, self._stopped = losses, stopped
-        name = f"camera {device}"
+        name, cv2 = f"camera {device}", opencv()
         self._capture = _open(device)
+        for what, value in (
+            (cv2.CAP_PROP_FOURCC, wanted.format and cv2.VideoWriter.fourcc(*wanted.format)),  # first: it limits sizes
+            (cv2.CAP_PROP_FRAME_WIDTH, wanted.width),
+            (cv2.CAP_PROP_FRAME_HEIGHT, wanted.height),
+            (cv2.CAP_PROP_FPS, wanted.fps),
+        ):
+            if value:
+                self._capture.set(what, value)
         seen, image = self._capture.read()
         if not seen:
             self.close()
@@ -125,8 +149,12 @@ class CameraConnection:
             )
         height, width = image.shape[:2]
         check_size(name, width, height)
-        fps = self._capture.get(opencv().CAP_PROP_FPS)
-        self.info = SourceInfo(name, width, height, fps if 0 < fps <= 1000 else CAMERA_FPS, length=None, live=True)
+        fps = self._capture.get(cv2.CAP_PROP_FPS)
+        code = int(self._capture.get(cv2.CAP_PROP_FOURCC)).to_bytes(8, "little", signed=True)[:4]
+        given = f"the driver gives {width}x{height}, {fps:g} frames/s, {code.decode('ascii', 'replace').strip(chr(0))}"
+        notes = (given,) if any(wanted) else ()
+        fps = fps if 0 < fps <= 1000 else CAMERA_FPS
+        self.info = SourceInfo(name, width, height, fps, length=None, live=True, notes=notes)
 
     def pictures(self) -> Iterator[Picture]:
         """Pictures until the camera is gone, stamped on arrival: drivers' stamps differ in origin and unit."""

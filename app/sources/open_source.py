@@ -8,7 +8,7 @@ from pathlib import Path
 
 from steadyseg.app.sources.ffmpeg import Pace
 from steadyseg.app.sources.image_folder import IMAGE_SUFFIXES, FolderSource, list_images
-from steadyseg.app.sources.live import CameraConnection, LiveSource
+from steadyseg.app.sources.live import CameraConnection, LiveSource, Wanted
 from steadyseg.app.sources.source import MAX_PIXELS, LabelFolder, Source, SourceInfo
 from steadyseg.app.sources.url import open_url, redact
 from steadyseg.app.sources.video_file import open_file
@@ -17,7 +17,12 @@ from steadyseg.core.errors import InputError
 from steadyseg.core.frame import Frame
 
 STREET_FRAMES = 250
-EXPECTED = "a video file, an image folder, a camera number, an rtsp:// or http(s):// address, or street[:SEED[:FRAMES]]"
+EXPECTED = (
+    "a video file, an image folder, a camera number (with size, rate and format: 0:1280x720:30:MJPG), an rtsp:// or "
+    "http(s):// address, or street[:SEED[:FRAMES]]"
+)
+CAMERA = re.compile(r"([0-9]{1,4})(?::([0-9]{1,5})x([0-9]{1,5}))?(?::([0-9]{1,3}))?(?::([A-Za-z][A-Za-z0-9]{3}))?")
+"""A camera's number, and what it is asked for: width x height, frames per second, the four letters of a format."""
 
 
 def open_source(
@@ -35,12 +40,13 @@ def open_source(
     leaves frames of a network stream out. Raises InputError, one
     line, for a source that cannot be opened.
     """
-    is_camera, is_url = re.fullmatch("[0-9]{1,4}", spec) is not None, "://" in spec
-    if labels is not None and (is_camera or is_url or is_street(spec)):
+    camera, is_url = CAMERA.fullmatch(spec), "://" in spec
+    if labels is not None and (camera or is_url or is_street(spec)):
         shown = redact(spec) if is_url else repr(spec)
         raise InputError(f"labels {labels} given with {shown}; only a file or an image folder can have them")
-    if is_camera:
-        return _open_camera(int(spec))
+    if camera:
+        width, height, fps = (int(part) if part else None for part in camera.group(2, 3, 4))
+        return _open_camera(int(camera[1]), Wanted(width, height, fps, (camera[5] or "").upper()))
     if is_url:
         return open_url(spec, pace=pace)
     return _open_street(spec, classes) if is_street(spec) else _open_path(Path(spec), labels, classes, max_pixels)
@@ -51,8 +57,8 @@ def is_street(spec: str) -> bool:
     return spec == "street" or spec.startswith("street:")
 
 
-def _open_camera(device: int | str) -> Source:
-    return LiveSource(lambda losses, stopped: CameraConnection(device, losses, stopped))
+def _open_camera(device: int | str, wanted: Wanted = Wanted()) -> Source:  # noqa: B008 (a tuple)
+    return LiveSource(lambda losses, stopped: CameraConnection(device, losses, stopped, wanted))
 
 
 def _open_street(spec: str, classes: ClassList) -> Source:

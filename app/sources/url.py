@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from av.container import InputContainer
 
 SCHEMES = {"rtsp": "rtsp", "rtsps": "rtsp", "http": "http", "https": "http"}
+UDP = {"rtsp_transport": "udp"}
 TIMEOUT_S = 5.0
 """Time limit of opening and of every read: longer than the key-frame distance of usual cameras (1-4 s)."""
 
@@ -68,12 +69,18 @@ def connect(url: str, timeout_s: float) -> "InputContainer":
         raise InputError(f"not an address ({error}); expected {', '.join(SCHEMES)} and a host") from None
     if scheme not in SCHEMES:
         raise InputError(f"{redact(url)}: cannot read {scheme}://; expected {', '.join(SCHEMES)} or a path")
-    began_s = time.monotonic()
+    began_s, options = time.monotonic(), URL_OPTIONS[SCHEMES[scheme]]
     try:
-        return open_container(url, URL_OPTIONS[SCHEMES[scheme]], timeout_s)
+        try:
+            return open_container(url, options, timeout_s)
+        except (av.error.FFmpegError, OSError):
+            if "rtsp_transport" not in options or time.monotonic() - began_s >= timeout_s:
+                raise
+            return open_container(url, options | UDP, timeout_s)  # a camera may offer it alone
     except (av.error.FFmpegError, OSError) as error:
         late = time.monotonic() - began_s >= timeout_s  # FFmpeg's own words for it differ from protocol to protocol
         reason = f"no answer within {timeout_s:g} s" if late else error.strerror or type(error).__name__
+        reason += " by TCP and by UDP" * ("rtsp_transport" in options and not late)
     if url.count("@") > 1 or re.search("[?#/].*@", url.partition("://")[2]):
         reason += "; in a name or password, encode # as %23, / as %2F, ? as %3F and @ as %40"
     raise InputError(f"{redact(url)}: cannot be opened ({reason}); is the address right and the server up?")
@@ -126,7 +133,8 @@ class StreamConnection:
             container.close()
             raise
         self._first = first
-        notes = picture_notes(container, stream, first)
+        by_udp = UDP.items() <= dict(container.options).items()
+        notes = (*picture_notes(container, stream, first), *["read by UDP, as TCP was refused: losses smear"] * by_udp)
         self.info = SourceInfo(name, width, height, nominal_fps(container, stream), length=None, live=True, notes=notes)
 
     def pictures(self) -> Iterator[Picture]:

@@ -45,7 +45,8 @@ class VideoJob:
     """One source, its segmentation, and the files to write."""
 
     source: Positional[Annotated[str, arg(metavar="SOURCE")]]
-    """File, camera index, rtsp:// or http(s):// URL, image folder, or `street[:SEED[:FRAMES]]`."""
+    """File, camera (0, or 0:1280x720:30:MJPG to ask for width x height, rate and format), rtsp:// or http(s):// URL,
+    image folder, or `street[:SEED[:FRAMES]]`."""
     output: Annotated[Path | None, arg(aliases=["-o"])] = None
     """Video file to write (.mp4, .mkv, .mov); by default none."""
     options: VideoOptions = field(default_factory=VideoOptions)

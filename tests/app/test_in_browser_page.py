@@ -259,10 +259,10 @@ def test_a_model_file_that_is_not_the_one_is_refused(browser: Any, site: Path, t
 def test_a_script_that_is_not_the_one_is_not_run_and_not_kept(browser: Any, site: Path, tmp_path: Path) -> None:
     copy = tmp_path / "site"
     shutil.copytree(site, copy)
-    for script in (next(copy.glob("runtime-*/ort.wasm.min.mjs")), copy / "drawing.js"):
+    for script in (next(copy.glob("runtime-*/ort.wasm.min.js")), copy / "drawing.js"):
         script.write_bytes(script.read_bytes() + b"\n// changed")
     with static_server(copy) as address, tab(browser, address) as page:
-        assert "its hash differs" in message(page, "ort.wasm.min.mjs")
+        assert "its hash differs" in message(page, "ort.wasm.min.js")
         assert page.evaluate("caches.match('drawing.js').then((found) => found === undefined)")
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from made.rtsp.faults import SYSTEM_PYTHON, Server, served
+from made.rtsp.faults import SYSTEM_PYTHON, Server, free_port, served
 from made.rtsp.proxy import Proxy
 
 from steadyseg.app.sources.url import open_url
@@ -44,3 +44,14 @@ def test_a_camera_that_is_killed_and_returns_with_another_size(camera: tuple[Ser
                 break
     assert sizes == [(360, 640), (270, 480), (270, 480)]
     assert source.losses["reconnect"] == 2 and source.losses["size_change"] == 1
+
+
+@pytest.mark.slow
+def test_a_camera_that_offers_udp_alone_is_read(camera: tuple[Server, Proxy]) -> None:
+    server = Server(free_port(), "UDP")
+    try:
+        with open_url(f"rtsp://127.0.0.1:{server.port}/street") as source:
+            assert source.info.notes == ("read by UDP, as TCP was refused: losses smear",)
+            assert next(iter(source)).image.shape[1] in (480, 640)
+    finally:
+        server.kill()

@@ -17,7 +17,7 @@ from made.video import grey_frames, quarters, write_audio, write_video
 from PIL import Image
 
 from steadyseg.app.sources.image_folder import natural_order
-from steadyseg.app.sources.live import CameraConnection, LiveSource
+from steadyseg.app.sources.live import CameraConnection, LiveSource, Wanted
 from steadyseg.app.sources.open_source import open_source
 from steadyseg.app.sources.source import describe_losses
 from steadyseg.core.errors import InputError
@@ -396,7 +396,7 @@ def test_labels_need_a_recorded_source(tmp_path: Path) -> None:
 
 def test_a_camera_that_is_not_there_is_one_line(capfd: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(InputError, match="camera 97: does not open") as caught:
-        open_source("97")
+        open_source("97:1280x720:30:MJPG")
     assert "\n" not in str(caught.value)
     assert capfd.readouterr() == ("", "")
 
@@ -404,7 +404,11 @@ def test_a_camera_that_is_not_there_is_one_line(capfd: pytest.CaptureFixture[str
 def test_a_camera_gives_rgb_frames_and_is_tried_again_when_it_ends(tmp_path: Path) -> None:
     """OpenCV opens a file by path as it opens a camera: the end of the file is the unplugged camera."""
     path = str(write_video(tmp_path / "made.mp4", 4 * [quarters()]))
-    source = LiveSource(lambda losses, stopped: CameraConnection(path, losses, stopped), first_delay_s=0.0)
+    wanted = Wanted(640, 480, 30, "MJPG")
+    source = LiveSource(lambda losses, stopped: CameraConnection(path, losses, stopped, wanted), first_delay_s=0.0)
+    assert source.info.notes[0].startswith("the driver gives 64x48, ") and source.info.notes[0].endswith(
+        " frames/s, h264"
+    )
     with source:
         frames = []
         for frame in source:

@@ -42,13 +42,13 @@ FAULTS = (
 class Server:
     """tests/made/rtsp/server.py as a process."""
 
-    def __init__(self, port: int) -> None:
-        self.port = port
+    def __init__(self, port: int, *transport: str) -> None:
+        self.port, self.transport = port, transport
         self.start()
 
     def start(self) -> None:
         """Starts the server; returns when it listens."""
-        command = [SYSTEM_PYTHON, str(Path(__file__).with_name("server.py")), str(self.port)]
+        command = [SYSTEM_PYTHON, str(Path(__file__).with_name("server.py")), str(self.port), *self.transport]
         environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
         self.process = subprocess.Popen(
             command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True

@@ -1,6 +1,6 @@
 """A camera that speaks RTSP, by GStreamer: a ball over noise, H.264 at 25 frames a second, a key frame each second.
 
-    /usr/bin/python3 server.py PORT
+    /usr/bin/python3 server.py PORT [UDP]
 
 It runs under the system's Python, where Debian puts GStreamer's bindings (packages gir1.2-gst-rtsp-server-1.0,
 python3-gi, gstreamer1.0-plugins-good, -bad and -ugly), and prints a line when it listens. In the middle of the stream,
@@ -14,7 +14,7 @@ import gi
 
 gi.require_version("Gst", "1.0")
 gi.require_version("GstRtspServer", "1.0")
-from gi.repository import GLib, Gst, GstRtspServer  # noqa: E402
+from gi.repository import GLib, Gst, GstRtsp, GstRtspServer  # noqa: E402
 
 SIZES = [(640, 360), (480, 270)]
 PIPELINE = (
@@ -23,7 +23,7 @@ PIPELINE = (
 )
 
 
-def main(port: str) -> None:
+def main(port: str, transport: str = "") -> None:
     Gst.init(None)
     filters: list[Gst.Element] = []
 
@@ -44,6 +44,8 @@ def main(port: str) -> None:
     factory = GstRtspServer.RTSPMediaFactory()
     factory.set_launch(PIPELINE)
     factory.set_shared(True)
+    if transport:
+        factory.set_protocols(getattr(GstRtsp.RTSPLowerTrans, transport))
     factory.connect("media-configure", configure)
     server = GstRtspServer.RTSPServer(address="127.0.0.1", service=port)
     server.get_mount_points().add_factory("/street", factory)
@@ -55,4 +57,4 @@ def main(port: str) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(*sys.argv[1:])
