@@ -34,6 +34,7 @@ PROJECT = Path(__file__).parents[2]
 LONG = pytest.mark.long
 PLANS = [
     ("street-tiny", "vq-dnn", "fp32", (720, 1280)),
+    ("street-tiny", "vq-dnn", "fp32", (1080, 1080)),
     ("street-tiny", "bnn", "fp32", (480, 640)),
     pytest.param("camvid-realtime", "vq-dnn", "int8", (480, 640), marks=LONG),
     pytest.param("camvid-mobile", "vq-bnn", "fp32", (480, 640), marks=LONG),
