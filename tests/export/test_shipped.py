@@ -34,12 +34,8 @@ PROJECT = Path(__file__).parents[2]
 LONG = pytest.mark.long
 PLANS = [
     ("street-tiny", "vq-dnn", "fp32", (720, 1280)),
-<<<<<<< HEAD
-    pytest.param("street-tiny", "bnn", "fp32", (480, 640), marks=LONG),
-=======
     ("street-tiny", "vq-dnn", "fp32", (1080, 1080)),
-    ("street-tiny", "bnn", "fp32", (480, 640)),
->>>>>>> 7cb0e2edf8c6f0473105d1c2e478931195100f64
+    pytest.param("street-tiny", "bnn", "fp32", (480, 640), marks=LONG),
     pytest.param("camvid-realtime", "vq-dnn", "int8", (480, 640), marks=LONG),
     pytest.param("camvid-mobile", "vq-bnn", "fp32", (480, 640), marks=LONG),
     pytest.param("camvid-unet-s", "vq-dnn", "int8", (720, 1280), marks=LONG),
