@@ -135,12 +135,14 @@ def factors(values: np.ndarray, rows: np.ndarray) -> np.ndarray | None:
     lines = np.arange(len(rows))
     with np.errstate(all="ignore"):
         middle = (values[lines, largest].astype(np.float64) / rows[lines, largest]).astype(np.float32)
-    middle = np.where(np.isfinite(middle), middle, np.float32(0.0))
+    # A row of zeros, as of a channel that training switched off, has the sign of its factor alone.
+    signs = np.copysign(np.float32(1.0), values[lines, largest]) * np.copysign(np.float32(1.0), rows[lines, largest])
+    middle = np.where(np.isfinite(middle), middle, signs)
     found, done = middle.copy(), np.zeros(len(rows), bool)
     for towards in (np.float32(np.inf), np.float32(-np.inf)):
         tried = middle
         for _ in range(NEIGHBOURS):
-            fits = (rows * tried[:, None] == values).all(1) & ~done
+            fits = ((rows * tried[:, None]).view(np.int32) == values.view(np.int32)).all(1) & ~done
             found[fits], done = tried[fits], done | fits
             tried = np.nextafter(tried, towards)
     return found if done.all() else None

@@ -29,6 +29,7 @@ from steadyseg.seg.evaluate import FrameMetrics
 from steadyseg.seg.networks.build import build_network
 from steadyseg.seg.presets import PRESETS
 from steadyseg.seg.pretrained import list_segmenters
+from steadyseg.studies.harness.graphs import factors
 
 PROJECT = Path(__file__).parents[2]
 LONG = pytest.mark.long
@@ -129,6 +130,14 @@ def test_metrics_of_a_stream_equal_the_metrics_of_evaluations() -> None:
         assert found[key] == pytest.approx(expected[key], abs=1e-5), key
     with pytest.raises(InputError, match=r"0\.\.10 or be void \(11\), got 77"):
         ours.update(dataclasses.replace(frame, label=np.full_like(frame.label, 77)), maps)
+
+
+def test_factors_give_every_bit_of_rows_of_zeros_too() -> None:
+    rows = np.array([[0.5, -0.25], [0.0, -0.0], [3.0, -0.0]], np.float32)
+    values = rows * np.array([[0.3], [-1.0], [-2.0]], np.float32)
+    found = factors(values, rows)
+    assert found is not None and (rows * found[:, None]).tobytes() == values.tobytes()
+    assert factors(values + np.float32(1.0), rows) is None
 
 
 def test_parameters_are_counted_without_building_the_network() -> None:
