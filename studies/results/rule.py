@@ -101,7 +101,7 @@ def measure(model: Model, frames: Iterable[Frame], names: Sequence[str]) -> dict
     continuity, estimate_motion = Continuity(), MotionEstimator()
     for place, frame in enumerate(frames):
         gap = continuity.gap_before(frame)
-        height, width = (-(-length // stride) for length in frame.image.shape[:2])
+        height, width = (-(-length // stride) for length in (meta.height, meta.width))
         motion = estimate_motion(frame.image, (height, width), gap)
         with torch.inference_mode():
             pixels = torch.from_numpy(frame.image)[None].permute(0, 3, 1, 2)
