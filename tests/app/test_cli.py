@@ -126,7 +126,7 @@ REFUSED = {
     "train seg --epochz 3": "Unrecognized options: --epochz, 3; see steadyseg train seg --help",
     "train seg --subset 1": "Unrecognized options: --subset, 1; see steadyseg train seg --help",
     "train classification --config head=mean": "head must be gap, mlp",
-    "video": "camera index",
+    "video": "source file, camera",
     "video street --mode xx": "invalid choice 'xx' for argument '--mode'. Expected one of ('auto', 'dnn', 'vq-dnn'",
     "video street --model camvid-unet-xl": "street-tiny",
     "video street --model weights.pt": "can run code",

@@ -11,7 +11,7 @@ def test_the_estimate_is_of_the_steps_that_are_left_at_the_pace_of_the_later_fir
         now += 30.0 if number < 3 else 2.0
         told.append(pace.after(StepDone(6, 501 + number, 7700, 1.0, 1e-3, 2.0), now))
     assert [number for number, line in enumerate(told) if line] == [12]
-    assert told[12].startswith("about 4.0 hours to the end of 100 epochs")
+    assert told[12].startswith("about 4.0 hours to the end, epoch 100, at this pace")
     assert TimeEstimate(2).after(StepDone(1, 1, 20, 1.0, 1e-3, 2.0), 0.0) == ""
 
 

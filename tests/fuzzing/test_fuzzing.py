@@ -12,7 +12,7 @@ import pytest
 
 from fuzzing import trial
 from fuzzing.trial import try_file
-from steadyseg.core.errors import CheckFailed, InputError
+from steadyseg.core.errors import InputError
 
 
 def is_whole(path: Path) -> Iterator[str]:
@@ -23,11 +23,6 @@ def is_whole(path: Path) -> Iterator[str]:
 def is_refused(path: Path) -> Iterator[str]:
     yield "opened"
     raise InputError(f"{path}: no")
-
-
-def is_refused_in_two_lines(path: Path) -> Iterator[str]:
-    yield "opened"
-    raise CheckFailed("no\nno")
 
 
 def fails(path: Path) -> Iterator[str]:
@@ -51,7 +46,6 @@ def crashes(path: Path) -> Iterator[str]:
     [
         (is_whole, "whole", ""),
         (is_refused, "refused", "x: no"),
-        (is_refused_in_two_lines, "traceback", "of several lines"),
         (fails, "traceback", "KeyError in test_fuzzing.py"),
         (hangs, "hang", ""),
         (crashes, "killed", "SIGKILL"),

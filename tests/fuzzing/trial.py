@@ -70,7 +70,7 @@ def _open_in_child(stages: Stages, path: Path, writing: int) -> None:
             os.write(writing, f"{stage}\0".encode())
         last = "whole"
     except (InputError, CheckFailed) as error:
-        last = f"refused: {error}" if str(error).isprintable() else f"traceback: of several lines: {error!r}"
+        last = f"refused: {error}"
     except BaseException as error:
         where = traceback.extract_tb(error.__traceback__)[-1]
         last = f"traceback: {type(error).__name__} in {Path(where.filename).name}:{where.lineno}: {str(error)[:200]}"
