@@ -191,7 +191,6 @@ def test_the_encoder_runs_once_for_many_samples_until_it_draws_itself() -> None:
         {"architecture": 5},
         {"architecture": "FPN", "head_stride": 2},
         {"architecture": "Linknet", "head_stride": 2},
-        {"decoder_channels": (128, 64)},
         {"decoder_channels": (128, 64, 32, 24, 16, 8), "head_stride": 2},
         {"decoder_channels": ()},
         {"encoder_dropout": 1.0},
