@@ -7,9 +7,10 @@ from typing import Any
 from torch import Tensor, nn
 
 from steadyseg.core.errors import InputError
+from steadyseg.seg.networks.imagenet import HALF, IMAGENET_MEAN, IMAGENET_STD
 
-IMAGENET = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
-HALVES = (0.5, 0.5, 0.5), (0.5, 0.5, 0.5)
+IMAGENET = IMAGENET_MEAN, IMAGENET_STD
+HALVES = HALF, HALF
 AS_THEY_ARE = (0.0, 0.0, 0.0), (1.0, 1.0, 1.0)
 """(mean, std) of pixels in 0..1."""
 

@@ -13,13 +13,13 @@ if TYPE_CHECKING:  # what editors and type checkers read; tests/test_public.py h
     from steadyseg.app.classifiers import open_classifier as open_classifier
     from steadyseg.app.export.command import run_export as run_export
     from steadyseg.app.export.flags import ExportJob as ExportJob
+    from steadyseg.app.export.steady import steady as steady
     from steadyseg.app.hub import HubModel as HubModel
     from steadyseg.app.open_model import open_model as open_model
     from steadyseg.app.open_model import open_segmenter as open_segmenter
     from steadyseg.app.sources.open_source import open_source as open_source
     from steadyseg.app.sources.read_ahead import read_ahead as read_ahead
     from steadyseg.app.sources.source import Source as Source
-    from steadyseg.app.steady import steady as steady
     from steadyseg.app.video.render import draw_overlay as draw_overlay
     from steadyseg.app.video.render import draw_uncertainty as draw_uncertainty
     from steadyseg.classification.data.open import open_classification as open_classification
@@ -59,7 +59,7 @@ if TYPE_CHECKING:  # what editors and type checkers read; tests/test_public.py h
 _NAMES = {
     # segment a stream
     "steadyseg.app.open_model": "open_model open_segmenter",
-    "steadyseg.app.steady": "steady",
+    "steadyseg.app.export.steady": "steady",
     "steadyseg.core.method": "Method MethodOptions",
     "steadyseg.core.segmenter": "Segmenter segment",
     "steadyseg.core.frame": "Frame Maps",

@@ -7,8 +7,8 @@ from steadyseg.app.export.command import export_model, prepared, web_modes
 from steadyseg.app.export.flags import ExportJob
 from steadyseg.app.export.onnx_network import OnnxNetwork
 from steadyseg.app.export.segmenter import exported_options
+from steadyseg.app.export.steady import class_list, input_size, normalisation
 from steadyseg.app.export.wrap_flags import WrapJob
-from steadyseg.app.steady import class_list, input_size, normalisation
 from steadyseg.core.errors import InputError
 from steadyseg.core.method import Method, MethodOptions, settings
 from steadyseg.core.model.checkpoint import CheckpointMeta

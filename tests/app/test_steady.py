@@ -45,7 +45,7 @@ def test_the_products_own_network_steadied_is_the_products_own(
     model = read_segmenter("street-tiny")
     meta = model.meta
     ours = opened("street-tiny", executor="torch", size=HEIGHT, keep_probs=True)
-    monkeypatch.setattr("steadyseg.app.steady.kernel_available", lambda: by_kernel)
+    monkeypatch.setattr("steadyseg.app.export.steady.kernel_available", lambda: by_kernel)
     theirs = steady(
         model.network(),
         mean=meta.mean,

@@ -18,7 +18,7 @@ from refusals import one_line_error, refusal
 
 from steadyseg.app.conversion import convert
 from steadyseg.app.executors import torch_precision
-from steadyseg.app.steady import cpu_executor
+from steadyseg.app.export.steady import cpu_executor
 from steadyseg.core.frame import Frame, Maps
 from steadyseg.core.method import MethodOptions
 from steadyseg.core.segmenter import Segmenter

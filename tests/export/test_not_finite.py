@@ -13,8 +13,8 @@ import torch
 from made.methods import method
 from made.poison import CLASSES, HEIGHT, POISON, WIDTH, Poisoned, pictures, without
 
+from steadyseg.app.export.steady import TorchNetwork, cpu_executor
 from steadyseg.app.sources.source import SourceInfo
-from steadyseg.app.steady import TorchNetwork, cpu_executor
 from steadyseg.app.video.report import StreamReport
 from steadyseg.core.classes import ClassList, distinct_colors
 from steadyseg.core.errors import CheckFailed

@@ -10,7 +10,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from steadyseg.app.commands import load
 from steadyseg.core.classes import ClassList, distinct_colors
 from steadyseg.core.dropout import has_dropout
 from steadyseg.core.errors import InputError, shorten
@@ -88,7 +87,8 @@ def steady(
         adapted.fixed_size = height, width
     meta, fit = CheckpointMeta("any", {}, names, height, width, *values), dict[str, Any]()
     if data is not None:
-        fit_network = load("steadyseg.app.evaluation.calibrate:fit_network")
+        from steadyseg.app.evaluation.calibrate import fit_network  # a fit alone needs it
+
         fit = fit_network(adapted, meta, method, Path(data), device)
         method = replace(method, temperature=fit["temperature"], calibrated=True)
     module = StreamingSegmenter(adapted, *values, height, method)
