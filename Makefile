@@ -33,7 +33,7 @@ COMPILE := $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-anno
 lock: setup
 	$(COMPILE) --only-binary :all: pyproject.toml --all-extras --output-file requirements.lock
 	echo 'hatchling editables' | tr ' ' '\n' | $(COMPILE) --only-binary :all: pyproject.toml - --constraint requirements.lock --output-file requirements-running.lock
-	echo hatchling | $(COMPILE) --only-binary :all: pyproject.toml - --extra export --extra scale --constraint requirements.lock --output-file deploy/requirements.lock
+	echo hatchling | $(COMPILE) --only-binary :all: pyproject.toml - --extra gpu --extra scale --constraint requirements.lock --output-file deploy/requirements.lock
 
 demo: $(if $(wildcard .venv/installed),.venv/installed,.venv/running)
 	$(BIN)/steadyseg demo
