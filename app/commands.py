@@ -162,7 +162,7 @@ STEADYSEG = Command(
             "Bring labels of your own into a data folder, or fetch a data set, every file verified.", kinds=DATA
         ),
         "pick": Command(
-            "Choose frames of videos to label next: novel, uncertain, and unlike each other; with labels to correct.",
+            "Choose frames to label next, with labels to correct; on CamVid they taught no more than random frames.",
             "steadyseg.app.labelling.flags:PickJob",
             "steadyseg.app.labelling.pick:run_pick",
         ),

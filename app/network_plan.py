@@ -98,8 +98,12 @@ def head_stride(meta: CheckpointMeta) -> int:
     return int(meta.options.get("head_stride", 1))
 
 
+def gives_dropout(meta: CheckpointMeta) -> bool:
+    """Returns whether an option of the network gives it dropout."""
+    return any(value for name, value in meta.options.items() if name.endswith("dropout"))
+
+
 def require_dropout(meta: CheckpointMeta, method: Method) -> None:
-    """Raises InputError for a mode that draws dropout masks if no option of the network gives it dropout."""
-    rates = (value for name, value in meta.options.items() if name.endswith("dropout"))
-    if draws_dropout(method.mode) and not any(rates):
+    """Raises InputError for a mode that draws dropout masks on a network without dropout."""
+    if draws_dropout(method.mode) and not gives_dropout(meta):
         raise no_dropout(method.mode)

@@ -19,7 +19,8 @@ class PickJob:
     count: Annotated[int, arg(aliases=["-n"])] = 40
     """Number of frames."""
     model: str = "camvid-realtime"
-    """Pretrained name or .safetensors file; best a network trained on the labels so far."""
+    """Pretrained name, .safetensors file or .onnx file of `wrap` or `export --stateful`; best a network trained on the
+    labels so far."""
     data: Path | None = None
     """Data folder with the frames that are labelled already: the chosen frames are unlike its train images."""
     overwrite: bool = False
@@ -33,8 +34,8 @@ class SuspectsJob:
     data: Positional[Annotated[Path, arg(metavar="DATA")]]
     """Folder with SPLIT/ and SPLITannot/."""
     model: str
-    """Pretrained name or .safetensors file of a network with these classes. Best is a network not trained on these
-    pictures, as networks learn wrong labels too."""
+    """Pretrained name, .safetensors file, or .onnx file of `wrap` or `export --stateful`, with these classes. Best is a
+    network not trained on these pictures, as networks learn wrong labels too."""
     output: Annotated[Path, arg(aliases=["-o"])]
     """Folder to write: suspects.csv and contact-sheet.jpg."""
     split: Literal["train", "val", "test", "held-out"] = "train"

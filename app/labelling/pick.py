@@ -46,14 +46,14 @@ def run_pick(job: PickJob) -> int:
     paths, meter = list_images(job.data / "train") if job.data else (), FrameMeter(model)
     sources, recordings, candidates = list[int](), dict[tuple[int, str], int](), list[Candidate]()
     with progress_bar("frames measured", total) as show:
-        labelled = [meter.measure(read_upright(path), place)[0] for place, path in enumerate(paths)]
+        labelled = [meter.measure(read_upright(path))[0] for path in paths]
         for number, spec in enumerate(job.sources):
             with open_source(spec) as source:
                 step = candidate_step(source, job.count)
                 for frame in source:
                     if frame.index % step == 0:
                         key = (number, recording_of(name_of(source, frame.index)))
-                        features, criteria, _ = meter.measure(frame.image, len(candidates))
+                        features, criteria, _ = meter.measure(frame.image)
                         recording = recordings.setdefault(key, len(recordings))
                         candidates.append(Candidate(recording, frame.index, frame.time_s, features, criteria))
                         sources.append(number)
@@ -136,7 +136,7 @@ def write_frames(
         (folder / name).mkdir()
     labels, written, cells = CocoLabels(classes.names), dict[int, Row](), dict[int, Cell]()
     for name, video, frame, row in frames:
-        _, _, maps = meter.measure(frame.image, 0)
+        _, _, maps = meter.measure(frame.image)
         file, rank = f"{IMAGES}/{name}.png", int(row["rank"])
         Image.fromarray(frame.image).save(folder / file)
         Image.fromarray(maps.entropy).save(folder / UNCERTAINTY / f"{name}.png")

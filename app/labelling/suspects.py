@@ -10,15 +10,15 @@ from steadyseg.app.contact_sheet import SHEET_FILE, SHOWN, WIDTH, Cell, colored,
 from steadyseg.app.evaluation.data import LabelledData
 from steadyseg.app.executors import RunOptions
 from steadyseg.app.labelling.flags import SuspectsJob
-from steadyseg.app.labelling.shared import open_network, write_table
+from steadyseg.app.labelling.shared import open_network, single_frames, write_table
 from steadyseg.app.open_model import make_segmenter
 from steadyseg.app.opencv import opencv
 from steadyseg.core.errors import InputError
 from steadyseg.core.frame import Frame
-from steadyseg.core.method import MethodOptions
 from steadyseg.core.model.model import Model
 from steadyseg.core.segmenter import Segmenter
 from steadyseg.core.system.files import whole_folder
+from steadyseg.export.file.onnx_file import OnnxFile
 from steadyseg.seg.data.camvid import ImageFolderSplit
 from steadyseg.seg.evaluate import enlarge
 from steadyseg.seg.label_errors import ConfidentJoint, Suspect, find_suspects
@@ -120,7 +120,7 @@ def run_suspects(job: SuspectsJob) -> int:
         raise InputError("the street's labels are exact; give a data folder")
     split = LabelledData(job.data, job.split, "stills", None, model).images(model.meta.classes)
     note_seen(job, model)
-    check = LabelCheck(split, make_segmenter(model, MethodOptions(mode="dnn"), RunOptions(keep_probs=True)))
+    check = LabelCheck(split, make_segmenter(model, single_frames(model), RunOptions(keep_probs=True)))
     found = check.find()
     ranked = sorted(found, key=lambda item: item[1].self_confidence)[: job.count]
     if not ranked:
@@ -141,10 +141,10 @@ def run_suspects(job: SuspectsJob) -> int:
     return 0
 
 
-def note_seen(job: SuspectsJob, model: Model) -> None:
-    """Prints a remark if the network's record says that it was trained on these labels."""
-    trained_on = model.meta.training.get("config", {}).get("data")
-    if job.split == "train" and trained_on == job.data.name:
+def note_seen(job: SuspectsJob, model: Model | OnnxFile) -> None:
+    """Prints a remark if the network's record says that it was trained on these labels; a graph file has no record."""
+    trained_on = model.meta.training.get("config", {}).get("data") if isinstance(model, Model) else None
+    if isinstance(model, Model) and job.split == "train" and trained_on == job.data.name:
         Console(stderr=True).print(
             f"note: {model.name} was trained on {trained_on}; if these are the same labels, it learned wrong ones too "
             "and finds fewer: train it without the pictures to check (--config exclude=FILE)",

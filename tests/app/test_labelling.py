@@ -80,7 +80,6 @@ def test_pick_refuses_what_it_cannot_do(tmp_path: Path, capsys: pytest.CaptureFi
     for words, said in {
         ("street:1:9", "-n", "0"): "-n must be 1 or more, got 0",
         ("absent.mp4",): "no such file or folder: 'absent.mp4'",
-        ("street:1:9", "--model", "some.onnx"): "give its checkpoint",
         ("street:1:9", "--model", "cifar10-resnet18-plain"): "an image classifier",
         ("street:1:9", "--data", str(tmp_path / "none")): "cannot be read",
     }.items():
@@ -122,10 +121,22 @@ def test_a_car_that_is_labelled_sky_is_the_first_suspect(tmp_path: Path, capsys:
     assert "suspect regions in 4 pictures" in printed.out and "street-tiny was trained on street;" in printed.err
 
 
+@pytest.mark.slow
+def test_graph_files_find_the_suspect_and_pick_frames_too(tmp_path: Path) -> None:
+    data, model, found = labelled_street(tmp_path / "street"), str(tmp_path / "m.onnx"), tmp_path / "suspects"
+    assert main(["export", "street-tiny", "--stateful", "-o", model]) == 0
+    assert main(["suspects", str(data), "--model", model, "-n", "1", "-o", str(found)]) == 0
+    (first,) = csv.DictReader((found / "suspects.csv").read_text().splitlines())
+    assert (first["picture"], first["label"], first["suggested"]) == ("2", "Sky", "Car")
+    picked = tmp_path / "pick"
+    assert main(["pick", str(drives(tmp_path / "drives")), "-n", "2", "-o", str(picked), "--model", model]) == 0
+    rows = list(csv.DictReader((picked / "frames.csv").read_text().splitlines()))
+    assert {Path(row["file"]).name[:6] for row in rows} == {"drive3", "drive8"} and "expected error" in rows[0]
+
+
 def test_suspects_refuses_what_it_cannot_do(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for words, said in {
         ("street", "--model", "street-tiny"): "the street's labels are exact",
-        ("data", "--model", "some.onnx"): "give its checkpoint",
         (str(tmp_path), "--model", "street-tiny"): "no such folder",
         (str(tmp_path), "--model", "street-tiny", "--split", "held-out"): "lists no images",
     }.items():

@@ -109,9 +109,14 @@ main(["models"])
     modules = ("video.command", "page.server", "scale.cameras.command", "scale.batch.command", "export.verify")
     said = run_without_torch(code + "\n".join(f"import steadyseg.app.{one}" for one in modules), tmp_path)
     assert said.count("(480, 640) openvino") == 3 and all(name in said for name in list_segmenters())
-    job = ["video", "street:7:3", "--model", "street-tiny", "-o", f"{tmp_path / 'o.mp4'}"]
-    said = run_without_torch(f"from steadyseg.app.cli import main\nassert main({job}) == 0", tmp_path)
+    video, pick = (
+        [*words, "--model", "street-tiny", "-o", f"{tmp_path / words[0]}{end}"]
+        for words, end in ((["video", "street:7:3"], ".mp4"), (["pick", "street:7:30", "-n", "2"], ""))
+    )
+    code = f"from steadyseg.app.cli import main\nassert main({video}) == main({pick}) == 0"
+    said = run_without_torch(code, tmp_path)
     assert "miou" in said, "labels are measured without torch too"
+    assert "2 of 30 frames chosen" in said
 
 
 @pytest.mark.slow
