@@ -155,7 +155,7 @@ class AnyNetwork(nn.Module):
         self.head_stride = self.form.head_stride
         self.to_logits = ToLogits(self.form, size)
         self.examples = tuple(torch.zeros(part.shape, dtype=part.dtype) for part in parts[0])
-        """Tensors like those taken of the network's output on a picture of `size`."""
+        """Zeros in the shapes and types of the outputs that are taken, for a picture of `size`."""
         left = ", ".join(key for key in outputs[0] if key not in self.taken)[:80]
         self.note = f"of its outputs, {self.taken[0]} was taken, not {left}" if left and len(self.taken) == 1 else ""
         """Describes the choice between several outputs; else empty."""

@@ -26,8 +26,8 @@ SMALL_M = 110.0
 LONGEST_M = 6.0
 """A bus beside the camera is in sight until its middle is this far behind."""
 OUTWARD = 1.2
-"""In the order, a metre to the side counts as this many metres of distance. It is enough for a pedestrian behind a
-parked car, not enough to let a car shine through the inner wall of a bend."""
+"""A metre to the side counts as this many metres of distance in the order of drawing. At a smaller weight a
+pedestrian would cover the parked car before him. At a larger one a car would cover the inner wall of a bend."""
 SHADOW_M = 75.0
 """Shadows beyond this lie within a few rows of the horizon."""
 LOOKS = 12

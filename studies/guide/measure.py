@@ -103,7 +103,7 @@ def measure(model: str, camvid: Path) -> dict[str, Any]:
 
 
 def level_of(threshold: float) -> int:
-    """The lowest level of the confidence map that is not below a threshold, as the page tells them apart."""
+    """Returns the lowest level of the confidence map at or above a threshold, by the rounding of the page."""
     return math.ceil(threshold * (LEVELS - 1))
 
 

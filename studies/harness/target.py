@@ -29,7 +29,7 @@ CLASSIFIER_SAMPLES = (1, 2, 5)
 
 
 class TargetNetwork:
-    """A network with its record, on its device; with `calibrated`, the modes that have a calibration use it."""
+    """A network with its record, on its device. With `calibrated`, calibrated modes use their calibration."""
 
     def __init__(
         self,

@@ -20,7 +20,7 @@ BASES = {
 """Row -> the row that its throughput is a share of in the table of rows."""
 
 WIDE = 120
-"""Columns of a terminal that shows what the rows are as well."""
+"""A terminal of this many columns also shows the description of each row."""
 
 
 @dataclass(frozen=True)

@@ -99,8 +99,8 @@ def scores_of(
 
 
 def conformal_scores(subject: TargetNetwork, method: Method, seen: Prediction) -> dict[str, float]:
-    """Mean set sizes of one picture, and how much of it a class whose misses are bounded is reported in; where
-    calibrated."""
+    """Returns the mean sizes of the prediction sets of a picture, and the share of pixels with the class of bounded
+    risk. A network without calibration has neither."""
     fitted = subject.fit(method)
     probs = seen.probs.movedim(1, 0).flatten(1)  # (K, samples)
     scores = {}

@@ -105,7 +105,7 @@ class Stream:
         self.begun = False
 
     def add(self, logits: Tensor, image: np.ndarray, truth: Tensor) -> None:
-        """One frame: its logits (1, K, h, w), itself (H, W, 3), its labels (1, H, W)."""
+        """Adds a frame: logits (1, K, h, w), image (H, W, 3), labels (1, H, W)."""
         seen = Prediction.from_logits(logits, self.temperature)
         rule = self.rule
         if rule:

@@ -16,7 +16,7 @@ class Texture:
         self._reduced: dict[tuple[int, int], np.ndarray] = {(0, 0): texels}
 
     def reduced_to(self, width: float, height: float) -> np.ndarray:
-        """The smallest copy, halved along each axis, that has a texel for each of `width` x `height` pixels."""
+        """Returns the smallest copy with at least `width` x `height` texels; a copy halves an axis some times."""
         rows, columns = self.texels.shape[:2]
         halvings = (_halvings(columns, width), _halvings(rows, height))
         if halvings not in self._reduced:

@@ -1,7 +1,7 @@
 """Perturbation sequences: a picture that changes a little from frame to frame, as in CIFAR-10-P (arXiv 1903.12261).
 
-Steps are CIFAR-10-P's at every picture size: a pixel, a degree, 2 % of scale. What a frame shows from beyond the
-picture is mirrored (published: black), so that the edge is no cue.
+Steps are CIFAR-10-P's at every picture size: a pixel, a degree, 2 % of scale. Where a frame shows more than the
+picture, the picture is mirrored (published: black), so that its edge is no cue.
 """
 
 from collections.abc import Callable
