@@ -54,13 +54,11 @@ def test_it_is_calibrated_on_moving_stills_of_it(data: Path, model: Path, tmp_pa
 def test_the_network_sees_each_frame_once_and_gives_the_record_of_two_passes(
     mode: str, frames: int, data: Path, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A mode of one frame needs the two labelled frames of a clip alone. Without the kept logits all is computed
-    twice, and equals."""
-    seen, drawn = [], []
+    """A mode of one frame needs the two labelled frames of a clip alone. A file without room computes all twice."""
+    seen, drawn, counts, records = [], [], [], []
     run, warp = StagedNetwork.suffix, moving_stills.warp_still
     monkeypatch.setattr(StagedNetwork, "suffix", lambda *given: (seen.append(1), run(*given))[1])
     monkeypatch.setattr(moving_stills, "warp_still", lambda *given: (drawn.append(1), warp(*given))[1])
-    counts, records = [], []
     for name, room in (("once", 2**32), ("twice", 0)):
         monkeypatch.setattr("steadyseg.seg.calibrate.MAX_KEPT_BYTES", room)
         output = tmp_path / f"{name}.safetensors"
