@@ -28,6 +28,14 @@ class Console(rich.console.Console):
         return super().render_str(CONTROL.sub(" ", text), **options)
 
 
+METRIC_WORDS = {
+    "nll": "negative log-likelihood (nll)",
+    "ece": "expected calibration error (ece)",
+    "aurc": "area under risk-coverage (aurc)",
+    "cec": "cross-entropy of neighbouring frames (cec)",
+}
+
+
 def figure_table(*columns: str, title: str | None = None) -> Table:
     """A table with names in the first column and numbers, aligned to the right, in the other columns."""
     table = Table(title=title, title_justify="left")
@@ -43,9 +51,9 @@ def format_figure(value: float | None) -> str:
 
 def print_table(title: str, columns: Sequence[str], rows: Iterable[tuple[str, *tuple[float | None, ...]]]) -> None:
     """Prints the title, and a table with a name and numbers in each row."""
-    table = figure_table(*columns)
+    table = figure_table(*(METRIC_WORDS.get(column, column) for column in columns))
     for name, *figures in rows:
-        table.add_row(name, *map(format_figure, figures))
+        table.add_row(METRIC_WORDS.get(name, name), *map(format_figure, figures))
     Console().print(title, soft_wrap=True)
     Console().print(table)
 

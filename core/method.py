@@ -32,9 +32,9 @@ SETTINGS = ("mode", "samples", "tau", "motion")
 MODE_WORDS = {"dnn": "single frame", "vq-dnn": "smoothed", "bnn": "MC dropout", "vq-bnn": "MC dropout smoothed"}
 
 
-def mode_title(mode: str) -> str:
-    """The mode in words, with its name."""
-    return f"{MODE_WORDS[mode]} ({mode})"
+def mode_title(method: object) -> str:
+    """A mode or method in words, with its name."""
+    return f"{MODE_WORDS[str(method).replace(',', ' ').split()[0]]} ({method})".replace("tau", "decay time tau")
 
 
 def is_temporal(mode: str) -> bool:
@@ -145,8 +145,8 @@ class PassOptions:
     """Passes and temporal mean of a method; settings that are not given follow from the model."""
 
     mode: ModeName | None = None
-    """dnn: one pass; bnn: mean of dropout passes. Modes vq-dnn and vq-bnn average the same over the recent frames. Mode
-    auto: vq-dnn for video, dnn for single images, or the mode of an .onnx file."""
+    """dnn: single frame. bnn: MC dropout, the mean of dropout passes. vq-dnn and vq-bnn: smoothed over the recent
+    frames. Mode auto: vq-dnn for video, dnn for single images, or the mode of an .onnx file."""
     samples: int | None = None
     """Dropout passes per frame (default 30 for bnn, 1 for vq-bnn; for a classifier 50)."""
     tau: float | None = None

@@ -1,7 +1,11 @@
 """Calibration after training: temperature and conformal thresholds of labelled frames, and logit adjustment."""
 
 from collections.abc import Iterable, Mapping
+from io import BytesIO
+from shutil import disk_usage
+from tempfile import TemporaryFile, gettempdir
 from typing import Any
+from weakref import finalize
 
 import numpy as np
 import torch
@@ -12,9 +16,9 @@ from steadyseg.core.errors import InputError
 from steadyseg.core.evaluation.conformal import ClassRisk, ConformalScores, Coverage
 from steadyseg.core.evaluation.temperature import GRID, TemperatureFit, TemperatureScan, grid_tensor
 from steadyseg.core.frame import Frame, Maps
-from steadyseg.core.motion import Motion, MotionEstimator
+from steadyseg.core.motion import MotionEstimator
 from steadyseg.core.novelty.statistics import subsample
-from steadyseg.core.predictors import Ensemble, SplitNetwork
+from steadyseg.core.predictors import SplitNetwork, first_tensor
 from steadyseg.core.segmenter import Continuity
 from steadyseg.core.temporal import State
 from steadyseg.seg.evaluate import enlarge, probs_at
@@ -25,8 +29,11 @@ HEAD_BIASES = ("head.bias", "model.segmentation_head.bias", "model.segmentation_
 size."""
 STRIDE = 2
 """Every second row and column is scanned; where smoothing works pixel by pixel, the others are not computed."""
+MAX_KEPT_BYTES = 2**32
+"""Largest file of logits: 565 frames of 480x360 with 11 classes. It takes at most half of the free disk."""
 
 
+@torch.inference_mode()
 def fit_temperature(
     module: StreamingSegmenter, frames: Iterable[Frame], classes: ClassList, grid: tuple[float, ...] = GRID
 ) -> TemperatureFit:
@@ -36,7 +43,8 @@ def fit_temperature(
     The module's own temperature does not matter. Frames without a label only feed the state.
     """
     device = next(module.predictor.parameters()).device
-    predictors = {stride: at_all_temperatures(module, stride, device, grid) for stride in (1, STRIDE)}
+    network, temperatures = module.predictor.get_submodule("network"), grid_tensor(device, grid)
+    predictors = {one: module.predictor_of(SubsampledLogits(network, one), temperatures) for one in (1, STRIDE)}
     scan = TemperatureScan(len(classes), classes.void_id, grid)
     continuity, estimate_motion = Continuity(), MotionEstimator()
     state: State | None = None
@@ -47,24 +55,14 @@ def fit_temperature(
         if not gap:
             state = None
         motion = estimate_motion(frame.image, module.state_size(*size), gap) if module.method.motion else None
-        probs, state = _step(module, predictors[stride], frame, state, max(gap, 1), motion)
+        pixels = torch.from_numpy(np.require(frame.image, requirements=["C", "W"])).to(device)[None]
+        prediction, state = module.mean(pixels, state, max(gap, 1), motion, predictors[stride])
         if frame.label is None:
             continue
         label = subsample(torch.from_numpy(frame.label).to(device), STRIDE)
+        probs = prediction.probs
         scan.update(probs if stride == STRIDE else subsample(enlarge(probs, size), STRIDE), label)
     return scan.fit()
-
-
-def at_all_temperatures(
-    module: StreamingSegmenter, stride: int, device: torch.device, grid: tuple[float, ...] = GRID
-) -> nn.Module:
-    """Returns the predictor for all temperatures as a batch, on every stride-th row and column of the logits."""
-    network = module.predictor.get_submodule("network")
-    if isinstance(network, Ensemble):
-        seen: nn.Module = Ensemble([SubsampledLogits(member, stride) for member in network.members])
-    else:
-        seen = SubsampledLogits(network, stride)
-    return module.predictor_of(seen, grid_tensor(device, grid))
 
 
 class SubsampledLogits(nn.Module):
@@ -82,17 +80,40 @@ class SubsampledLogits(nn.Module):
 
     def suffix(self, shared: Any) -> Tensor:
         logits = self.network.suffix(shared) if isinstance(self.network, SplitNetwork) else self.network(shared)
-        return subsample(logits, self.stride)
+        return subsample(first_tensor(logits), self.stride)
 
 
-@torch.inference_mode()
-def _step(
-    module: StreamingSegmenter, predictor: nn.Module, frame: Frame, state: State | None, gap: int, motion: Motion | None
-) -> tuple[Tensor, State | None]:
-    device = next(module.parameters()).device
-    pixels = torch.from_numpy(np.require(frame.image, requirements=["C", "W"])).to(device)[None]
-    prediction, state = module.mean(pixels, state, gap, motion, predictor)
-    return prediction.probs, state
+class KeptLogits(SubsampledLogits):
+    """A network that computes the logits of a list of pictures once. After `rewind` it reads them from a temporary
+    file. Pictures beyond `MAX_KEPT_BYTES` are computed again."""
+
+    def __init__(self, network: nn.Module) -> None:
+        super().__init__(network, 1)
+        self.head_stride, self.fixed_size = getattr(network, "head_stride", 1), getattr(network, "fixed_size", None)
+        self._file = TemporaryFile()  # noqa: SIM115
+        finalize(self, self._file.close)
+        self._room = min(MAX_KEPT_BYTES, disk_usage(gettempdir()).free // 2)
+        self._ends, self._place = [0], 0
+
+    def rewind(self) -> None:
+        self._place = 0
+
+    def prefix(self, x: Tensor) -> Any:
+        self._is_kept, self._has_room = self._place + 1 < len(self._ends), self._ends[-1] < self._room
+        return x if self._is_kept else super().prefix(x)
+
+    def suffix(self, shared: Any) -> Tensor:
+        if self._is_kept:
+            start, end = self._ends[self._place : self._place + 2]
+            self._file.seek(start)
+            logits: Tensor = torch.load(BytesIO(self._file.read(end - start)), weights_only=True)
+        else:
+            logits = super().suffix(shared)
+            if self._has_room:
+                torch.save(logits.clone(), data := BytesIO())  # a view would be saved with all that it is a view of
+                self._ends.append(self._ends[-1] + self._file.write(data.getvalue()))
+        self._place += self._is_kept or self._has_room
+        return logits
 
 
 class ConformalFit:
@@ -101,11 +122,6 @@ class ConformalFit:
     def __init__(self, void: int | None, class_id: int | None = None) -> None:
         self.scores = ConformalScores(void)
         self.risk = None if class_id is None or void is None else ClassRisk(class_id, void)
-
-    def update(self, frame: Frame, maps: Maps) -> None:
-        """Adds a frame; frames without a label do not count."""
-        if frame.label is not None:
-            self.add(probs_at(frame.label, maps)[0], torch.from_numpy(frame.label))
 
     def add(self, probs: Tensor, label: Tensor) -> None:
         """probs (K, ...), label (...)."""

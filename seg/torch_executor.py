@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from steadyseg.core.frame import Maps
 from steadyseg.core.lag import LaggedState
@@ -46,6 +46,10 @@ class TorchExecutor:
         self.clock = StageClock()
         self._state: State | LaggedState | None = None
 
+    @property
+    def network(self) -> nn.Module:
+        return self.module.predictor.get_submodule("network")
+
     def state_size(self, height: int, width: int) -> tuple[int, int]:
         return self.module.state_size(height, width)
 
@@ -66,10 +70,11 @@ class TorchExecutor:
             energy = novelty.energy[0].float().cpu().numpy()
             return maps, NoveltyArrays(float(novelty.score), float(novelty.temperature), energy)
 
-    def at_temperature(self, temperature: float) -> "TorchExecutor":
-        """Returns an executor of this network at another temperature, for another stream and without novelty."""
+    def at_temperature(self, temperature: float, network: nn.Module | None = None) -> "TorchExecutor":
+        """Returns an executor of this or an equal network at another temperature, for another stream and without
+        novelty."""
         module = self.module
-        network, method = module.predictor.get_submodule("network"), replace(module.method, temperature=temperature)
+        network, method = network or self.network, replace(module.method, temperature=temperature)
         return self._like(StreamingSegmenter(network, self.meta.mean, self.meta.std, module.height, method))
 
     def rounded(self, ranges: Ranges) -> "TorchExecutor":

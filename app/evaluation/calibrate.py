@@ -17,7 +17,7 @@ from steadyseg.app.open_model import is_classifier, is_graph, open_checkpoint
 from steadyseg.core.errors import InputError, refuse_existing
 from steadyseg.core.evaluation.metrics import StreamingMetrics
 from steadyseg.core.evaluation.temperature import temperature_record
-from steadyseg.core.method import Method, PassOptions, draws_dropout, settings
+from steadyseg.core.method import Method, PassOptions, draws_dropout, mode_title, settings
 from steadyseg.core.model.checkpoint import CheckpointMeta, without_novelty
 from steadyseg.core.system.files import require_place
 from steadyseg.seg.any_network import AnyNetwork, GivenModel
@@ -120,7 +120,7 @@ def print_fits(records: dict[Method, dict[str, Any]]) -> None:
     data = " ".join(filter(None, (first["data"], first["split"])))
     protocol = f", {first['protocol']}" if "protocol" in first else ""
     console.print(f"fitted on {data}{protocol}, {first['frames']} images", soft_wrap=True)
-    table = Table("", *map(str, records))
+    table = Table("", *map(mode_title, records))
     for name, *values in zip(fit_rows(first), *(fit_rows(record).values() for record in records.values()), strict=True):
         table.add_row(name, *values)
     console.print(table)

@@ -20,6 +20,7 @@ from steadyseg.core.method import Method, MethodOptions
 from steadyseg.core.model.model import Model
 from steadyseg.core.novelty.stored import NoveltyFit
 from steadyseg.core.system.machine import choose_device
+from steadyseg.seg.calibrate import KeptLogits
 
 
 class ClassifierFits:
@@ -51,6 +52,7 @@ class ClassifierFits:
         plain = model.with_record(replace(model.meta, calibration={}, novelty={}))
         opened = CheckpointClassifier(plain, MethodOptions(**vars(job.method)), [], choose_device(job.device), 0)
         self.classifier, self.methods = opened.classifier, list(opened.methods.values())
+        [self.network] = self.classifier.networks
         self.data = opened.open_data(job.data, job.split)
         require_classes(self.data.classes, opened.classes, str(job.data), job.model)
         self.about = {
@@ -61,9 +63,13 @@ class ClassifierFits:
         }
 
     def fit(self, method: Method) -> tuple[TemperatureFit, Iterator[tuple[Tensor, Tensor]]]:
-        """Fits the temperature; returns the fit, and the predictions at this temperature."""
+        """Fits the temperature; returns the fit, and the predictions at this temperature. The network runs once for
+        each picture."""
         mode, passes, classes = method.mode, method.samples, len(self.model.meta.classes)
+        kept = KeptLogits(self.network)
+        self.classifier.networks = [kept]
         found = fit_temperature(self.classifier, self.batches(f"{mode} temperature"), mode, passes, classes)
+        kept.rewind()
         pictures = self.batches(f"{mode} thresholds")
         return found, predict(self.classifier, pictures, mode, passes, round(found.temperature, 4))
 
@@ -74,7 +80,7 @@ class ClassifierFits:
 
     def novelty(self) -> NoveltyFit:
         """Fits novelty on the network's training pictures and on the pictures of the split."""
-        [network], meta = self.classifier.networks, self.model.meta
+        network, meta = self.network, self.model.meta
         set_dropout_active(network, False)
         trained, stages = open_trained(self.job.data, meta, self.job.model), default_stages(network)
         return fit_statistics(network, meta, trained, self.data, stages, self.classifier.device, track)

@@ -21,7 +21,7 @@ from steadyseg.core.model.model import Model
 from steadyseg.core.novelty.stored import NoveltyFit
 from steadyseg.core.segmenter import Segmenter
 from steadyseg.core.system.machine import choose_device
-from steadyseg.seg.calibrate import adjust_head, fit_temperature
+from steadyseg.seg.calibrate import KeptLogits, adjust_head, fit_temperature
 from steadyseg.seg.data.camvid import open_split
 from steadyseg.seg.evaluate import predict, seed_frames
 from steadyseg.seg.novelty.fit import default_stages, fit_statistics
@@ -61,27 +61,31 @@ class SegmenterFits:
 
     def fit(self, method: Method) -> tuple[TemperatureFit, Iterator[tuple[Tensor, Tensor]]]:
         """Fits the temperature, and fits it again on a wider grid if the first grid was too narrow. Returns the fit,
-        and the predictions at this temperature."""
-        module, classes = self.executor.module, self.executor.classes
+        and the predictions at this temperature. The network runs once for each frame."""
+        network, classes = KeptLogits(self.executor.network), self.executor.classes
+        module = self.executor.at_temperature(1.0, network).module
         try:
             fit = fit_temperature(module, self.frames("temperature"), classes)
         except BeyondGrid:
+            network.rewind()
             fit = fit_temperature(module, self.frames("temperature, wider"), classes, WIDE_GRID)
             Console(stderr=True).print(describe_extreme(fit.temperature), soft_wrap=True)
+        network.rewind()
         self.executor = self.executor.at_temperature(fit.temperature)
-        return fit, predict(self.frames("thresholds"), Segmenter(self.executor))
+        again = Segmenter(self.executor.at_temperature(fit.temperature, network))
+        return fit, predict(self.frames("thresholds"), again)
 
     def frames(self, title: str) -> Iterator[Frame]:
         """Returns the frames, each with a seed for its dropout masks, behind a progress bar."""
-        chosen = self.labelled.open(self.executor)
         keeps_all = is_temporal(self.methods[0].mode)  # frames without a label feed a mean over time alone
+        chosen = self.labelled.open(self.executor, labelled_only=not keeps_all)
         frames = track(seed_frames(chosen.frames), title, total=chosen.count)
         return (frame for frame in frames if keeps_all or frame.label is not None)
 
     def novelty(self) -> NoveltyFit:
         """Fits novelty on the train images, for all methods of the network."""
         split = open_split(self.job.data, "train", self.executor.classes)
-        network = self.executor.module.predictor.get_submodule("network")
+        network = self.executor.network
         device, temperature = torch.device(self.executor.device), self.executor.method.temperature
         return fit_statistics(network, self.executor.meta, split, default_stages(network), device, temperature, track)
 

@@ -13,7 +13,7 @@ from steadyseg.core.segmenter import Executor, Segmenter
 from steadyseg.export.file.onnx_file import OnnxFile
 from steadyseg.seg.data.camvid import ImageFolderSplit, has_split, open_split, read_names
 from steadyseg.seg.data.held_out import recorded_names, recording_of
-from steadyseg.seg.data.moving_stills import CLIP_FRAMES, moving_stills
+from steadyseg.seg.data.moving_stills import CLIP_FRAMES, MEASURED_FRAMES, moving_stills
 from steadyseg.seg.data.sequence import open_sequence
 from steadyseg.seg.evaluate import mark_stills
 
@@ -70,8 +70,9 @@ class LabelledData:
         if str(self.data) == "street":
             raise InputError("--split held-out is a part of train in a data folder; the street has none")
 
-    def open(self, segmenter: Segmenter | Executor) -> EvaluationFrames:
-        """Finds the files; InputError for missing files and for files that do not fit the network."""
+    def open(self, segmenter: Segmenter | Executor, *, labelled_only: bool = False) -> EvaluationFrames:
+        """Finds the files; InputError for missing files and for files that do not fit the network. `labelled_only`
+        renders no frame of moving stills without a label."""
         if str(self.data) == "street":
             from steadyseg.seg.street.drive import Street
 
@@ -94,7 +95,8 @@ class LabelledData:
                 return EvaluationFrames(sequence.names, split.frame_hash, sequence.frames(), len(sequence.paths))
             names = [example.name for example in split.examples]
             if self.protocol == "moving-stills":
-                return EvaluationFrames(names, split.frame_hash, moving_stills(split), len(split) * CLIP_FRAMES)
+                each = MEASURED_FRAMES if labelled_only else CLIP_FRAMES
+                return EvaluationFrames(names, split.frame_hash, moving_stills(split, each), len(split) * each)
             frames, frame_hash = split.frames(), split.frame_hash
         if self.protocol == "stills":
             frames = mark_stills(frames)

@@ -9,6 +9,7 @@ from steadyseg.app.evaluation.evaluate_segmenter import MAX_EDGE_PX, EvaluatedSe
 from steadyseg.app.evaluation.flags import EvaluateJob
 from steadyseg.app.evaluation.record import FRAME_KEYS, check_files, describe_run, note_fit, write_files
 from steadyseg.app.open_model import is_classifier, open_model
+from steadyseg.core.method import mode_title
 from steadyseg.core.options import require_ranges
 
 
@@ -35,7 +36,7 @@ def run_evaluate(job: EvaluateJob) -> int:
     write_files(job, record)
     keys = [*network.keys, *(key for key in FRAME_KEYS if key in record)]
     data = " ".join(filter(None, (network.data_name, network.split)))
-    title = f"{record['model']}, {data}, {record['frames']} {network.unit}, {record['mode']} x{record['samples']}"
+    title = f"{record['model']}, {data}, {record['frames']} {network.unit}, {mode_title(network.method)}"
     print_table(title, ("metric", "value"), [(key, record.get(key)) for key in keys])
     network.print_parts(record)
     return 0

@@ -26,7 +26,7 @@ def fit_int8(data: Path, executor: TorchExecutor, frames: Callable[[str], Iterab
     split = open_split(data, "train", executor.classes).spaced(MAX_FITTED)
     images = track(range(len(split)), "int8: ranges")
     pictures = (executor.module.preprocess(torch.from_numpy(split[place][0])[None]) for place in images)
-    ranges = measure_ranges(executor.module.predictor.get_submodule("network"), pictures)
+    ranges = measure_ranges(executor.network, pictures)
     rounded = executor.rounded(ranges)
     temperature = fit_temperature(rounded.module, frames("int8: temperature"), executor.classes).temperature
     metrics = [FrameMetrics.of(executor.classes) for _ in range(2)]

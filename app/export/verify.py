@@ -9,6 +9,7 @@ import onnx
 from steadyseg.app.console import track
 from steadyseg.app.export.flags import VerifyJob
 from steadyseg.core.errors import CheckFailed, InputError, printable
+from steadyseg.core.method import mode_title
 from steadyseg.export.file.onnx_file import OnnxFile, read_onnx
 from steadyseg.export.run.carried_proof import CarriedProof, CarriedState, Step, graph_step, read_proof, verify
 from steadyseg.export.run.graph import GraphStreams
@@ -38,7 +39,7 @@ def run_verify(job: VerifyJob) -> int:
         step = shown(step, len(proof.plan.turns) * -(-proof.plan.draws // streams))
     verified = verify(proof, file.meta, step, streams, reduced=job.reduced)
     meta = file.meta
-    say(f"file: {meta.source} ({meta.source_sha256[:12]}), {meta.precision}, {meta.method}")
+    say(f"file: {meta.source} ({meta.source_sha256[:12]}), {meta.precision}, {mode_title(meta.method)}")
     say(f"ran: {len(proof.plan.turns)} frames in {streams} stream{'s' * (streams > 1)} a call by {where}")
     if not verified.holds:
         wider = "" if job.reduced else "; --reduced has wider bounds, for devices that compute in TF32, bf16 or fp16"

@@ -25,8 +25,8 @@ class PageOptions:
     """Address to serve at. Browsers give the camera only to 127.0.0.1 or over HTTPS, which a proxy provides."""
     port: int = 7860
     """Port to serve at."""
-    open_browser: bool = True
-    """Whether a browser opens the address."""
+    no_open_browser: bool = False
+    """Serve the page without opening a browser at its address."""
     max_upload_mb: int = 500
     """Largest file that the tab File takes."""
     max_sessions: int = 4

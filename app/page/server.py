@@ -81,7 +81,7 @@ class Page:
         _, address, shared = self.blocks.launch(
             server_name=f"[{options.host}]" if ":" in options.host else options.host,
             server_port=options.port,
-            inbrowser=options.open_browser,
+            inbrowser=not options.no_open_browser,
             share=options.share,
             max_file_size=f"{options.max_upload_mb}mb",
             root_path=options.root_path,

@@ -46,18 +46,18 @@ REFERENCE_WIDTH = 480
 """Picture width, in pixels, to which the shifts refer."""
 
 
-def moving_stills(split: ImageFolderSplit, camera: CameraMotion = VAL_CAMERA) -> Iterator[Frame]:
-    """Yields CLIP_FRAMES frames for each still of the split, the still last; only the last MEASURED_FRAMES have labels.
+def moving_stills(split: ImageFolderSplit, last: int = CLIP_FRAMES) -> Iterator[Frame]:
+    """Yields the `last` frames of each still's clip, the still last; only the last MEASURED_FRAMES have labels.
 
     A clip depends on the still's name alone, and begins with a discontinuity.
     """
     for number, example in enumerate(split.examples):
         image, label = split[number]
-        clip = still_clip(image, label, split.classes.void_id, seed_of(example.name), camera)
-        for place, (picture, mask) in enumerate(clip):
+        clip = still_clip(image, label, split.classes.void_id, seed_of(example.name), last=last)
+        for place, (picture, mask) in enumerate(clip, start=CLIP_FRAMES - last):
             index = number * CLIP_FRAMES + place
             measured = mask if place >= CLIP_FRAMES - MEASURED_FRAMES else None
-            yield Frame(picture, index, index / VAL_FPS, measured, discontinuity=place == 0)
+            yield Frame(picture, index, index / VAL_FPS, measured, discontinuity=place == CLIP_FRAMES - last)
 
 
 def still_clip(
@@ -66,14 +66,14 @@ def still_clip(
     void: int,
     seed: int,
     camera: CameraMotion = VAL_CAMERA,
-    frames: int = CLIP_FRAMES,
+    last: int = CLIP_FRAMES,
 ) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Returns (image (H, W, 3) uint8, label (H, W) uint8) pairs; the last pair is the unchanged still."""
+    """Returns (image (H, W, 3) uint8, label (H, W) uint8) pairs of a clip's `last` frames; the still itself is last."""
     generator = np.random.default_rng(seed)
-    steps = camera_steps(generator, frames - 1, camera, image.shape[1] / REFERENCE_WIDTH)
+    steps = camera_steps(generator, CLIP_FRAMES - 1, camera, image.shape[1] / REFERENCE_WIDTH)
     clip, to_still, gain = [(image, label)], np.eye(3), 0.0
     centre = np.array([(image.shape[1] - 1) / 2, (image.shape[0] - 1) / 2])
-    for step in reversed(steps):  # from the still backwards: each frame is the still seen through all later steps
+    for step in steps[:-last:-1]:  # from the still backwards: each frame is the still seen through all later steps
         to_still = to_still @ similarity(*step, centre)
         gain += generator.normal(0.0, camera.gain_sd)
         noise = generator.normal(0.0, camera.noise_levels, image.shape)

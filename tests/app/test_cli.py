@@ -46,7 +46,8 @@ def test_every_command_explains_itself(command: str, capsys: pytest.CaptureFixtu
     with pytest.raises(SystemExit) as stop:
         main([command, "--help"])
     assert stop.value.code == 0
-    assert f"steadyseg {command}" in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert f"steadyseg {command}" in shown and "(default: True)" not in shown
 
 
 def test_a_video_waits_for_no_library_that_its_network_does_without() -> None:
@@ -348,5 +349,7 @@ def test_help_names_kinds_of_values_and_headings(capsys: pytest.CaptureFixture[s
         main(["video", "--help"])
     shown = capsys.readouterr().out
     assert "{None}" not in shown and "SOURCE" in shown
+    words = " ".join(shown.replace("│", " ").split())
+    assert "dnn: single frame. bnn: MC dropout" in words and "smoothed over the recent frames" in words
     first, method, compute = (shown.index(f" {name} ") for name in ("options", "method options", "compute options"))
     assert first < shown.index("--model") < method < shown.index("--mode ") < compute < shown.index("--executor")

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 from rich.table import Table
 
-from steadyseg.app.console import Console
+from steadyseg.app.console import Console, print_table
+from steadyseg.core.method import Method, mode_title
 
 PROJECT = Path(__file__).parents[2]
 
@@ -18,6 +19,14 @@ def test_a_name_that_looks_like_markup_is_printed_as_it_is(capsys: pytest.Captur
     console.print("model [/red]", soft_wrap=True)
     shown = capsys.readouterr().out
     assert all(text in shown for text in ("[/b]", "model [/red]", "[/i] of", ":smile:"))
+
+
+def test_short_names_have_a_word_beside_them(capsys: pytest.CaptureFixture[str]) -> None:
+    print_table("of a network", ("metric", "value"), [("aurc", 0.1), ("cec", 0.2), ("Car", 0.3)])
+    shown = capsys.readouterr().out
+    for words in ("area under risk-coverage (aurc) ", "cross-entropy of neighbouring frames (cec) ", " Car "):
+        assert words in shown
+    assert mode_title(Method("vq-bnn", 5, 8.0)) == "MC dropout smoothed (vq-bnn x5, decay time tau 8)"
 
 
 def test_a_name_cannot_steer_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:

@@ -11,6 +11,8 @@ from refusals import error_after_work, one_line_error
 
 from steadyseg.app.cli import main
 from steadyseg.core.model.checkpoint import load_checkpoint, read_meta, save_checkpoint
+from steadyseg.seg.data import moving_stills
+from steadyseg.seg.networks.staged import StagedNetwork
 from steadyseg.seg.pretrained import find_checkpoint
 
 NAMES = ["a_003", "a_004", "a_005"]
@@ -46,6 +48,26 @@ def test_it_is_calibrated_on_moving_stills_of_it(data: Path, model: Path, tmp_pa
     assert main(["calibrate", str(model), *flags, "--motion", "off"]) == 0
     (fit,) = read_meta(output).calibration.values()
     assert (fit["split"], fit["protocol"], fit["mode"]) == ("held-out", "moving-stills", "vq-dnn")
+
+
+@pytest.mark.parametrize(("mode", "frames"), [("dnn", 2), ("vq-dnn", 7)])
+def test_the_network_sees_each_frame_once_and_gives_the_record_of_two_passes(
+    mode: str, frames: int, data: Path, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A mode of one frame needs the two labelled frames of a clip alone. A file without room computes all twice."""
+    seen, drawn, counts, records = [], [], [], []
+    run, warp = StagedNetwork.suffix, moving_stills.warp_still
+    monkeypatch.setattr(StagedNetwork, "suffix", lambda *given: (seen.append(1), run(*given))[1])
+    monkeypatch.setattr(moving_stills, "warp_still", lambda *given: (drawn.append(1), warp(*given))[1])
+    for name, room in (("once", 2**32), ("twice", 0)):
+        monkeypatch.setattr("steadyseg.seg.calibrate.MAX_KEPT_BYTES", room)
+        output = tmp_path / f"{name}.safetensors"
+        flags = ["--data", str(data), "--split", "held-out", "--mode", mode, "--motion", "off", "-o", str(output)]
+        assert main(["calibrate", str(model), *flags]) == 0
+        counts.append((len(seen), len(drawn)))
+        records.append(read_meta(output).calibration)
+    once, still = frames * len(NAMES), 2 * (frames - 1) * len(NAMES)
+    assert counts == [(once, still), (3 * once, 2 * still)] and records[0] == records[1]
 
 
 def test_without_a_split_to_measure_on_it_says_what_is_there(data: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -370,7 +370,7 @@ def test_the_gradio_page_serves_it_isolated_at_once(browser: Any, site: Path, mo
     assert "--target web" in refusal(check_site, site.parent)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("GRADIO_TEMP_DIR", str(cache))
-        served = build_page(PageOptions(model=model, port=free_port(), open_browser=False, in_browser=site))
+        served = build_page(PageOptions(model=model, port=free_port(), no_open_browser=True, in_browser=site))
         address = served.launch()
         try:
             with tab(browser, f"{address}in-browser/", service_workers="block") as page:

@@ -79,7 +79,7 @@ def test_an_upload_stays_in_its_folder_and_goes_when_it_is_old(
     monkeypatch.setenv("GRADIO_TEMP_DIR", str(tmp_path))
     monkeypatch.setattr("steadyseg.app.page.server.SWEEP_S", 1)
     monkeypatch.setattr("steadyseg.app.page.server.KEEP_S", 1)
-    page = build_page(PageOptions(model=model, port=free_port(), open_browser=False))
+    page = build_page(PageOptions(model=model, port=free_port(), no_open_browser=True))
     address = page.launch()
     try:
         answer = httpx.post(f"{address}gradio_api/upload", files={"files": ("../ä b.mp4", b"video")})
@@ -142,7 +142,7 @@ def test_one_visitor_has_one_job_at_a_time(tmp_path: Path) -> None:
 @pytest.mark.parametrize("host", ["::1", "::"])
 def test_ipv6_addresses_are_served(model: str, host: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GRADIO_TEMP_DIR", str(tmp_path))
-    page = build_page(PageOptions(model=model, host=host, port=free_port(), open_browser=False))
+    page = build_page(PageOptions(model=model, host=host, port=free_port(), no_open_browser=True))
     address = page.launch()
     try:
         assert httpx.get(f"{address}config").status_code == 200

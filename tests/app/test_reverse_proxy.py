@@ -42,7 +42,7 @@ def public(model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Itera
     monkeypatch.setenv("GRADIO_TEMP_DIR", str(tmp_path / "cache"))
     port, inside = free_port(), free_port()
     options = PageOptions(
-        model=model, port=inside, open_browser=False, max_upload_mb=3, allow_host=(NAME,), root_path="/steadyseg"
+        model=model, port=inside, no_open_browser=True, max_upload_mb=3, allow_host=(NAME,), root_path="/steadyseg"
     )
     page = build_page(options)
     page.launch()

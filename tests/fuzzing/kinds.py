@@ -31,6 +31,7 @@ from steadyseg.core.method import MethodOptions
 from steadyseg.core.model.checkpoint import read_meta
 from steadyseg.core.model.model import Model
 from steadyseg.core.model.tensor_file import HEADER_KEY, read_tensors
+from steadyseg.core.preprocess import Normalize
 from steadyseg.core.system.json_text import parse_json
 from steadyseg.core.system.pictures import look_at, read_upright, upright_size
 from steadyseg.export.file.foreign import read_foreign
@@ -38,7 +39,7 @@ from steadyseg.export.file.onnx_file import read_onnx
 from steadyseg.export.run.classifier import GraphClassifier
 from steadyseg.export.run.sessions import cpu_session
 from steadyseg.export.write.traced import OPSET
-from steadyseg.seg.any_network import find_form
+from steadyseg.seg.any_network import AnyNetwork
 from steadyseg.seg.data.class_file import read_classes
 from steadyseg.seg.data.formats.open_source import open_labels
 from steadyseg.seg.data.import_labels import import_labels
@@ -135,14 +136,16 @@ def open_foreign_graph(path: Path) -> Iterator[str]:
     foreign = read_foreign(path, None, OPSET)
     yield "graph accepted"
     session = cpu_session(foreign.data)
-    shape = (1, *foreign.size, 3) if foreign.channels_last else (1, 3, *foreign.size)
-    outputs = [
-        torch.from_numpy(session.run([foreign.output], {foreign.input: np.full(shape, level, np.float32)})[0])
-        for level in (-1.0, 0.5, 1.5)
-    ]
-    yield "network run"
-    find_form(outputs, foreign.size, None, path.name)
+
+    def run(image: torch.Tensor) -> dict[str, torch.Tensor]:
+        picture = image.permute(0, 2, 3, 1) if foreign.channels_last else image
+        outputs = session.run(list(foreign.outputs), {foreign.input: np.ascontiguousarray(picture.numpy())})
+        return dict(zip(foreign.outputs, map(torch.from_numpy, outputs), strict=True))
+
+    network = AnyNetwork(run, foreign.size, Normalize((0.5,) * 3, (0.25,) * 3), None, path.name)
     yield "its output known"
+    network(torch.zeros(1, 3, *foreign.size))
+    yield "one picture computed"
 
 
 def open_image(path: Path) -> Iterator[str]:

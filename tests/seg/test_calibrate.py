@@ -15,10 +15,11 @@ from torch import Tensor, nn
 from steadyseg.core.classes import CAMVID
 from steadyseg.core.evaluation.conformal import ClassRisk, ConformalScores
 from steadyseg.core.evaluation.temperature import GRID
-from steadyseg.core.frame import Frame, Maps
+from steadyseg.core.frame import Frame
 from steadyseg.core.method import ModeName
-from steadyseg.seg.calibrate import STRIDE, ConformalFit, fit_temperature
-from steadyseg.seg.evaluate import seed_frames
+from steadyseg.core.predictors import forward_passes
+from steadyseg.seg.calibrate import STRIDE, ConformalFit, KeptLogits, fit_temperature
+from steadyseg.seg.evaluate import probs_at, seed_frames
 from steadyseg.seg.streaming import StreamingSegmenter
 from steadyseg.seg.street.drive import Street
 from steadyseg.seg.torch_executor import TorchExecutor
@@ -139,9 +140,9 @@ def test_conformal_scores_are_those_of_the_enlarged_probabilities() -> None:
     fit, scores, risk = ConformalFit(CAMVID.void, 3), ConformalScores(CAMVID.void), ClassRisk(3, CAMVID.void)
     for frame in frames:
         maps = segmenter.step(frame)
-        fit.update(frame, maps)
         if frame.label is not None:
             small, label = torch.from_numpy(maps.probs)[None], torch.from_numpy(frame.label)
+            fit.add(probs_at(frame.label, maps)[0], label)
             assert small.shape[-2:] != label.shape
             probs = F.interpolate(small, label.shape, mode="bilinear", align_corners=False)[0]
             scores.update(probs, label)
@@ -151,7 +152,19 @@ def test_conformal_scores_are_those_of_the_enlarged_probabilities() -> None:
     assert ConformalFit(CAMVID.void).risk is None
 
 
-def test_frames_without_a_label_leave_the_conformal_scores_alone() -> None:
-    fit, maps = ConformalFit(CAMVID.void), opened("dnn").step(street(64, 96)[1])
-    fit.update(street(64, 96)[1], Maps(maps.label, maps.confidence, maps.entropy, maps.disagreement))
-    assert not fit.scores._counts.any()
+def test_a_network_with_dropout_gives_its_kept_logits_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The file has room for the first of two pictures. The second picture is computed again, with its own masks."""
+    monkeypatch.setattr("steadyseg.seg.calibrate.MAX_KEPT_BYTES", 1)
+    network = opened("bnn", 3).module.predictor.get_submodule("network")
+    kept, pictures = (
+        KeptLogits(network),
+        [torch.randn(1, 3, 64, 96, generator=torch.Generator().manual_seed(n)) for n in range(2)],
+    )
+    passes = []
+    for _ in range(2):
+        kept.rewind()
+        for place, picture in enumerate(pictures):
+            torch.manual_seed(place)
+            passes.append(torch.stack(list(forward_passes(kept, picture, 3))))
+    assert kept._ends[4:] == [] and not torch.equal(passes[0][0], passes[0][1])
+    assert torch.equal(passes[0], passes[2]) and torch.equal(passes[1], passes[3])

@@ -188,7 +188,7 @@ def test_on_real_stills_a_few_percent_of_the_labels_change_between_the_measured_
     changes = []
     for number in range(0, 140, 7):
         image, label = stills[number]
-        (_, before), (_, now) = still_clip(image, label, VOID, seed_of(stills.examples[number].name), frames=2)
+        (_, before), (_, now) = still_clip(image, label, VOID, seed_of(stills.examples[number].name), last=2)
         np.testing.assert_array_equal(now, label)
         both = (before != VOID) & (now != VOID)
         assert both.mean() > 0.8
