@@ -6,6 +6,8 @@ from typing import Annotated, Literal
 
 from tyro.conf import Positional, arg
 
+from steadyseg.seg.data.label_writer import Tool
+
 
 @dataclass(frozen=True)
 class PickJob:
@@ -14,8 +16,8 @@ class PickJob:
     sources: Positional[Annotated[tuple[str, ...], arg(metavar="VIDEO")]]
     """Video files, image folders or video addresses."""
     output: Annotated[Path, arg(aliases=["-o"])]
-    """Folder to write: images/, uncertainty/ with PNGs (255: as unsure as possible), coco.json with the network's
-    labels to correct, frames.csv and contact-sheet.jpg."""
+    """Folder to write: images/, uncertainty/ with PNGs (255: as unsure as possible), the network's labels to
+    correct, frames.csv and contact-sheet.jpg."""
     count: Annotated[int, arg(aliases=["-n"])] = 40
     """Number of frames."""
     model: str = "camvid-realtime"
@@ -23,6 +25,8 @@ class PickJob:
     labels so far."""
     data: Path | None = None
     """Data folder with the frames that are labelled already: the chosen frames are unlike its train images."""
+    labels: Tool = "coco"
+    """Tool that reads the labels."""
     overwrite: bool = False
     """Replace a folder that exists."""
 

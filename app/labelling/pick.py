@@ -22,11 +22,11 @@ from steadyseg.core.errors import InputError
 from steadyseg.core.frame import Frame
 from steadyseg.core.system.files import whole_folder
 from steadyseg.core.system.pictures import read_upright
-from steadyseg.seg.data.coco_writer import CocoLabels
 from steadyseg.seg.data.held_out import recording_of
+from steadyseg.seg.data.label_writer import FILES, LabelWriter
 from steadyseg.seg.selection import Chosen
 
-LABELS_FILE, TABLE_FILE, IMAGES, UNCERTAINTY = "coco.json", "frames.csv", "images", "uncertainty"
+TABLE_FILE, IMAGES, UNCERTAINTY = "frames.csv", "images", "uncertainty"
 PER_CHOICE = 10
 """Candidates for each frame to choose, if a video has so many frames; a video's step between candidates is at most a
 second."""
@@ -63,10 +63,11 @@ def run_pick(job: PickJob) -> int:
         for rank, one in enumerate(choose(candidates, job.count, labelled), 1)
     }
     with whole_folder(job.output, replace=job.overwrite) as folder:
-        write_frames(folder, chosen_frames(job.sources, rows), meter, model.meta.classes)
-    labels = job.output / LABELS_FILE
+        labels = LabelWriter(model.meta.classes.names, job.labels)
+        write_frames(folder, chosen_frames(job.sources, rows), meter, model.meta.classes, labels)
+    file = job.output / FILES[job.labels]
     print(f"{len(rows)} of {len(candidates)} frames chosen; look at {job.output / SHEET_FILE}")
-    print(f"correct the labels of {labels} in a label tool, then: steadyseg data import {labels} -o own")
+    print(f"correct the labels of {file} in a label tool, then: steadyseg data import {file} -o own")
     return 0
 
 
@@ -128,13 +129,17 @@ def chosen_frames(sources: Sequence[str], rows: Mapping[tuple[int, int], Row]) -
 
 
 def write_frames(
-    folder: Path, frames: Iterator[tuple[str, str, Frame, Row]], meter: FrameMeter, classes: ClassList
+    folder: Path,
+    frames: Iterator[tuple[str, str, Frame, Row]],
+    meter: FrameMeter,
+    classes: ClassList,
+    labels: LabelWriter,
 ) -> None:
     """Writes images, labels and uncertainty of the frames, the table by rank, and the contact sheet of the first
     `SHOWN`."""
     for name in (IMAGES, UNCERTAINTY):
         (folder / name).mkdir()
-    labels, written, cells = CocoLabels(classes.names), dict[int, Row](), dict[int, Cell]()
+    written, cells = dict[int, Row](), dict[int, Cell]()
     for name, video, frame, row in frames:
         _, _, maps = meter.measure(frame.image)
         file, rank = f"{IMAGES}/{name}.png", int(row["rank"])
@@ -145,6 +150,6 @@ def write_frames(
         if rank <= SHOWN:
             pictures = frame.image, colored(frame.image, maps.label, classes), draw_uncertainty(maps.entropy)
             cells[rank] = Cell(f"{rank}. {name}: {row['reason']}", strip(*pictures))
-    labels.write(folder / LABELS_FILE)
+    labels.write(folder)
     write_table(folder / TABLE_FILE, [written[rank] for rank in sorted(written)])
     write_sheet(folder / SHEET_FILE, [cells[rank] for rank in sorted(cells)], classes)

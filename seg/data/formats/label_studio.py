@@ -20,7 +20,7 @@ PNG_NAME = re.compile(r"task-(\d+)-annotation-\d+-by-[^-]*-[^-]+-(.+)-\d+")
 
 
 def read_label_studio(path: Path, overlaps: Overlaps) -> LabelSource:
-    """Reads brushes and polygons of each task's first annotation that was not cancelled, and no other annotation."""
+    """Reads brushes and polygons of each task's first annotation that was not cancelled, or its first prediction."""
     with one_line(path, EXPECTED):
         tasks = [(task, *_outlines(task)) for task in read_json(path)]
         names = tuple(sorted({_class_of(region) for _, outlined, _ in tasks for region in outlined}))
@@ -67,7 +67,11 @@ def picture_of(task: Mapping[str, Any]) -> str:
 
 def _outlines(task: Mapping[str, Any]) -> tuple[list[dict[str, Any]], str]:
     """Returns the regions that have an outline and a class, and a remark about all other regions."""
-    kept = [annotation for annotation in task["annotations"] if not annotation.get("was_cancelled")]
+    kept = [
+        annotation
+        for annotation in task.get("annotations") or task["predictions"]
+        if not annotation.get("was_cancelled")
+    ]
     regions = [region for region in (kept[0]["result"] if kept else []) if "original_width" in region]
     outlined = [region for region in regions if _class_of(region)]
     remarks = [

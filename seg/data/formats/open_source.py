@@ -68,7 +68,8 @@ def _open_files(files: list[Path], overlaps: Overlaps) -> LabelSource:
     content = read_json(path)
     if isinstance(content, dict) and {"images", "annotations", "categories"} <= content.keys():
         return read_coco(files, overlaps)
-    if isinstance(content, list) and content and isinstance(content[0], dict) and "annotations" in content[0]:
+    tasks = content if isinstance(content, list) and content and isinstance(content[0], dict) else [{}]
+    if {"annotations", "predictions"} & tasks[0].keys():
         return read_label_studio(path, overlaps)
     if isinstance(content, dict) and {"shapes", "imagePath"} <= content.keys():
         return read_labelme(files, overlaps)
