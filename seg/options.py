@@ -117,8 +117,6 @@ class AugmentOptions:
     paste: Rare[float] = 0.0
     """Probability that objects of rare classes are pasted in from another image (copy-paste). A rare class has at most
     half the pixels of the median class."""
-    textures: Rare[float] = 0.0
-    """Probability that generated textures are mixed into the image (PixMix, arXiv 2112.05135)."""
     corrupt: Rare[float] = 0.0
     """Probability that the image is corrupted, severity 1 to 5; needs imagecorruptions-imaug."""
     corruptions: Rare[tuple[TuningCorruption, ...]] = ("speckle_noise", "gaussian_blur", "spatter", "saturate")
@@ -195,7 +193,7 @@ class SegTrainConfig:
 
 AUGMENT_RANGES: dict[str, tuple[float, float]] = {
     **dict.fromkeys(("crop_height", "crop_width"), (1, math.inf)),
-    **dict.fromkeys(("flip", "paste", "textures", "corrupt"), (0, 1)),
+    **dict.fromkeys(("flip", "paste", "corrupt"), (0, 1)),
     **dict.fromkeys(("brightness", "contrast", "saturation"), (0, math.inf)),
     "scale_min": (0.05, math.inf),
     "hue": (0, 0.5),

@@ -6,12 +6,12 @@ import pytest
 
 PROJECT = Path(__file__).parent.parent
 CEILINGS = {
-    "app": (14_130, 133),
+    "app": (14_150, 133),
     "core": (7_250, 72),
-    "seg": (8_840, 78),
+    "seg": (8_820, 78),
     "classification": (3_070, 24),
     "export": (4_600, 34),
-    "studies": (11_000, 121),
+    "studies": (10_980, 121),
     "tests": (34_850, 236),
 }
 """Lines and files of Python by folder, 2 % above what was reached; lines are as ruff formats them."""

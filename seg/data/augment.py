@@ -1,4 +1,4 @@
-"""Augmentation of training pictures: zoom, crop, flip, colour jitter, textures and corruptions, drawn from a seed."""
+"""Augmentation of training pictures: zoom, crop, flip, colour jitter and corruptions, drawn from a seed."""
 
 from typing import NamedTuple
 
@@ -14,7 +14,6 @@ from steadyseg.core.corruptions.corruptions import SEVERITIES, SMALLEST_SIDE, co
 from steadyseg.core.picture_size import network_size
 from steadyseg.core.preprocess import resize
 from steadyseg.seg.data.rare import paste, place_of
-from steadyseg.seg.data.textures import draws, mix_textures
 from steadyseg.seg.options import AugmentOptions
 
 
@@ -68,11 +67,9 @@ class Augment:
         return picture, torch.cat([mask[None], *rest]) if rest else mask
 
     def _degrade(self, picture: Tensor) -> Tensor:
-        """Mixes textures into the picture (3, h, w) uint8 and corrupts it, each with its probability."""
+        """Corrupts the picture (3, h, w) uint8 with a probability drawn by torch's generator."""
         options = self.options
-        if options.textures and draws(options.textures):
-            picture = mix_textures(picture)
-        if options.corrupt and draws(options.corrupt):
+        if options.corrupt and float(torch.rand(())) < options.corrupt:
             name = options.corruptions[int(torch.randint(len(options.corruptions), ()))]
             severity, seed = SEVERITIES[int(torch.randint(len(SEVERITIES), ()))], int(torch.randint(2**31, ()))
             worse = corrupt(picture.permute(1, 2, 0).numpy(), name, severity, seed)

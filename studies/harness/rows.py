@@ -16,9 +16,3 @@ def title_of(row: Row) -> str:
 def titles_of(rows: Iterable[Row]) -> list[str]:
     """The titles of the rows, each once, in order."""
     return list(dict.fromkeys(map(title_of, rows)))
-
-
-def has_temperature(record: dict[str, Any], row: dict[str, Any]) -> bool:
-    """Returns True if a fitted temperature was used in this row: it belongs to a mode with its number of passes."""
-    about = next(one for one in record["models"] if one["model"] == row["model"])
-    return str(Method(row["mode"], row["samples"])) in about["temperatures"]

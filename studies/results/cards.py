@@ -1,4 +1,4 @@
-"""The tables of the model cards and the README, from checkpoint records, measured rows and robustness reports."""
+"""The tables of the model cards and the README, from checkpoint records and measured rows."""
 
 import json
 from functools import partial
@@ -7,7 +7,6 @@ from typing import Any
 
 from steadyseg.classification.pretrained import FOLDER as CLASSIFIERS
 from steadyseg.seg.pretrained import FOLDER as SEGMENTERS
-from steadyseg.studies.harness.rows import has_temperature, title_of
 from steadyseg.studies.harness.tables import Tables, table
 from steadyseg.studies.results.front import front_table
 
@@ -37,8 +36,8 @@ RULE_FIGURES = {
     "change agreement": "change_agreement",
     "of a frozen prediction": "change_agreement_frozen",
 }
-TESTS = {"jpeg": "JPEG", "official": "official"}
-"""Test sets in docs/studies/transformers/included.json."""
+TESTS = {"cifar10-jpeg": "JPEG", "cifar10": "official"}
+"""Test sets in docs/studies/classification/included.json."""
 RULE_PROTOCOLS = {"changes": "stream", "unseen": "98 moving stills"}
 
 
@@ -120,43 +119,24 @@ def changes(name: str, record: dict[str, Any]) -> str:
     return table(["frames", "row", *RULE_FIGURES], lines)
 
 
-def clean(name: str, record: dict[str, Any]) -> str:
-    """A classifier's figures on clean pictures, with and without its temperature."""
-    lines = []
-    for run, calibrated in (("classifiers", "no"), ("classifiers-calibrated", "yes")):
-        report = json.loads((PAGES / "robustness" / run / "report.json").read_text())
-        for row in report["studies"]["corruptions"]["clean"]:
-            if calibrated == "yes" and not has_temperature(report, row):
-                continue
-            lines.append([title_of(row), calibrated, *(cell(row[key]) for key in ("nll", "accuracy", "ece"))])
-    for row in rows_of(record):
-        if row["samples"] > 1:
-            title = f"{name} {row['mode']} x{row['samples']}"
-            lines.append([title, "no", *(cell(row[key]) for key in ("nll", "accuracy", "ece"))])
-    return table(["network, mode and passes", "with its temperature", "NLL", "accuracy", "ECE"], lines)
+def pictures(name: str, record: dict[str, Any]) -> str:
+    """A classifier's figures on the 1,000 official test pictures and on all 10,000 as JPEG; accuracy and ECE in
+    percent."""
+    rows = json.loads((PAGES / "classification" / "included.json").read_text())[name]["rows"]
+    lines = [
+        [
+            f"{row['frames']:,} {TESTS[row['data']]}",
+            f"`{row['mode']}`",
+            str(row["samples"]),
+            f"{row['temperature']:.3f}" if row["calibrated"] else ABSENT,
+            *(f"{100 * row['accuracy']:.1f}", f"{row['nll']:.3f}", f"{100 * row['ece']:.1f}"),
+        ]
+        for row in rows
+    ]
+    return table(["test pictures", "mode", "passes", "T", "accuracy", "NLL", "ECE"], lines)
 
 
-def both(name: str, record: dict[str, Any]) -> str:
-    """A classifier's figures on the 1,000 official test pictures and on all 10,000 as JPEG, by number of passes."""
-    found = json.loads((PAGES / "transformers" / "included.json").read_text())[name]["rows"]
-    passes = {test: {row["n"]: row for row in found[test].get("passes", [])} for test in TESTS}
-    lines = []
-    for n in (0, *passes["official"]):
-        rows = [passes[test].get(n) if n else found[test]["off"] for test in TESTS]
-        told = f"{n}" if n else "dropout off" if passes["official"] else ABSENT
-        lines.append([name, told, *(one for row in rows for one in three_cells(row))])
-    head = [f"{title}: accuracy NLL ECE".rsplit(" ", 2) for title in TESTS.values()]
-    return table(("network", "passes", *(one for group in head for one in group)), lines)
-
-
-def three_cells(row: dict[str, float] | None) -> list[str]:
-    """Accuracy in percent, NLL and ECE in percent."""
-    if row is None:
-        return [ABSENT] * 3
-    return [f"{100 * row['accuracy']:.1f}", f"{row['nll']:.3f}", f"{100 * row['ece']:.1f}"]
-
-
-TABLES = {one.__name__: one for one in (measured, iou, sets, int8, changes, clean, both)}
+TABLES = {one.__name__: one for one in (measured, iou, sets, int8, changes, pictures)}
 
 
 def rows_of(record: dict[str, Any]) -> list[dict[str, Any]]:

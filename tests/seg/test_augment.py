@@ -11,7 +11,6 @@ from torchvision.transforms import v2
 
 from steadyseg.core.corruptions.corruptions import BENCHMARK_CORRUPTIONS, TUNING_CORRUPTIONS
 from steadyseg.seg.data.augment import Augment, Example, shift_hue, to_tensors
-from steadyseg.seg.data.textures import texture
 from steadyseg.seg.options import AugmentOptions
 
 VOID = 255
@@ -186,11 +185,10 @@ def test_the_source_pictures_are_not_written_to() -> None:
     np.testing.assert_array_equal(label, copies[1])
 
 
-@pytest.mark.parametrize("part", ["textures", "corrupt"])
-def test_harm_changes_the_picture_by_its_seed_and_never_the_label(part: str) -> None:
+def test_corruption_changes_the_picture_by_its_seed_and_never_the_label() -> None:
     image, label = coordinates()
     plain = augment(**FULL)(Example(image, label), 5)
-    make = augment(**FULL, **{part: 1.0})
+    make = augment(**FULL, corrupt=1.0)
     harmed, again = make(Example(image, label), 5), make(Example(image, label), 5)
     assert harmed[0].dtype == torch.uint8 and harmed[0].shape == plain[0].shape
     assert torch.equal(plain[1], harmed[1]) and torch.equal(harmed[0], again[0])
@@ -198,16 +196,7 @@ def test_harm_changes_the_picture_by_its_seed_and_never_the_label(part: str) -> 
         not torch.equal(augment(**FULL)(Example(image, label), s)[0], make(Example(image, label), s)[0])
         for s in range(20)
     ]
-    assert sum(changed) >= 14  # PixMix leaves 1 in 10 as it was, and solarize and posterize may
-
-
-def test_textures_differ_and_fill_their_range() -> None:
-    torch.manual_seed(0)
-    made = [texture(40, 48) for _ in range(8)]
-    assert all(one.shape == (3, 40, 48) and one.amin() == 0 and one.amax() == 1 for one in made)
-    near = [(one[:, :, 1:] - one[:, :, :-1]).abs().mean() / one.std() for one in made]
-    assert max(near) < 1.0  # white noise has 1.13: neighbours hang together
-    assert max(near) > 2 * min(near)  # and not always as closely
+    assert sum(changed) >= 18
 
 
 def test_what_robustness_is_measured_by_is_never_trained_on() -> None:

@@ -46,7 +46,7 @@ def test_a_training_keeps_the_network_alone_and_its_heads_learn(tmp_path: Path) 
         unet=UNET,
         size=48,
         loaders=0,
-        augment=AugmentOptions(crop_height=32, crop_width=48, paste=0.5, textures=0.5),
+        augment=AugmentOptions(crop_height=32, crop_width=48, paste=0.5, corrupt=0.5),
         loop=TrainConfig(epochs=2, batch_size=2, precision="fp32", threads=1, evaluate_every=0),
         auxiliary=0.4,
     )

@@ -196,13 +196,6 @@ def test_a_failed_file_costs_only_itself_on_the_next_run(server: Server, manifes
     assert files_under(root) == CONTENT
 
 
-def test_a_missing_file_on_the_server_is_not_asked_for_twice(server: Server, manifest: Path, root: Path) -> None:
-    del server.content[VICTIM]
-    message = download_fails(root, server.url, manifest)
-    assert "answered 404 Not Found" in message
-    assert server.requests[VICTIM] == 1
-
-
 def test_the_pause_that_a_busy_server_asks_for_is_kept(server: Server, manifest: Path, root: Path) -> None:
     times = []
 

@@ -16,7 +16,7 @@ from steadyseg.core.model.checkpoint import read_meta
 from steadyseg.seg.data.camvid import ImageFolderSplit, open_split, read_label
 from steadyseg.seg.data.camvid_download import MANIFEST, read_manifest
 from steadyseg.seg.data.camvid_original import LABELS, MEMBERS, STILLS, find_published_split, read_color_label
-from steadyseg.seg.data.class_file import classes_of, read_classes
+from steadyseg.seg.data.class_file import read_classes
 from steadyseg.seg.options import SegTrainConfig
 from steadyseg.seg.training_set import open_training_set
 
@@ -148,24 +148,6 @@ def test_a_split_pairs_its_stills_with_their_colour_labels(tmp_path: Path, class
         assert label.tolist() == expected
 
 
-def test_subsets_and_streams_read_colours_too(tmp_path: Path) -> None:
-    split = open_split(made(tmp_path), "train")
-    part, rest = split.subset(["x_2"]), split.without(["x_2"])
-    np.testing.assert_array_equal(part[0][1], split[1][1])
-    np.testing.assert_array_equal(rest[1][1], split[2][1])
-    assert [frame.label is not None for frame in split.frames()] == [True] * 3
-
-
-def test_the_hash_is_that_of_the_same_frames_with_ids_for_labels(tmp_path: Path) -> None:
-    colors, ids = made(tmp_path / "colors"), tmp_path / "ids"
-    (ids / "train").mkdir(parents=True)
-    (ids / "trainannot").mkdir()
-    for name in ("x_1", "x_2", "y_1"):
-        picture().save(ids / "train" / f"{name}.png")
-        Image.new("L", (64, 48)).save(ids / "trainannot" / f"{name}.png")
-    assert open_split(colors, "train").frame_hash == open_split(ids, "train").frame_hash
-
-
 def test_a_missing_label_names_its_files(tmp_path: Path) -> None:
     root = made(tmp_path)
     (root / "train_labels" / "x_2_L.png").rename(root / "train_labels" / "x_2.png")
@@ -241,11 +223,6 @@ def test_an_incomplete_copy_of_the_archives_is_refused_and_a_list_decides(tmp_pa
 
 
 # training and evaluation
-
-
-def test_the_class_list_has_a_name_for_the_flag() -> None:
-    assert read_classes(Path("camvid-31")) == CAMVID_31
-    assert classes_of(Path("street"), None) == read_classes(Path("camvid")) == CAMVID
 
 
 @pytest.mark.parametrize(
