@@ -67,7 +67,8 @@ def run_pick(job: PickJob) -> int:
         write_frames(folder, chosen_frames(job.sources, rows), meter, model.meta.classes, labels)
     file = job.output / FILES[job.labels]
     print(f"{len(rows)} of {len(candidates)} frames chosen; look at {job.output / SHEET_FILE}")
-    print(f"correct the labels of {file} in a label tool, then: steadyseg data import {file} -o own")
+    again = f"steadyseg data import {file} --images {job.output / IMAGES} -o own"
+    print(f"correct the labels of {file} in a label tool, then: {again}")
     return 0
 
 

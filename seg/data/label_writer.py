@@ -1,8 +1,9 @@
 """Label maps as files of label tools: one object for each connected region."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast
 from xml.etree import ElementTree
 
 import numpy as np
@@ -29,7 +30,8 @@ class LabelWriter:
             ids: (H, W) uint8 class ids; other values are left out.
             confidence: (H, W) uint8, 255 = 1; the mean of a region becomes its score in COCO and Label Studio.
         """
-        objects, make = [], {"coco": _coco, "cvat": _cvat, "yolo": _yolo, "label-studio": _label_studio}[self._tool]
+        kinds = {"coco": _coco, "cvat": _cvat, "yolo": _yolo, "label-studio": _label_studio}
+        objects, make = list[Any](), cast("Callable[..., Any]", kinds[self._tool])
         for region in connected_regions(np.where(ids < len(self._names), ids.astype(np.int64), -1)):
             score = round(float(confidence[region.rows, region.columns][region.mask].mean()) / 255, 4)
             objects.append(make(region, self._names[region.id], score, *ids.shape))

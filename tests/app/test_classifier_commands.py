@@ -96,7 +96,7 @@ def test_one_pass_over_the_data_gives_every_ensemble_size(
     assert sum(result["class_images"]) == 48 and result["class_names"] == list(ANIMALS)
     assert sum(result["class_accuracy"]) / 6 == pytest.approx(result["accuracy"])  # as many of every class
     shown = capsys.readouterr().out
-    assert "mc.safetensors, animals test, 48 images, bnn x6" in shown and f"{result['nll']:.4f}" in shown
+    assert "mc.safetensors, animals test, 48 images, MC dropout (bnn x6)" in shown and f"{result['nll']:.4f}" in shown
 
 
 def test_the_same_seed_gives_the_same_digits_and_fewer_passes_their_beginning(
@@ -194,8 +194,8 @@ def test_every_family_is_listed_with_its_cost(capsys: pytest.CaptureFixture[str]
     rows = {words[0]: words[1:] for words in lines if words}
     assert set(MODEL_NAMES) <= set(rows)
     assert rows["resnet18"] == ["32x32", "11.17", "M", "1.11"] and rows["vgg16"][1] == "134.31"
-    smooth = read_meta(find_classifier("cifar10-resnet18-mc-smooth")).metrics["stills-bnn"]
-    assert rows["cifar10-resnet18-mc-smooth"][3:6] == ["50", f"{smooth['accuracy']:.3f}", f"{smooth['nll']:.3f}"]
+    smooth = read_meta(find_classifier("cifar10-resnet18-mc-smooth")).metrics["stills-dnn"]
+    assert rows["cifar10-resnet18-mc-smooth"][3:6] == ["1", f"{smooth['accuracy']:.3f}", f"{smooth['nll']:.3f}"]
     assert rows["cifar10-resnet18-mc-smooth"][6:] == ["dnn,", "bnn"]
     names = list(rows)
     assert names.index("camvid-unet-s") < names.index("alexnet") < names.index("vgg11") < names.index("alternet152")

@@ -30,10 +30,14 @@ def read_yolo(path: Path, overlaps: Overlaps) -> LabelSource:
         numbered = given.items() if isinstance(given, dict) else enumerate(given)
         names = dict(sorted((int(number), str(name)) for number, name in numbered))
         source = LabelSource("YOLO", tuple(names.values()))
+        read_before = set[Path]()  # a file may name one folder for train and for val: its pictures are train's
         for split in (name for name in SPLIT_NAMES if name in record):
             places = record[split] if isinstance(record[split], list) else [record[split]]
             for place in filter(None, places):
-                for picture in files_below(_folder(path, str(record.get("path") or ""), str(place)), PICTURE_SUFFIXES):
+                folder = _folder(path, str(record.get("path") or ""), str(place))
+                found = files_below(folder, PICTURE_SUFFIXES) if folder not in read_before else ()
+                read_before.add(folder)
+                for picture in found:
                     read = partial(_read, picture, _label_of(picture), names, overlaps)
                     source.pictures.append(LabelledPicture(picture.as_posix(), path, read, split))
     return source

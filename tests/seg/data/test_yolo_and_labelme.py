@@ -138,7 +138,8 @@ def write(folder: Path, tool: Tool) -> np.ndarray:
 def test_every_pixel_is_read_back(tool: Tool, tmp_path: Path) -> None:
     ids = write(tmp_path, tool)
     source = open_labels(tmp_path / FILES[tool])
-    read = source.pictures[0].read().ids
+    (picture,) = source.pictures
+    read = picture.read().ids
     expected = np.array([*NAMES, ""])[np.minimum(ids, len(NAMES))]
     found = np.array([*source.names, ""])[np.minimum(read, len(source.names))]
     assert np.array_equal(found, expected), (found != expected).sum()
