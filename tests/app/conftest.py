@@ -83,7 +83,7 @@ def served(model: str, cache: Path) -> Iterator[tuple[Page, str]]:
     """(the page, its address), served by this process."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("GRADIO_TEMP_DIR", str(cache))
-        page = build_page(PageOptions(model=model, port=free_port(), open_browser=False, max_upload_mb=3))
+        page = build_page(PageOptions(model=model, port=free_port(), no_open_browser=True, max_upload_mb=3))
         yield page, page.launch()
         page.close()
 

@@ -267,7 +267,7 @@ def test_nothing_sticks_out_and_nothing_jumps(still_browser: Any, address: str, 
 
 @pytest.mark.long
 def test_a_server_that_stops_is_said_and_its_return_goes_on(still_browser: Any, model: str) -> None:
-    options = PageOptions(model=model, port=free_port(), open_browser=False)
+    options = PageOptions(model=model, port=free_port(), no_open_browser=True)
     first = build_page(options)
     address = first.launch()
     with visitor(still_browser, address) as page:
@@ -290,7 +290,7 @@ def test_why_the_servers_video_does_not_play_is_said_until_it_does(
     still_browser: Any, model: str, tmp_path: Path
 ) -> None:
     photograph = tmp_path / "photo.png"
-    page_served = build_page(PageOptions(model=model, port=free_port(), open_browser=False, source=str(photograph)))
+    page_served = build_page(PageOptions(model=model, port=free_port(), no_open_browser=True, source=str(photograph)))
     address = page_served.launch()
     try:
         with visitor(still_browser, address) as page:
@@ -306,7 +306,7 @@ def test_why_the_servers_video_does_not_play_is_said_until_it_does(
 @pytest.mark.long
 def test_who_comes_when_all_places_are_taken_is_told_and_let_in_later(still_browser: Any, model: str) -> None:
     page_served = build_page(
-        PageOptions(model=model, port=free_port(), open_browser=False, max_sessions=1, source="street:3:20")
+        PageOptions(model=model, port=free_port(), no_open_browser=True, max_sessions=1, source="street:3:20")
     )
     address = page_served.launch()
     try:
