@@ -40,7 +40,7 @@ demo: $(if $(wildcard .venv/installed),.venv/installed,.venv/running)
 
 # The tests, in JOBS processes of one thread and about 1.5 GB each. What drives a browser waits for real seconds, so it has
 # the machine to itself. On 2 cores with AVX-512: unit 2 minutes, test 8, with the long ones 20. On 2 with AVX2 alone test
-# took 28; so .ci/run, which must end within 60, leaves the long ones out.
+# takes 16; so .ci/run, which must end within 60, leaves the long ones out.
 JOBS ?= 2
 unexport PYTHONDONTWRITEBYTECODE  # the tests' bytecode is worth 6 s in each process that collects them
 PYTEST := $(BIN)/python -m pytest

@@ -10,7 +10,7 @@ from steadyseg.app.executors import TakeNetwork, run_options
 from steadyseg.app.open_model import make_segmenter, open_model
 from steadyseg.app.palette import display_classes
 from steadyseg.app.sources.image_folder import IMAGE_SUFFIXES
-from steadyseg.app.sources.open_source import is_street, open_source
+from steadyseg.app.sources.open_source import CAMERA, is_street, open_source
 from steadyseg.app.sources.source import describe_losses
 from steadyseg.app.video.caches import Recent
 from steadyseg.app.video.flags import VideoJob, VideoOptions
@@ -32,6 +32,8 @@ def check_job(job: VideoJob) -> None:
     """Raises InputError, before any work, for a job that cannot be done."""
     if job.options.max_frames is not None and job.options.max_frames < 1:
         raise InputError(f"--max-frames must be 1 or more, got {job.options.max_frames}")
+    if not ("://" in job.source or os.path.exists(job.source) or is_street(job.source) or CAMERA.fullmatch(job.source)):
+        open_source(job.source)  # refuses what is not there before a network is opened
     refuse_own_input(job)
 
 
