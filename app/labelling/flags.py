@@ -26,7 +26,7 @@ class PickJob:
     data: Path | None = None
     """Data folder with the frames that are labelled already: the chosen frames are unlike its train images."""
     labels: Tool = "coco"
-    """Tool that reads the labels."""
+    """Label tool whose format the labels have."""
     overwrite: bool = False
     """Replace a folder that exists."""
 

@@ -38,15 +38,14 @@ class LabelWriter:
         self._pictures.append((file_name, *ids.shape, objects))
 
     def write(self, folder: Path) -> None:
-        """Writes the file, and for YOLO a text in labels/ for each picture."""
-        images = [
-            {"id": number, "file_name": name, "height": height, "width": width}
-            for number, (name, height, width, _) in enumerate(self._pictures, 1)
-        ]
-        found = [(image, one) for image, picture in zip(images, self._pictures, strict=True) for one in picture[3]]
-        path, content = folder / FILES[self._tool], list[Any]()
+        """Writes the label file. For YOLO, labels/ gets a text file of polygons for each picture."""
+        path = folder / FILES[self._tool]
         if self._tool == "coco":  # categories are the class ids + 1, as label tools count from 1
-            marked = [{"id": place, "image_id": image["id"], **one} for place, (image, one) in enumerate(found, 1)]
+            images, marked = list[Any](), list[Any]()
+            for number, (name, height, width, objects) in enumerate(self._pictures, 1):
+                images.append({"id": number, "file_name": name, "height": height, "width": width})
+                for one in objects:
+                    marked.append({"id": len(marked) + 1, "image_id": number, **one})
             names = [{"id": number, "name": name} for number, name in enumerate(self._names, 1)]
             path.write_text(json.dumps({"images": images, "categories": names, "annotations": marked}))
         elif self._tool == "cvat":
@@ -62,6 +61,7 @@ class LabelWriter:
             for name, _, _, lines in self._pictures:
                 (folder / "labels" / f"{Path(name).stem}.txt").write_text("\n".join(lines))
         else:
+            content = list[Any]()
             for name, _, _, objects in self._pictures:
                 data = {"image": f"/data/local-files/?d={name}"}
                 content.append({"data": data, "predictions": [{"model_version": "steadyseg", "result": objects}]})
