@@ -20,7 +20,7 @@ from steadyseg.studies.performance.tables import format_ratio
 from tests.prose import unheld_numbers
 
 PROJECT = Path(__file__).parent.parent
-DOCS = PROJECT / "docs" / "studies"
+DOCS = PROJECT / "docs" / "records"
 SETTINGS = (
     "95 % of 2,000",
     "95 % interval",

@@ -78,7 +78,7 @@ def card(protocol: str, split: str, method: MethodOptions, flags: str = "", netw
 def study(
     name: str, networks: Sequence[str], record: str, digest: str, commands: str, beside: Sequence[str] = ()
 ) -> Step:
-    """A record of docs/studies, as FILE:ENTRY.
+    """A record of docs/records, as FILE:ENTRY.
 
     Args:
         digest: Function of studies/, as MODULE:NAME, of the network and the digest of the data.
@@ -88,7 +88,7 @@ def study(
     def wanted(network: str, digests: Digests) -> str:
         return str(load(f"steadyseg.studies.{digest}")(network, digests["camvid"]))
 
-    place = f"docs/studies/{record.replace(':', '.json:')}"
+    place = f"docs/records/{record.replace(':', '.json:')}"
     modules = [f"steadyseg.studies.{one}" for one in commands.split("; ")]
     return Step(name, networks, place, wanted, modules, beside=beside)
 

@@ -1,4 +1,4 @@
-"""Writes the record, the tables and the plots of docs/studies/novelty from what was collected in runs/novelty.
+"""Writes the record, the tables and the plots of docs/records/novelty from what was collected in runs/novelty.
 
 python -m steadyseg.studies.novelty
 """

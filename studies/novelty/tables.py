@@ -1,4 +1,4 @@
-"""The tables of docs/studies/novelty, from its record; detection_tables.py has the tables of detection by pictures."""
+"""The tables of docs/records/novelty, from its record; detection_tables.py has the tables of detection by pictures."""
 
 from collections.abc import Callable, Iterable
 from typing import Any

@@ -1,4 +1,4 @@
-"""The tables of docs/studies/performance, from its record."""
+"""The tables of docs/records/performance, from its record."""
 
 from typing import Any
 

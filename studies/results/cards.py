@@ -11,7 +11,7 @@ from steadyseg.studies.harness.tables import Tables, table
 from steadyseg.studies.results.front import front_table
 
 README = Path(__file__).resolve().parents[2] / "README.md"
-PAGES = README.parent / "docs" / "studies"
+PAGES = README.parent / "docs" / "records"
 ABSENT = "-"
 FIGURES = {
     "NLL": "nll",
@@ -37,7 +37,7 @@ RULE_FIGURES = {
     "of a frozen prediction": "change_agreement_frozen",
 }
 TESTS = {"cifar10-jpeg": "JPEG", "cifar10": "official"}
-"""Test sets in docs/studies/classification/included.json."""
+"""Test sets in docs/records/classification/included.json."""
 RULE_PROTOCOLS = {"changes": "stream", "unseen": "98 moving stills"}
 
 

@@ -1,4 +1,4 @@
-"""Measures the included networks by the protocol of docs/studies/results/protocol.md, with the command that it names.
+"""Measures the included networks by the protocol of docs/records/results/protocol.md, with the command that it names.
 
     python -m steadyseg.studies.results.protocol --data ../shared/data/camvid [--fresh]
 
