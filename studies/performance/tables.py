@@ -28,7 +28,12 @@ ROWS = {
     "end_to_end_labels": "H.264 file to labels and maps",
     "end_to_end_video": "H.264 file to side-by-side file",
 }
-FORMAT_ROWS = {"bare": "network alone", "vq_dnn_motion": "the default", "end_to_end_labels": "file to labels and maps"}
+FORMAT_ROWS = {
+    "bare": "network alone",
+    "vq_dnn_motion": "the default",
+    "end_to_end_labels": "file to labels and maps",
+    "end_to_end_video": "file to file",
+}
 
 
 def tables() -> Tables:
