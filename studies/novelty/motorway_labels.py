@@ -2,7 +2,7 @@
 
 Sky, road and vehicles are labelled by hand on ten frames of each clip, and all else is void.
 
-    python -m steadyseg.studies.novelty.motorway_labels --data ../shared/data camvid-unet-s ...
+    python -m steadyseg.studies.novelty.motorway_labels --data data camvid-unet-s ...
 
 Polygons and boxes keep away from edges; far vehicles are left out. Coordinates are shares of width and height.
 """

@@ -1,6 +1,6 @@
 """Measures the included networks as `steadyseg video --precision int8` runs them, for the README's table.
 
-    python -m steadyseg.studies.results.front --data ../shared/data/camvid [--fresh]
+    python -m steadyseg.studies.results.front --data data/camvid [--fresh]
 
 Frames are counted by block (`Stretches`: ten neighbouring frames of the stream, seven neighbouring stills), because the
 frames of a block show the same things. An interval is a bootstrap interval over blocks. Two minutes on two cores.
