@@ -78,7 +78,9 @@ def test_an_unknown_table_is_an_error() -> None:
 def test_a_record_begins_with_its_verdict_and_ends_with_what_made_it(page: Path) -> None:
     title, verdict, *_, last = page.read_text().rstrip().split("\n\n")
     assert title.startswith("# ") and verdict.startswith("**Verdict.** ")
-    assert re.search(rf"studies/{page.parent.name}/tables\.py|at commit [0-9a-f]{{7}}: `git checkout", last.splitlines()[-1])
+    assert re.search(
+        rf"studies/{page.parent.name}/tables\.py|at commit [0-9a-f]{{7}}: `git checkout", last.splitlines()[-1]
+    )
 
 
 @pytest.mark.parametrize(
