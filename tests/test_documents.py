@@ -74,10 +74,13 @@ def test_an_unknown_table_is_an_error() -> None:
         with_tables(text, {"two": str})
 
 
-@pytest.mark.parametrize("name", STUDIES)
-def test_a_page_leads_with_its_code_and_its_verdict(name: str) -> None:
-    paragraphs = page_of(name).read_text().split("\n\n")
-    assert f"studies/{name}/tables.py" in paragraphs[1] and paragraphs[2].startswith("**Verdict.** ")
+@pytest.mark.parametrize("page", sorted(DOCS.glob("*/*.md")), ids=lambda page: f"{page.parent.name}-{page.stem}")
+def test_a_record_begins_with_its_verdict_and_ends_with_what_made_it(page: Path) -> None:
+    title, verdict, *_, last = page.read_text().rstrip().split("\n\n")
+    assert title.startswith("# ") and verdict.startswith("**Verdict.** ")
+    assert re.search(
+        rf"studies/{page.parent.name}/tables\.py|at commit [0-9a-f]{{7}}: `git checkout", last.splitlines()[-1]
+    )
 
 
 @pytest.mark.parametrize(
