@@ -23,7 +23,6 @@ SETTINGS = (
     "95 % of 2,000",
     "95 % interval",
     "intervals of 95 %",
-    "alarms at 95 %",
     "-2.3 is a tenth",
     "(33 MB,",
     "onnxruntime-web 1.30",
@@ -32,11 +31,12 @@ SETTINGS = (
     "2048 MB more",
     "127.0.0.1",
     "97 % of its rate",
-    "15 and 25 %",
     "(rate 0.2)",
     "five members: 0.216 and 0.235",
 )
 """Numbers with a point or a unit that nobody here measured: settings, versions, published figures."""
+EXPLAINED = [page for page in sorted((PROJECT / "docs" / "explanation").glob("*.md")) if page.stem != "methods"]
+"""Explanations of what was measured; the numbers of the methods are constants of the code."""
 TABLES = all_pages()
 FRONT = " ".join((PROJECT / "README.md").read_text().split())
 
@@ -83,11 +83,11 @@ def test_a_record_begins_with_its_verdict_and_ends_with_what_made_it(page: Path)
 
 @pytest.mark.parametrize(
     "page",
-    [page for page in sorted(DOCS.glob("*/*.md")) if re.search("<!-- (table|kept) ", page.read_text())],
+    [*(page for page in sorted(DOCS.glob("*/*.md")) if re.search("<!-- (table|kept) ", page.read_text())), *EXPLAINED],
     ids=lambda page: f"{page.parent.name}-{page.stem}",
 )
 def test_measured_numbers_of_the_prose_are_in_tables(page: Path) -> None:
-    assert not unheld_numbers(page.read_text(), SETTINGS)
+    assert not unheld_numbers(page.read_text(), SETTINGS, page.parent if page in EXPLAINED else None)
 
 
 @pytest.mark.parametrize(
@@ -111,6 +111,9 @@ def test_a_number_that_no_table_holds_is_found() -> None:
     assert unheld_numbers(page, ()) == ["0.91"]
     assert unheld_numbers(page.replace("0.91", "86 % of 100"), ()) == ["86 % of 100"]
     assert not unheld_numbers(page, ("0.91",))
+    published = "80.1 [in the protocol](results/protocol.md)"
+    assert unheld_numbers(published, ()) and not unheld_numbers(published, (), DOCS)
+    assert unheld_numbers(published.replace("80.1", "80.3"), (), DOCS) == ["80.3 [in the protocol"]
 
 
 def test_no_record_of_the_analysis_shows_pictures_of_the_data() -> None:

@@ -1,7 +1,7 @@
 """Every page with generated tables, and the functions that make them.
 
-A study's `tables()` makes the tables of its page; `card_tables(page)` of studies/results/cards.py makes the tables of
-the README and the model cards. Studies are imported by name: the harness lies below them.
+A study's `tables()` makes the tables of its page. `card_tables(page)` of studies/results/cards.py makes the tables of
+the README, of the page of results and of the model cards. Studies are imported by name: the harness lies below them.
 """
 
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The tables of the model cards and the README, from checkpoint records and measured rows."""
+"""The tables of the model cards, the README and its page of results, from checkpoint records and measured rows."""
 
 import json
 from functools import partial
@@ -12,6 +12,7 @@ from steadyseg.studies.results.front import front_table
 
 README = Path(__file__).resolve().parents[2] / "README.md"
 PAGES = README.parent / "docs" / "records"
+RESULTS = README.parent / "docs" / "explanation" / "results.md"
 ABSENT = "-"
 FIGURES = {
     "NLL": "nll",
@@ -42,12 +43,12 @@ RULE_PROTOCOLS = {"changes": "stream", "unseen": "98 moving stills"}
 
 
 def cards() -> list[Path]:
-    return [README, *(card for folder in (SEGMENTERS, CLASSIFIERS) for card in sorted(folder.glob("*.md")))]
+    return [README, RESULTS, *(card for folder in (SEGMENTERS, CLASSIFIERS) for card in sorted(folder.glob("*.md")))]
 
 
 def card_tables(card: Path) -> Tables:
-    """The tables of a model card, or of the README, by their names in the page."""
-    record = {} if card == README else json.loads(card.with_suffix(".json").read_text())
+    """The tables of a model card, or of a page without a record, by their names in the page."""
+    record = {} if card in (README, RESULTS) else json.loads(card.with_suffix(".json").read_text())
     return {"front": front_table, **{name: partial(make, card.stem, record) for name, make in TABLES.items()}}
 
 
