@@ -8,7 +8,7 @@ from typing import Any
 from steadyseg.classification.pretrained import FOLDER as CLASSIFIERS
 from steadyseg.seg.pretrained import FOLDER as SEGMENTERS
 from steadyseg.studies.harness.tables import Tables, table
-from steadyseg.studies.results.front import front_table
+from steadyseg.studies.results.front import front_table, places_table
 
 README = Path(__file__).resolve().parents[2] / "README.md"
 PAGES = README.parent / "docs" / "records"
@@ -49,7 +49,8 @@ def cards() -> list[Path]:
 def card_tables(card: Path) -> Tables:
     """The tables of a model card, or of a page without a record, by their names in the page."""
     record = {} if card in (README, RESULTS) else json.loads(card.with_suffix(".json").read_text())
-    return {"front": front_table, **{name: partial(make, card.stem, record) for name, make in TABLES.items()}}
+    own = {"front": front_table, "places": places_table}
+    return {**own, **{name: partial(make, card.stem, record) for name, make in TABLES.items()}}
 
 
 def measured(name: str, record: dict[str, Any]) -> str:
