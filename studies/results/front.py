@@ -128,7 +128,8 @@ def front_table() -> str:
         timed = speeds[name]["processors"]["AVX-512 with bf16"][FORMAT]
         quality = [f"{100 * told[key][0]:.1f}" for key in ("accuracy", "miou", "ece")]
         lines.append([f"`{name}`", *quality, *(f"{timed[row]:.0f}" for row in SPEEDS.values())])
-    return table(["network", "accuracy, %", "mIoU, %", "ECE, %", *SPEEDS], lines)
+    about = f"*Commit {found['commit']}, {found['cpu']} with AVX-512 and bf16.*"
+    return table(["network", "accuracy, %", "mIoU, %", "ECE, %", *SPEEDS], lines) + f"\n\n{about}"
 
 
 def places_table() -> str:
