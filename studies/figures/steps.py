@@ -106,12 +106,10 @@ def on_camvid() -> list[Step]:
 
 def novelty() -> list[Step]:
     """Scores of pictures stay in runs/novelty; `python -m steadyseg.studies.novelty` makes the record from them."""
-    parts = ("streams", "motorway_labels")
-    each = "; ".join(f"novelty.{part} --data DATA NAMES" for part in parts)
-    collect, own = f"novelty.collect --data DATA --every 2 NAMES; {each}; novelty", "novelty.collect:novelty_digest"
+    collect = "novelty.collect --data DATA --every 2 NAMES; novelty.streams --data DATA NAMES; novelty"
+    own = "novelty.collect:novelty_digest"
     alarms, told = "novelty.alarm_scores --data DATA NAMES; novelty.alarm", "novelty.alarm_scores:alarm_digest"
-    beside = [f"{part}/{{}}" for part in parts]
     return [
-        study("novelty", [UNET, REALTIME], "novelty/record:networks/{}", own, collect, beside),
+        study("novelty", [UNET, REALTIME], "novelty/record:networks/{}", own, collect, ["streams/{}"]),
         study("alarms", CAMVID, "novelty/alarms:{}", told, alarms),
     ]
