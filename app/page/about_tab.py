@@ -47,7 +47,9 @@ def about(model: str) -> tuple[str, str]:
 
 def facts(meta: CheckpointMeta) -> list[str]:
     """The model's properties as a list."""
-    fits = [f"{method_of_fit(fit)} (temperature {fit['temperature']:.2f})" for fit in meta.calibration.values()]
+    fits = [
+        f"{method_of_fit(fit)} (temperature {fit['temperature']:.2f}{_where(fit)})" for fit in meta.calibration.values()
+    ]
     lines = [
         f"- {len(meta.classes)} classes: {', '.join(meta.classes.names)}",
         f"- input size: {meta.width}x{meta.height} pixels; larger pictures are reduced first",
@@ -55,6 +57,11 @@ def facts(meta: CheckpointMeta) -> list[str]:
     ]
     lines.append(f"- familiarity: {describe_statistics(meta)}")
     return lines
+
+
+def _where(fit: dict[str, Any]) -> str:
+    """The data of a calibration; empty for a temperature that was given by hand."""
+    return f" on {fit['frames']} pictures of {fit['data']} {fit['split']}" if "data" in fit else ""
 
 
 def describe_statistics(meta: CheckpointMeta) -> str:
