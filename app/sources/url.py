@@ -48,8 +48,9 @@ def open_url(
     """Opens a recording if the server states a length, else a live source. InputError without credentials.
     `pace`: of a live source."""
     container = connect(url, timeout_s)
-    # Without a duration and a size in bytes, the stream's end means an interruption.
-    if container.duration or (container.format.name != "rtsp" and container.size > 0):
+    # Without a duration and a size in bytes, the stream's end means an interruption. Senders by RTMP make durations up.
+    sized = container.duration or (container.format.name != "rtsp" and container.size > 0)
+    if sized and url.lower().startswith(("http", "rtsp")):
         return RecordedSource(container, redact(url))
     opened = [container]
 

@@ -1,10 +1,13 @@
 """What is written is read again: every frame, at its time, in its colours, and whole even after an interruption."""
 
 import io
+import itertools
 import os
 import socket
 import subprocess
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 from pathlib import Path
 
@@ -328,6 +331,23 @@ def test_every_frame_of_a_stream_is_sent_before_the_next() -> None:
     with av.open(io.BytesIO(got), format="mpegts") as container:
         shades = [frame.to_ndarray(format="gray8").mean() for frame in container.decode(video=0)]
     assert shades == pytest.approx([20 + 4 * index for index in range(12)], abs=2)
+
+
+def test_a_stream_by_udp_is_a_live_source() -> None:
+    address, ended = f"udp://127.0.0.1:{free_port()}", threading.Event()
+
+    def send() -> None:
+        with StreamSink(address, 64, 48, 25.0, Fraction(1)) as sink:
+            for index in itertools.takewhile(lambda _: not ended.wait(0.01), itertools.count()):
+                sink.write(quarters(), index / 25)
+
+    with ThreadPoolExecutor(1) as pool:
+        sent = pool.submit(send)
+        with open_source(address) as source:
+            frames = list(itertools.islice(source, 5))
+            ended.set()
+        sent.result()
+    assert source.info.live and {frame.image.shape for frame in frames} == {(48, 64, 3)}
 
 
 def test_a_server_that_is_not_there_or_never_answers_is_one_line(
