@@ -12,10 +12,9 @@ from steadyseg.seg.pretrained import find_checkpoint
 
 PROTOCOLS = {"stills": "single pictures", "stream": "a video", "moving-stills": "pictures with made motion"}
 PLAIN = (
-    "The figures below were measured on pictures like those of the training. In other places (indoors, at night, in "
-    "rain, in another country) the model still assigns a class to every pixel. Look at the uncertainty map there, but "
-    "do not rely on it: on motorways, which it was not trained on, the default network is more confident than in the "
-    "towns of its training. It is not a safety device."
+    "Figures hold for pictures like those they were measured on. In other places (indoors, at night, in rain, abroad) "
+    "the model still assigns a class to every pixel. Look at the uncertainty map there, but do not rely on it: on "
+    "motorways, the default network is more confident than in the towns of its training. It is not a safety device."
 )
 IMAGE = re.compile(r"!\[[^\]]*\]\([^)]*\)|<[^>]*>")
 """A card could name a picture of another host, and the page asks no other host for anything."""
