@@ -7,8 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
-from steadyseg.app.drawable import drawable
-from steadyseg.app.palette import display_classes
+from steadyseg.app.palette import display_classes, drawable
 from steadyseg.core.classes import ClassList
 
 SHEET_FILE = "contact-sheet.jpg"

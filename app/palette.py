@@ -1,6 +1,7 @@
-"""Display colours of classes: a class's own colour, unless a half-transparent overlay could show it as another
-class."""
+"""Display of classes: names that a font can draw, and a class's own colour unless a half-transparent overlay could show
+it as another class."""
 
+import unicodedata
 from dataclasses import replace
 from functools import lru_cache
 
@@ -60,3 +61,15 @@ def _candidates() -> tuple[np.ndarray, np.ndarray]:
     values = lab(levels)
     usable = (values[:, 0] >= LIGHTNESS[0]) & (values[:, 0] <= LIGHTNESS[1])
     return levels[usable], values[usable]
+
+
+@lru_cache(maxsize=16)
+def drawable(names: tuple[str, ...]) -> tuple[str, ...]:
+    """The names as the font can draw them. One with letters beyond ASCII gets its id; accents fall, and the code stands
+    for any other letter, for which the font has a box."""
+
+    def plain(name: str) -> str:
+        letters = [letter for letter in unicodedata.normalize("NFKD", name) if not unicodedata.combining(letter)]
+        return "".join(letters).encode("ascii", "backslashreplace").decode()
+
+    return tuple(name if name.isascii() else f"{number}: {plain(name)}" for number, name in enumerate(names))

@@ -12,10 +12,9 @@ from steadyseg.seg.pretrained import find_checkpoint
 
 PROTOCOLS = {"stills": "single pictures", "stream": "a video", "moving-stills": "pictures with made motion"}
 PLAIN = (
-    "The figures below were measured on pictures like those of the training. In other places (indoors, at night, in "
-    "rain, in another country) the model still assigns a class to every pixel. Look at the uncertainty map there, but "
-    "do not rely on it: on motorways, which it was not trained on, the default network is more confident than in the "
-    "towns of its training. It is not a safety device."
+    "Figures hold for pictures like those they were measured on. In other places (indoors, at night, in rain, abroad) "
+    "the model still assigns a class to every pixel. Look at the uncertainty map there, but do not rely on it: on "
+    "motorways, the default network is more confident than in the towns of its training. It is not a safety device."
 )
 IMAGE = re.compile(r"!\[[^\]]*\]\([^)]*\)|<[^>]*>")
 """A card could name a picture of another host, and the page asks no other host for anything."""
@@ -47,7 +46,9 @@ def about(model: str) -> tuple[str, str]:
 
 def facts(meta: CheckpointMeta) -> list[str]:
     """The model's properties as a list."""
-    fits = [f"{method_of_fit(fit)} (temperature {fit['temperature']:.2f})" for fit in meta.calibration.values()]
+    fits = [
+        f"{method_of_fit(fit)} (temperature {fit['temperature']:.2f}{_where(fit)})" for fit in meta.calibration.values()
+    ]
     lines = [
         f"- {len(meta.classes)} classes: {', '.join(meta.classes.names)}",
         f"- input size: {meta.width}x{meta.height} pixels; larger pictures are reduced first",
@@ -55,6 +56,11 @@ def facts(meta: CheckpointMeta) -> list[str]:
     ]
     lines.append(f"- familiarity: {describe_statistics(meta)}")
     return lines
+
+
+def _where(fit: dict[str, Any]) -> str:
+    """The data of a calibration; empty for a temperature that was given by hand."""
+    return f" on {fit['frames']} pictures of {fit['data']} {fit['split']}" if "data" in fit else ""
 
 
 def describe_statistics(meta: CheckpointMeta) -> str:

@@ -18,8 +18,8 @@ from steadyseg.core.frame import Frame
 
 STREET_FRAMES = 250
 EXPECTED = (
-    "a video file, an image folder, a camera number (with size, rate and format: 0:1280x720:30:MJPG), an rtsp:// or "
-    "http(s):// address, or street[:SEED[:FRAMES]]"
+    "a video file, an image folder, a camera number (with size, rate and format: 0:1280x720:30:MJPG), an "
+    "address (rtsp, rtmp, http, https, udp), or street[:SEED[:FRAMES]]"
 )
 CAMERA = re.compile(r"([0-9]{1,4})(?::([0-9]{1,5})x([0-9]{1,5}))?(?::([0-9]{1,3}))?(?::([A-Za-z][A-Za-z0-9]{3}))?")
 """A camera's number, and what it is asked for: width x height, frames per second, the four letters of a format."""
@@ -40,16 +40,20 @@ def open_source(
     leaves frames of a network stream out. Raises InputError, one
     line, for a source that cannot be opened.
     """
-    camera, is_url = CAMERA.fullmatch(spec), "://" in spec
-    if labels is not None and (camera or is_url or is_street(spec)):
-        shown = redact(spec) if is_url else repr(spec)
+    if labels is not None and not is_path(spec):
+        shown = redact(spec) if "://" in spec else repr(spec)
         raise InputError(f"labels {labels} given with {shown}; only a file or an image folder can have them")
-    if camera:
+    if camera := CAMERA.fullmatch(spec):
         width, height, fps = (int(part) if part else None for part in camera.group(2, 3, 4))
         return _open_camera(int(camera[1]), Wanted(width, height, fps, (camera[5] or "").upper()))
-    if is_url:
+    if "://" in spec:
         return open_url(spec, pace=pace)
     return _open_street(spec, classes) if is_street(spec) else _open_path(Path(spec), labels, classes, max_pixels)
+
+
+def is_path(spec: str) -> bool:
+    """Returns False for the name of a camera, an address or a procedural street."""
+    return not (CAMERA.fullmatch(spec) or "://" in spec or is_street(spec))
 
 
 def is_street(spec: str) -> bool:

@@ -62,6 +62,11 @@ class FrameQueue(Generic[T]):
         while (item := self.take()) is not None:
             yield item
 
+    def pause(self, timeout_s: float) -> None:
+        """Waits, at most until the queue has ended."""
+        with self._changed:
+            self._wait(lambda: self._ended, timeout_s)
+
     def finish(self, error: BaseException | None = None) -> None:
         """Marks the end of the items, with the writer's error if there was one. Called by the writer."""
         with self._changed:
@@ -86,7 +91,7 @@ class FrameQueue(Generic[T]):
 
 
 def read_ahead(
-    source: Source, capacity: int = 4, decode_ms: deque[float] | None = None
+    source: Source, capacity: int = 4, decode_ms: deque[float] | None = None, live: bool = False
 ) -> Generator[Frame, None, None]:
     """Yields the source's frames, which a thread reads ahead.
 
@@ -94,7 +99,7 @@ def read_ahead(
     frame, which is counted in `source.losses["dropped_newer_frame"]`: a late picture is worth less than a missing
     picture. The reader's exception is raised here, as the same object, after the frames before it. Closing the
     generator, in whatever way, stops the reader and waits for it. `decode_ms` receives the time that each frame took to
-    arrive, in milliseconds.
+    arrive, in milliseconds. `live` plays a recording at its own times, like a live source.
     """
 
     def drop(dropped: Frame, newer: Frame) -> Frame:
@@ -102,8 +107,9 @@ def read_ahead(
         source.losses["dropped_newer_frame"] += 1
         return replace(newer, discontinuity=newer.discontinuity or dropped.discontinuity)
 
-    queue = FrameQueue(1, drop) if source.info.live else FrameQueue[Frame](capacity)
-    reader = threading.Thread(target=_read, args=(source, queue, decode_ms), name="frame-reader", daemon=True)
+    queue = FrameQueue(1, drop) if live or source.info.live else FrameQueue[Frame](capacity)
+    paced = live and not source.info.live
+    reader = threading.Thread(target=_read, args=(source, queue, decode_ms, paced), name="frame-reader", daemon=True)
     reader.start()
     try:
         yield from queue
@@ -113,12 +119,14 @@ def read_ahead(
         reader.join()
 
 
-def _read(source: Source, queue: FrameQueue[Frame], decode_ms: deque[float] | None) -> None:
+def _read(source: Source, queue: FrameQueue[Frame], decode_ms: deque[float] | None, paced: bool) -> None:
     try:
-        began = time.perf_counter()
+        opened = began = time.perf_counter()
         for frame in source:
             if decode_ms is not None:
                 decode_ms.append((time.perf_counter() - began) * 1e3)
+            if paced:
+                queue.pause(opened + frame.time_s - time.perf_counter())
             if not queue.put(frame):
                 break
             began = time.perf_counter()

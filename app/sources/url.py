@@ -4,7 +4,7 @@ import re
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import chain
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -29,7 +29,9 @@ from steadyseg.core.errors import InputError
 if TYPE_CHECKING:
     from av.container import InputContainer
 
-SCHEMES = {"rtsp": "rtsp", "rtsps": "rtsp", "http": "http", "https": "http"}
+SCHEMES = {"rtsp": "rtsp", "rtsps": "rtsp", "http": "http", "https": "http"} | {
+    one: one.removesuffix("s") for one in ("rtmp", "rtmps", "srt", "udp")
+}
 UDP = {"rtsp_transport": "udp"}
 TIMEOUT_S = 5.0
 """Time limit of opening and of every read: longer than the key-frame distance of usual cameras (1-4 s)."""
@@ -46,8 +48,9 @@ def open_url(
     """Opens a recording if the server states a length, else a live source. InputError without credentials.
     `pace`: of a live source."""
     container = connect(url, timeout_s)
-    # Without a duration and a size in bytes, the stream's end means an interruption.
-    if container.duration or (container.format.name != "rtsp" and container.size > 0):
+    # Without a duration and a size in bytes, the stream's end means an interruption. Senders by RTMP make durations up.
+    sized = container.duration or (container.format.name != "rtsp" and container.size > 0)
+    if sized and url.lower().startswith(("http", "rtsp")):
         return RecordedSource(container, redact(url))
     opened = [container]
 
@@ -83,7 +86,16 @@ def connect(url: str, timeout_s: float) -> "InputContainer":
         reason += " by TCP and by UDP" * ("rtsp_transport" in options and not late)
     if url.count("@") > 1 or re.search("[?#/].*@", url.partition("://")[2]):
         reason += "; in a name or password, encode # as %23, / as %2F, ? as %3F and @ as %40"
-    raise InputError(f"{redact(url)}: cannot be opened ({reason}); is the address right and the server up?")
+    raise InputError(unreachable(url, reason, SCHEMES))
+
+
+def unreachable(url: str, reason: str, schemes: Iterable[str]) -> str:
+    """The message for an address that does not open, by FFmpeg's reason."""
+    scheme = url.partition(":")[0].lower()
+    if reason == "Protocol not found":
+        others = ", ".join(one for one in schemes if one != scheme)
+        return f"{redact(url)}: PyAV's FFmpeg was built without {scheme}; expected {others}, or relay it by ffmpeg"
+    return f"{redact(url)}: cannot be opened ({reason}); is the address right and the server up?"
 
 
 SECRET = re.compile(r"((?:user|login|pass|pwd|token|key|secret|auth)[^/=?#]*=)[^/?#]*", re.IGNORECASE)
@@ -107,6 +119,8 @@ def redact(url: str) -> str:
     place, query, _ = rest.partition("?")
     place, fragment, _ = place.partition("#")
     shown = SECRET.sub(r"\1***", place)
+    if scheme.lower() in ("rtmp", "rtmps"):  # the last part is the key of whoever may send there
+        shown = re.sub("/[^/]+$", "/***", shown)
     return f"{scheme}://{'***@' if at else ''}{shown}{'?***' if query or fragment else ''}"
 
 

@@ -54,8 +54,8 @@ def run_video(job: VideoJob) -> int:
     ):
         info = recording.source.info
         console.print(f"executor: {segmenter.executor} on {segmenter.device} ({segmenter.why})", soft_wrap=True)
-        for note in info.notes:
-            console.print(f"note: {note}")
+        for note in recording.notes:
+            console.print(f"note: {note}", soft_wrap=True)
         total = min(filter(None, (info.length, job.options.max_frames)), default=None)
         for frame, maps, _ in with_speed(recording, job.options.model, console, total):
             if window and not window(frame, maps, info):

@@ -45,10 +45,11 @@ class VideoJob:
     """One source, its segmentation, and the files to write."""
 
     source: Positional[Annotated[str, arg(metavar="SOURCE")]]
-    """File, camera (0, or 0:1280x720:30:MJPG to ask for width x height, rate and format), rtsp:// or http(s):// URL,
-    image folder, or `street[:SEED[:FRAMES]]`."""
-    output: Annotated[Path | None, arg(aliases=["-o"])] = None
-    """Video file to write (.mp4, .mkv, .mov); by default none."""
+    """File, camera (0, or 0:1280x720:30:MJPG to ask for width x height, rate and format), URL (rtsp, rtmp,
+    http(s), udp), image folder, or `street[:SEED[:FRAMES]]`."""
+    output: Annotated[str | None, arg(aliases=["-o"], metavar="FILE|URL")] = None
+    """Video file to write (.mp4, .mkv, .mov), or address of a live stream (rtsp://, rtmp://, udp://); by default
+    none."""
     options: VideoOptions = field(default_factory=VideoOptions)
     show: bool = False
     """Show the pictures in a window while they are made; its title names the keys for method, view and pause."""

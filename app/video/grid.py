@@ -17,12 +17,12 @@ from steadyseg.app.sources.open_source import open_source
 from steadyseg.app.sources.read_ahead import read_ahead
 from steadyseg.app.sources.source import Source, describe_losses
 from steadyseg.app.video.flags import VideoJob
-from steadyseg.app.video.job import check_job, needs_probs, shown_classes
+from steadyseg.app.video.job import check_job, needs_probs, open_sink, shown_classes
 from steadyseg.app.video.legend import Legend
 from steadyseg.app.video.pixel_plot import Traces, check_plot, write_traces
 from steadyseg.app.video.report import StreamReport
+from steadyseg.app.video.stream_sink import StreamSink
 from steadyseg.app.video.verdict import figure, frame_level, stream_level
-from steadyseg.app.video.video_writer import VideoSink
 from steadyseg.app.video.views import draw_map, draw_segmentation
 from steadyseg.core.classes import ClassList
 from steadyseg.core.errors import InputError
@@ -95,7 +95,7 @@ def run_grid(job: VideoJob) -> int:
         if not columns[0].report.frames and not isinstance(broken_off, KeyboardInterrupt):
             unread = f"{source.info.name}: none of its frames could be read ({describe_losses(source.losses)})"
             raise broken_off or InputError(unread)
-        methods = {column.mode: column.report.record(column.segmenter, source, ()) for column in columns}
+        methods = {column.mode: column.report.record(column.segmenter, source, source.info.notes) for column in columns}
     for column in columns:
         methods[column.mode] |= column.clock.summary()["frame"] if column.clock.samples else {}
         methods[column.mode] |= {"flicker": column.flicker_sum / max(1, column.report.frames - 1)}
@@ -158,11 +158,11 @@ def compared(
     halved = source.info.width // 2 if source.info.width // 2 >= MIN_CELL else source.info.width
     width = halved // 2 * 2
     height = round(source.info.height * width / source.info.width / 2) * 2
-    assert job.output is not None
     legend, info = Legend(columns[0].classes, (None,)), source.info
     size = legend.size(width * len(columns), 2 * height + CAPTION)
-    sink = VideoSink(job.output, *size, info.fps, job.overwrite, info.pixel_shape)
-    with sink, contextlib.closing(read_ahead(source)) as frames:
+    sink = open_sink(job, size, info)
+    assert sink is not None
+    with sink, contextlib.closing(read_ahead(source, live=isinstance(sink, StreamSink))) as frames:
         for frame in islice(frames, job.options.max_frames):
             found = [column.step(frame) for column in columns]
             with uninterrupted():

@@ -10,13 +10,15 @@ from steadyseg.app.executors import TakeNetwork, run_options
 from steadyseg.app.open_model import make_segmenter, open_model
 from steadyseg.app.palette import display_classes
 from steadyseg.app.sources.image_folder import IMAGE_SUFFIXES
-from steadyseg.app.sources.open_source import CAMERA, is_street, open_source
-from steadyseg.app.sources.source import describe_losses
+from steadyseg.app.sources.open_source import is_path, is_street, open_source
+from steadyseg.app.sources.source import SourceInfo, describe_losses
+from steadyseg.app.sources.url import redact
 from steadyseg.app.video.caches import Recent
 from steadyseg.app.video.flags import VideoJob, VideoOptions
 from steadyseg.app.video.recording import Recording
 from steadyseg.app.video.render import conformal_threshold
-from steadyseg.app.video.sinks import MaskSink
+from steadyseg.app.video.sinks import MaskSink, Sink
+from steadyseg.app.video.stream_sink import StreamSink, require_stream
 from steadyseg.app.video.verdict import percent
 from steadyseg.app.video.video_writer import VideoSink
 from steadyseg.app.video.views import SCALES, Painter
@@ -32,8 +34,10 @@ def check_job(job: VideoJob) -> None:
     """Raises InputError, before any work, for a job that cannot be done."""
     if job.options.max_frames is not None and job.options.max_frames < 1:
         raise InputError(f"--max-frames must be 1 or more, got {job.options.max_frames}")
-    if not ("://" in job.source or os.path.exists(job.source) or is_street(job.source) or CAMERA.fullmatch(job.source)):
+    if is_path(job.source) and not os.path.exists(job.source):
         open_source(job.source)  # refuses what is not there before a network is opened
+    if job.output and "://" in job.output:
+        require_stream(job.output)
     refuse_own_input(job)
 
 
@@ -81,9 +85,7 @@ def open_recording(job: VideoJob, segmenter: Segmenter) -> Iterator[Recording]:
     paint = open_painter(options, segmenter, classes)
     with open_source(job.source, labels=job.labels, classes=segmenter.classes) as source:
         size = paint.size(source.info.width, source.info.height)
-        info, sink = source.info, None
-        if job.output:
-            sink = VideoSink(job.output, *size, info.fps, job.overwrite, info.pixel_shape)
+        sink = open_sink(job, size, source.info)
         masks = MaskSink(job.masks, classes, job.overwrite).write if job.masks else None
         recording = Recording(source, segmenter, sink, paint, masks, options.max_frames)
         try:
@@ -96,11 +98,20 @@ def open_recording(job: VideoJob, segmenter: Segmenter) -> Iterator[Recording]:
         raise recording.broken_off or unread
 
 
+def open_sink(job: VideoJob, size: tuple[int, int], info: SourceInfo) -> Sink | None:
+    """The sink of the job's file or stream for pictures of (width, height); nothing is written before `with`."""
+    if not job.output:
+        return None
+    if "://" in job.output:
+        return StreamSink(job.output, *size, info.fps, info.pixel_shape)
+    return VideoSink(Path(job.output), *size, info.fps, job.overwrite, info.pixel_shape)
+
+
 def job_record(job: VideoJob, recording: Recording) -> dict[str, Any]:
     """The report of a recording as JSON values, with the names of source and output."""
     return {
         "source": recording.source.info.name,
-        "output": job.output and job.output.name,
+        "output": job.output and (redact(job.output) if "://" in job.output else Path(job.output).name),
         **recording.record(),
     }
 

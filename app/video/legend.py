@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from steadyseg.app.drawable import drawable
+from steadyseg.app.palette import drawable
 from steadyseg.app.video.render import draw_uncertainty
 from steadyseg.core.classes import ClassList
 from steadyseg.core.frame import Maps

@@ -12,6 +12,7 @@ from steadyseg.app.sources.read_ahead import read_ahead
 from steadyseg.app.sources.source import Source
 from steadyseg.app.video.report import FrameFigures, StreamReport
 from steadyseg.app.video.sinks import Sink, WriteMasks
+from steadyseg.app.video.stream_sink import StreamSink
 from steadyseg.core.errors import InputError
 from steadyseg.core.frame import Frame, Maps
 from steadyseg.core.segmenter import MAX_TIMES, Segmenter, segment
@@ -56,16 +57,23 @@ class Recording:
     def __exit__(self, *_: object) -> None:
         self._frames.close()
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Changes that the source and the sink make to pictures, in words."""
+        return (*self.source.info.notes, *(self._sink.notes if self._sink else ()))
+
     def record(self) -> dict[str, Any]:
         """The report as JSON values."""
-        return self.report.record(self.segmenter, self.source, self._sink.notes if self._sink else ())
+        return self.report.record(self.segmenter, self.source, self.notes)
 
     def _record(self, max_frames: int | None) -> Generator[Recorded, None, None]:
         decode_ms: deque[float] = deque(maxlen=MAX_TIMES)
         self.segmenter.clock.samples["decode"] = decode_ms
         with (
             self._sink or contextlib.nullcontext(),
-            contextlib.closing(read_ahead(self.source, decode_ms=decode_ms)) as frames,
+            contextlib.closing(
+                read_ahead(self.source, decode_ms=decode_ms, live=isinstance(self._sink, StreamSink))
+            ) as frames,
         ):
             for frame, maps in segment(islice(frames, max_frames), self.segmenter):
                 with uninterrupted():  # each frame is in the video, the masks and the report, or in none of the three

@@ -89,7 +89,7 @@ class StreamReport:
         told = (maps.familiarity, maps.expected_accuracy, maps.ood_s)
         return FrameFigures(frame.index, frame.time_s, confidence, entropy, disagreement, shares, *told, wall_ms)
 
-    def record(self, segmenter: Segmenter, source: Source, sink_notes: tuple[str, ...]) -> dict[str, Any]:
+    def record(self, segmenter: Segmenter, source: Source, notes: tuple[str, ...]) -> dict[str, Any]:
         """The report as JSON values: shares in 0..1, entropies as shares of ln K, times in ms."""
         count = max(self.frames, 1)
         seconds = self.ended - self.started
@@ -98,7 +98,7 @@ class StreamReport:
             "dropped": source.losses["dropped_newer_frame"],
             "losses": dict(source.losses),
             "resets": dict(segmenter.resets),
-            "notes": [*source.info.notes, *sink_notes],
+            "notes": list(notes),
             "width": source.info.width,
             "height": source.info.height,
             "source_fps": source.info.fps,

@@ -18,6 +18,7 @@ from steadyseg.core.system.interrupts import uninterrupted
 
 if TYPE_CHECKING:
     from av.container import OutputContainer
+    from av.video.frame import VideoFrame
     from av.video.stream import VideoStream
 
 CONTAINERS = {".mp4": "mp4", ".mov": "mov", ".mkv": "matroska"}
@@ -41,7 +42,71 @@ BT709 = RANGE_TV = 1
 """Colour matrix to state in the file: players otherwise guess it from the picture's height."""
 
 
-class VideoSink:
+class H264:
+    """An encoder of pictures of one size in yuv420p, at their own times. Changes to pictures and times are counted."""
+
+    _container: "OutputContainer | None" = None
+    _stream: "VideoStream | None" = None
+
+    def __init__(self, width: int, height: int, fps: float, pixel_shape: Fraction) -> None:
+        self._size, self._fps, self._pixel_shape = (width, height), fps, pixel_shape
+        self._last_tick, self._shortened = -1, 0
+        self._changes: Counter[str] = Counter()
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        width, height = self._size
+        padded = width % 2 or height % 2
+        even = (f"padded by one pixel to {width + width % 2}x{height + height % 2} (H.264 needs even sides)",)
+        return (even if padded else ()) + tuple(f"{count} {change}" for change, count in self._changes.items())
+
+    def _start(self, container: "OutputContainer", options: dict[str, str]) -> None:
+        """Adds the stream to the container, which `_picture` needs."""
+        width, height = self._size
+        stream = container.add_stream("libx264", rate=Fraction(self._fps).limit_denominator(1001), options=options)
+        stream.width, stream.height = width + width % 2, height + height % 2
+        stream.pix_fmt = "yuv420p"
+        stream.codec_context.sample_aspect_ratio = self._pixel_shape
+        stream.thread_count = 2
+        stream.codec_context.time_base = stream.time_base = TIME_BASE
+        for tag in ("colorspace", "color_primaries", "color_trc"):
+            setattr(stream.codec_context, tag, BT709)
+        stream.codec_context.color_range = RANGE_TV
+        self._container, self._stream = container, stream
+
+    def _picture(self, image: np.ndarray, time_s: float) -> "VideoFrame":
+        """An (H, W, 3) uint8 RGB picture as the encoder takes it."""
+        import av
+
+        rgb = av.VideoFrame.from_ndarray(self._fitted(image), format="rgb24")
+        picture = rgb.reformat(format="yuv420p", dst_colorspace=BT709, dst_color_range=RANGE_TV, threads=1)
+        picture.pts, picture.time_base = self._tick(time_s), TIME_BASE
+        return picture
+
+    def _tick(self, time_s: float) -> int:
+        """The next tick of the encoder, which needs rising times; frames of equal times are one tick (11 us) apart."""
+        tick = round(time_s / TIME_BASE) - self._shortened
+        if tick - self._last_tick > LONGEST_GAP:
+            self._shortened += tick - self._last_tick - LONGEST_GAP
+            self._changes["gaps between frames shortened to one hour (MP4 holds no long ones)"] += 1
+            tick = self._last_tick + LONGEST_GAP
+        if tick <= self._last_tick:
+            self._changes["frames moved to a later time (they came with the time of the one before, or earlier)"] += 1
+        self._last_tick = max(tick, self._last_tick + 1)
+        return self._last_tick
+
+    def _fitted(self, image: np.ndarray) -> np.ndarray:
+        width, height = self._size
+        if image.shape[:2] != (height, width):
+            self._changes[f"frames of another size fitted into {width}x{height}"] += 1
+            image = letterbox(image, width, height)
+        if width % 2 or height % 2:
+            cv2 = opencv()
+            image = cv2.copyMakeBorder(image, 0, height % 2, 0, width % 2, cv2.BORDER_REPLICATE)
+        return np.ascontiguousarray(image)
+
+
+class VideoSink(H264):
     """An H.264 file (yuv420p, index at the front) that browsers play.
 
     Frame times are kept, variable rates included. The file is written beside its place under a hidden name. It moves to
@@ -59,35 +124,18 @@ class VideoSink:
         overwrite: bool = False,
         pixel_shape: Fraction = Fraction(1),
     ) -> None:
+        super().__init__(width, height, fps, pixel_shape)
         require_place(path, "a video", CONTAINERS, overwrite=overwrite)
         self._path = path
         self._partial = partial_path(path)
         self._lock: BinaryIO | None = None
-        self._size = (width, height)
-        self._fps, self._pixel_shape = fps, pixel_shape
-        self._overwrite = overwrite
-        self._last_tick, self._shortened, self._written = -1, 0, 0
-        self._changes: Counter[str] = Counter()
-        self._container: OutputContainer | None = None
-        self._stream: VideoStream | None = None
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        width, height = self._size
-        padded = width % 2 or height % 2
-        even = (f"padded by one pixel to {width + width % 2}x{height + height % 2} (H.264 needs even sides)",)
-        return (even if padded else ()) + tuple(f"{count} {change}" for change, count in self._changes.items())
+        self._overwrite, self._written = overwrite, 0
 
     def write(self, image: np.ndarray, time_s: float) -> None:
-        import av
-
         if self._container is None or self._stream is None:
             raise RuntimeError("a VideoSink takes frames inside `with` only")
         self._check_room()
-        rgb = av.VideoFrame.from_ndarray(self._fitted(image), format="rgb24")
-        picture = rgb.reformat(format="yuv420p", dst_colorspace=BT709, dst_color_range=RANGE_TV, threads=1)
-        picture.pts, picture.time_base = self._tick(time_s), TIME_BASE
-        packets = self._stream.encode(picture)
+        packets = self._stream.encode(self._picture(image, time_s))
         try:
             self._container.mux(packets)
         except OSError as error:
@@ -107,13 +155,13 @@ class VideoSink:
             if error.errno in DISK_ERRORS:
                 raise self._unwritable(error) from error
             raise InputError(f"{self._path}: cannot be written ({error.strerror}); choose another folder") from error
-        self._container = av.open(
+        container = av.open(
             str(self._partial.absolute()),
             "w",
             format=CONTAINERS[self._path.suffix.lower()],
             options={} if self._path.suffix.lower() == ".mkv" else {"movflags": "+faststart"},
         )
-        self._stream = _add_h264(self._container, *self._size, self._fps, self._pixel_shape)
+        self._start(container, ENCODER)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -154,28 +202,6 @@ class VideoSink:
     def _unwritable(self, error: OSError) -> OSError:
         return OSError(error.errno, error.strerror, str(self._path))
 
-    def _tick(self, time_s: float) -> int:
-        """The next tick of the encoder, which needs rising times; frames of equal times are one tick (11 us) apart."""
-        tick = round(time_s / TIME_BASE) - self._shortened
-        if tick - self._last_tick > LONGEST_GAP:
-            self._shortened += tick - self._last_tick - LONGEST_GAP
-            self._changes["gaps between frames shortened to one hour (MP4 holds no long ones)"] += 1
-            tick = self._last_tick + LONGEST_GAP
-        if tick <= self._last_tick:
-            self._changes["frames moved to a later time (they came with the time of the one before, or earlier)"] += 1
-        self._last_tick = max(tick, self._last_tick + 1)
-        return self._last_tick
-
-    def _fitted(self, image: np.ndarray) -> np.ndarray:
-        width, height = self._size
-        if image.shape[:2] != (height, width):
-            self._changes[f"frames of another size fitted into {width}x{height}"] += 1
-            image = letterbox(image, width, height)
-        if width % 2 or height % 2:
-            cv2 = opencv()
-            image = cv2.copyMakeBorder(image, 0, height % 2, 0, width % 2, cv2.BORDER_REPLICATE)
-        return np.ascontiguousarray(image)
-
 
 def letterbox(image: np.ndarray, width: int, height: int) -> np.ndarray:
     """(height, width, 3): the picture as large as it fits, with its aspect kept, centred on black."""
@@ -186,19 +212,3 @@ def letterbox(image: np.ndarray, width: int, height: int) -> np.ndarray:
     canvas = np.zeros((height, width, 3), np.uint8)
     canvas[top : top + inner[1], left : left + inner[0]] = cv2.resize(image, inner, interpolation=cv2.INTER_AREA)
     return canvas
-
-
-def _add_h264(
-    container: "OutputContainer", width: int, height: int, fps: float, pixel_shape: Fraction
-) -> "VideoStream":
-    rate = Fraction(fps).limit_denominator(1001)
-    stream = container.add_stream("libx264", rate=rate, options=ENCODER)
-    stream.width, stream.height = width + width % 2, height + height % 2
-    stream.pix_fmt = "yuv420p"
-    stream.codec_context.sample_aspect_ratio = pixel_shape
-    stream.thread_count = 2
-    stream.codec_context.time_base = stream.time_base = TIME_BASE
-    for tag in ("colorspace", "color_primaries", "color_trc"):
-        setattr(stream.codec_context, tag, BT709)
-    stream.codec_context.color_range = RANGE_TV
-    return stream

@@ -13,6 +13,8 @@ from steadyseg.seg.data.regions import Region, connected_regions
 
 Tool = Literal["coco", "cvat", "yolo", "label-studio"]
 FILES: dict[Tool, str] = {"coco": "coco.json", "cvat": "cvat.xml", "yolo": "data.yaml", "label-studio": "tasks.json"}
+Picture = tuple[str, int, int, list[Any]]
+"""(path relative to the file, height, width, its objects as the tool has them)."""
 
 
 class LabelWriter:
@@ -20,7 +22,7 @@ class LabelWriter:
 
     def __init__(self, names: tuple[str, ...], tool: Tool = "coco") -> None:
         self._names, self._tool = names, tool
-        self._pictures = list[tuple[str, int, int, list[Any]]]()
+        self._pictures = list[Picture]()
 
     def add(self, file_name: str, ids: np.ndarray, confidence: np.ndarray) -> None:
         """Adds a picture's label.
@@ -39,33 +41,48 @@ class LabelWriter:
 
     def write(self, folder: Path) -> None:
         """Writes the label file. For YOLO, labels/ gets a text file of polygons for each picture."""
-        path = folder / FILES[self._tool]
-        if self._tool == "coco":  # categories are the class ids + 1, as label tools count from 1
-            images, marked = list[Any](), list[Any]()
-            for number, (name, height, width, objects) in enumerate(self._pictures, 1):
-                images.append({"id": number, "file_name": name, "height": height, "width": width})
-                for one in objects:
-                    marked.append({"id": len(marked) + 1, "image_id": number, **one})
-            names = [{"id": number, "name": name} for number, name in enumerate(self._names, 1)]
-            path.write_text(json.dumps({"images": images, "categories": names, "annotations": marked}))
-        elif self._tool == "cvat":
-            root = ElementTree.Element("annotations")
-            ElementTree.SubElement(root, "version").text = "1.1"
-            for number, (name, height, width, objects) in enumerate(self._pictures):
-                entry = {"id": str(number), "name": Path(name).name, "width": str(width), "height": str(height)}
-                ElementTree.SubElement(root, "image", entry).extend(objects)
-            ElementTree.ElementTree(root).write(path, "utf-8", xml_declaration=True)
-        elif self._tool == "yolo":
-            path.write_text(yaml.safe_dump({"train": "images", "val": "images", "names": dict(enumerate(self._names))}))
-            (folder / "labels").mkdir()
-            for name, _, _, lines in self._pictures:
-                (folder / "labels" / f"{Path(name).stem}.txt").write_text("\n".join(lines))
-        else:
-            content = list[Any]()
-            for name, _, _, objects in self._pictures:
-                data = {"image": f"/data/local-files/?d={name}"}
-                content.append({"data": data, "predictions": [{"model_version": "steadyseg", "result": objects}]})
-            path.write_text(json.dumps(content))
+        write = {"coco": _write_coco, "cvat": _write_cvat, "yolo": _write_yolo, "label-studio": _write_label_studio}
+        write[self._tool](folder / FILES[self._tool], self._names, self._pictures)
+
+
+def _write_coco(path: Path, names: tuple[str, ...], pictures: list[Picture]) -> None:
+    """Categories are the class ids + 1, as label tools count from 1."""
+    images, marked = list[Any](), list[Any]()
+    for number, (name, height, width, objects) in enumerate(pictures, 1):
+        images.append({"id": number, "file_name": name, "height": height, "width": width})
+        for one in objects:
+            marked.append({"id": len(marked) + 1, "image_id": number, **one})
+    categories = [{"id": number, "name": name} for number, name in enumerate(names, 1)]
+    path.write_text(json.dumps({"images": images, "categories": categories, "annotations": marked}))
+
+
+def _write_cvat(path: Path, names: tuple[str, ...], pictures: list[Picture]) -> None:
+    """`meta` is for Datumaro, which reads no file without it."""
+    root = ElementTree.Element("annotations")
+    ElementTree.SubElement(root, "version").text = "1.1"
+    labels = ElementTree.SubElement(ElementTree.SubElement(ElementTree.SubElement(root, "meta"), "task"), "labels")
+    for name in names:
+        ElementTree.SubElement(ElementTree.SubElement(labels, "label"), "name").text = name
+    for number, (name, height, width, objects) in enumerate(pictures):
+        entry = {"id": str(number), "name": Path(name).name, "width": str(width), "height": str(height)}
+        ElementTree.SubElement(root, "image", entry).extend(objects)
+    ElementTree.ElementTree(root).write(path, "utf-8", xml_declaration=True)
+
+
+def _write_yolo(path: Path, names: tuple[str, ...], pictures: list[Picture]) -> None:
+    path.write_text(yaml.safe_dump({"train": "images", "val": "images", "names": dict(enumerate(names))}))
+    folder = path.with_name("labels")
+    folder.mkdir()
+    for name, _, _, lines in pictures:
+        (folder / f"{Path(name).stem}.txt").write_text("\n".join(lines))
+
+
+def _write_label_studio(path: Path, _: tuple[str, ...], pictures: list[Picture]) -> None:
+    content = list[Any]()
+    for name, _height, _width, objects in pictures:
+        data = {"image": f"/data/local-files/?d={name}"}
+        content.append({"data": data, "predictions": [{"model_version": "steadyseg", "result": objects}]})
+    path.write_text(json.dumps(content))
 
 
 def _coco(region: Region, _: str, score: float, height: int, width: int) -> dict[str, Any]:

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from steadyseg.app.contact_sheet import OPACITY, Cell, colored, strip, write_sheet
-from steadyseg.app.drawable import drawable
-from steadyseg.app.palette import APART, display_classes, lab
+from steadyseg.app.palette import APART, display_classes, drawable, lab
 from steadyseg.app.video.legend import HOLD, Legend, draw_legend
 from steadyseg.app.video.render import draw_uncertainty
 from steadyseg.app.video.views import SCALES

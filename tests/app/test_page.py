@@ -399,8 +399,15 @@ def test_a_graph_file_is_served_with_its_own_method_alone(graphs: Graphs, tmp_pa
     settings = settings_from(record, offered_models(graph))
     shown = LiveStream(POOL).step(stripes(1)[0], settings, 0.0)
     assert len(shown.facts["shares"]) == 11 and shown.facts["note"] is None
-    with pytest.raises(InputError, match=r"^mine\.onnx holds one method, so there is no other to compare"):
-        settings_from(record | {"against": "dnn"}, offered_models(graph))
+    with pytest.raises(InputError, match=r"^mine\.onnx holds vq-dnn, tau 1\.25 alone; .* a single frame"):
+        settings_from(record | {"against": "bnn"}, offered_models(graph))
+    compared = settings_from(record | {"against": "dnn", "watch": [0.5, 0.5]}, offered_models(graph))
+    stream, single = LiveStream(POOL), LiveStream(POOL)
+    for second, shade in enumerate((60, 90, 120)):
+        image = np.full((120, 160, 3), shade, np.uint8)
+        facts = stream.step(image, compared, second / 15).facts
+        alone = single.step(image, replace(compared, against=None), 10.0 * second).facts  # after a pause
+    assert facts["probs"][0] == alone["probs"][0] != facts["probs"][1]
     result = run_file(STREET, settings, tmp_path, stop_after=2)
     assert (result.record["mode"], result.record["tau"], result.record["samples"]) == ("vq-dnn", 1.25, 1)
     assert "vq-dnn, tau 1.25" in describe_temperature(graph, MethodOptions()) and "11 classes" in about(graph)[0]

@@ -98,7 +98,8 @@ def test_a_files_reader_stays_at_most_the_capacity_ahead() -> None:
     within_patience(stream.close)
 
 
-def test_a_live_source_keeps_the_newest_and_counts_the_dropped() -> None:
+@pytest.mark.parametrize("recorded", [False, True])
+def test_a_live_source_or_a_recording_played_live_keeps_the_newest_and_counts_the_dropped(recorded: bool) -> None:
     drawn, taken = threading.Event(), threading.Event()
 
     def frames() -> Iterator[Frame]:
@@ -108,13 +109,13 @@ def test_a_live_source_keeps_the_newest_and_counts_the_dropped() -> None:
             yield frame(index)
         drawn.set()
 
-    source = Script(frames, live=True)
-    stream = read_ahead(source)
+    source = Script(frames, live=not recorded)
+    began_s, stream = time.monotonic(), read_ahead(source, live=True)
     indices = [next(stream).index]
     taken.set()
     assert drawn.wait(PATIENCE_S)  # nobody took a frame meanwhile, and yet the reader went on
     indices += [got.index for got in stream]
-    assert indices == [0, 9]
+    assert indices == [0, 9] and (not recorded or time.monotonic() - began_s >= 9 / 25)
     assert source.losses["dropped_newer_frame"] == 8
 
 

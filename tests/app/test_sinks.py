@@ -1,20 +1,28 @@
 """What is written is read again: every frame, at its time, in its colours, and whole even after an interruption."""
 
+import io
+import itertools
 import os
+import socket
 import subprocess
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 from pathlib import Path
 
 import av
 import numpy as np
 import pytest
+from made.rtsp.faults import free_port
 from made.video import grey_frames, quarters
-from made.waiting import PATIENCE_S
+from made.waiting import PATIENCE_S, wait_for
 from PIL import Image
+from refusals import error_after_work, refusal
 
 from steadyseg.app.sources.open_source import open_source
 from steadyseg.app.video.sinks import MaskSink
+from steadyseg.app.video.stream_sink import StreamSink
 from steadyseg.app.video.video_writer import VideoSink, letterbox
 from steadyseg.core.classes import CAMVID
 from steadyseg.core.errors import InputError
@@ -270,3 +278,89 @@ def test_the_time_base_holds_the_usual_rates_exactly() -> None:
     assert all(
         (1 / Fraction(rate) / TIME_BASE).denominator == 1 for rate in (24, 25, 30, 50, 60, Fraction(30000, 1001))
     )
+
+
+RECEIVER = """
+import os, sys
+import av
+options = {"listen": "1"} if sys.argv[1].startswith("rtmp") else {"rtsp_flags": "listen", "listen_timeout": "300"}
+with av.open(sys.argv[1], options=options) as container:
+    for index, frame in enumerate(container.decode(video=0)):
+        print(frame.width, frame.height, frame.key_frame, flush=True)
+        if index == 60:
+            os._exit(0)
+"""
+
+
+@pytest.mark.parametrize("scheme", ["rtmp", "rtsp"])
+def test_a_stream_reaches_a_server_and_its_loss_is_said(scheme: str) -> None:
+    address = f"{scheme}://127.0.0.1:{free_port()}/live/word"
+    command = [sys.executable, "-c", RECEIVER, address]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as receiver:
+
+        def connected() -> StreamSink | None:
+            try:
+                return StreamSink(address, 64, 48, 25.0, Fraction(1)).__enter__()
+            except InputError as error:
+                assert "Connection refused" in str(error)
+                return None
+
+        sink = wait_for(connected)
+        with pytest.raises(InputError, match="the stream was lost after") as caught:
+            for index in range(100_000):
+                sink.write(np.full((48, 64, 3), index % 200, np.uint8), index / 25)
+        assert receiver.stdout
+        lines = receiver.stdout.read().splitlines()
+    assert lines == [f"64 48 {index % 50 == 0}" for index in range(61)], "a key frame every 2 s"
+    assert "64x48, 25 frames/s" in sink.notes[0] and ("word" in str(caught.value)) == (scheme == "rtsp")
+
+
+def test_every_frame_of_a_stream_is_sent_before_the_next() -> None:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as receiver:
+        receiver.bind(("127.0.0.1", 0))
+        receiver.settimeout(PATIENCE_S)
+        got = b""
+        with StreamSink(f"udp://127.0.0.1:{receiver.getsockname()[1]}", 64, 48, 25.0, Fraction(1)) as sink:
+            for index, image in enumerate(grey_frames(12)):
+                sink.write(image, index / 25)
+                got += receiver.recv(65536)
+        receiver.settimeout(0.2)
+        with pytest.raises(TimeoutError):
+            while True:
+                got += receiver.recv(65536)
+    with av.open(io.BytesIO(got), format="mpegts") as container:
+        shades = [frame.to_ndarray(format="gray8").mean() for frame in container.decode(video=0)]
+    assert shades == pytest.approx([20 + 4 * index for index in range(12)], abs=2)
+
+
+def test_a_stream_by_udp_is_a_live_source() -> None:
+    address, ended = f"udp://127.0.0.1:{free_port()}", threading.Event()
+
+    def send() -> None:
+        with StreamSink(address, 64, 48, 25.0, Fraction(1)) as sink:
+            for index in itertools.takewhile(lambda _: not ended.wait(0.01), itertools.count()):
+                sink.write(quarters(), index / 25)
+
+    with ThreadPoolExecutor(1) as pool:
+        sent = pool.submit(send)
+        with open_source(address) as source:
+            frames = list(itertools.islice(source, 5))
+            ended.set()
+        sent.result()
+    assert source.info.live and {frame.image.shape for frame in frames} == {(48, 64, 3)}
+
+
+def test_a_server_that_is_not_there_or_never_answers_is_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["video", "street:7:2", "--model", "street-tiny", "-o"]
+    refused = error_after_work(capsys, *command, f"rtmp://me:secret@127.0.0.1:{free_port()}/live/word")
+    assert "Connection refused" in refused and "secret" not in refused and "word" not in refused
+    assert "no stream is written there; expected rtsp, rtmp" in error_after_work(capsys, *command, "ftp://host/x")
+    assert "was built without srt; expected rtsp" in refusal(
+        StreamSink("srt://127.0.0.1:9", 64, 48, 25.0, Fraction(1)).__enter__
+    )
+    monkeypatch.setattr("steadyseg.app.video.stream_sink.OPEN_S", 2.0)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        sink = StreamSink(f"rtmp://127.0.0.1:{silent.getsockname()[1]}/live/word", 64, 48, 25.0, Fraction(1))
+        assert "no answer within 2 s" in refusal(sink.__enter__)

@@ -23,6 +23,8 @@ PANELS = {
     "live": (("right", "inspected pixel"),),
     "compare": (("left", "inspected pixel, left"), ("right", "inspected pixel, right")),
 }
+COMPARED = tuple(("as it is (dnn)" if mode == "dnn" else name, mode) for name, mode in MODES)
+"""Names of the methods in Compare."""
 FAMILIARITY_MEANS = (
     "Comparison with held-out frames of the training recordings, of which one in 20 counts as novel. Do not trust the "
     "labels of a novel frame: leave the decision to a person, or train on such pictures."
@@ -36,11 +38,16 @@ def stage(name: str, source: str) -> str:
         f"<div class='tile' title='{escape(meaning)}'><b data-fact='{key}'>-</b><span>{name}</span></div>"
         for key, name, meaning in TILES
     )
+    headline = (
+        "<p class='headline'>labels that change from frame to frame: <b data-fact='flicker-left'>-</b> left, "
+        "<b data-fact='flicker-right'>-</b> right<span data-fact='fewer'></span></p>"
+    )
     return (
         f"<div class='stage' data-stage='{name}'><div class='bar'>"
         f"<button data-do='camera' class='primary'>Camera</button>"
         f"<button data-do='server'>Play {escape(source)}</button><button data-do='stop' disabled>Stop</button>"
         "<a href='#controls'>Settings</a><span class='message' role='status' aria-live='polite'></span></div>"
+        f"{headline if name == 'compare' else ''}"
         f"<div class='pictures'>{_picture('left', name)}{_picture('right', name)}</div>"
         f"<div class='familiarity' role='status' title='{FAMILIARITY_MEANS}'></div>"
         f"<div class='strip'>{tiles}</div></div>"
@@ -49,11 +56,8 @@ def stage(name: str, source: str) -> str:
 
 def _picture(side: str, name: str) -> str:
     if name == "compare":
-        foot = (
-            f"<div class='foot'>labels that change from frame to frame <b data-fact='flicker-{side}'>-</b>"
-            f"<span class='track'><i data-bar='flicker-{side}'></i></span></div>"
-        )
-        modes = escape(json.dumps({mode: name for name, mode in MODES}))
+        foot = f"<div class='foot'><span class='track'><i data-bar='flicker-{side}'></i></span></div>"
+        modes = escape(json.dumps({mode: name for name, mode in COMPARED}))
         caption = f"<span data-fact='title-{side}' data-modes='{modes}'></span>"
     elif side == "left":
         caption = "<span>segmentation</span>"
@@ -127,7 +131,7 @@ def add_compare_tab(classes: ClassList, source: str) -> tuple[list[Any], list[An
     import gradio as gr
 
     with gr.Row(elem_id="compare"):
-        against = gr.Radio(list(MODES), value="dnn", label="Left picture", elem_id="against")
+        against = gr.Radio(list(COMPARED), value="dnn", label="Left picture", elem_id="against")
         mark = gr.Checkbox(False, label="Changed labels in white", elem_id="mark-changes")
     gr.HTML(stage("compare", source), js_on_load=None)
     colors = gr.HTML(legend(classes), js_on_load=None, elem_id="legend-compare")

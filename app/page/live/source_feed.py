@@ -1,6 +1,5 @@
 """A video or camera on the server's side for the Live tab: one reader for all visitors, who get the newest frame."""
 
-import re
 import threading
 import time
 from pathlib import Path
@@ -8,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from steadyseg.app.sources.image_folder import IMAGE_SUFFIXES, VIDEO_SUFFIXES
-from steadyseg.app.sources.open_source import is_street, open_source
+from steadyseg.app.sources.open_source import is_path, is_street, open_source
 from steadyseg.app.sources.source import Source
 from steadyseg.app.sources.url import redact
 from steadyseg.core.errors import InputError
@@ -39,10 +38,8 @@ def display_name(spec: str) -> str:
 
 def is_source(text: str) -> bool:
     """True for what cannot be a model: a camera number, an address, a street, and an existing video or image."""
-    if re.fullmatch("[0-9]{1,4}", text) or "://" in text or is_street(text):
-        return True
     path = Path(text)
-    return path.suffix.lower() in (*VIDEO_SUFFIXES, *IMAGE_SUFFIXES) and path.is_file()
+    return not is_path(text) or (path.suffix.lower() in (*VIDEO_SUFFIXES, *IMAGE_SUFFIXES) and path.is_file())
 
 
 def without_folder(text: str, spec: str) -> str:

@@ -77,9 +77,8 @@ def add_controls(model: str) -> Controls:
     meta = model_meta(model)
     offered = offered_models(model)
     models = gr.Dropdown(list(offered), value=Path(model).name, label="Model", elem_id="model")
-    mode = gr.Radio(
-        list(MODES), value=FIRST_MODE, label="Method", info="Smoothed: mean over recent frames.", elem_id="mode"
-    )
+    first = read_graph(model).method.mode if is_graph(model) else FIRST_MODE
+    mode = gr.Radio(list(MODES), value=first, label="Method", info="Smoothed: mean over recent frames.", elem_id="mode")
     samples = _slider(
         "samples", "Samples per frame", "Dropout passes that are averaged.", (1, MAX_SAMPLES, SAMPLES), 1, visible=False
     )
@@ -164,5 +163,11 @@ def describe_controls(model: str, options: MethodOptions) -> tuple[Any, ...]:
     import gradio as gr
 
     free = not is_graph(model)
+    mode = gr.update(interactive=True) if free else gr.update(interactive=False, value=read_graph(model).method.mode)
     calibrated = gr.update(info=describe_temperature(model, options), interactive=free)
-    return *[gr.update(interactive=free)] * 5, calibrated, gr.update(choices=second_choices(model_meta(model), options))
+    return (
+        mode,
+        *[gr.update(interactive=free)] * 4,
+        calibrated,
+        gr.update(choices=second_choices(model_meta(model), options)),
+    )

@@ -6,10 +6,11 @@ from collections.abc import Callable, Hashable
 from functools import partial
 from typing import Self
 
-from steadyseg.app.open_model import open_segmenter
+from steadyseg.app.open_model import is_graph, open_segmenter
 from steadyseg.app.page.parts.settings import MethodSettings, model_meta
 from steadyseg.core.errors import InputError
 from steadyseg.core.frame import Frame, Maps
+from steadyseg.core.method import MethodOptions
 from steadyseg.core.model.checkpoint import CheckpointMeta
 from steadyseg.export.run.networks import FrameNetwork
 
@@ -83,8 +84,10 @@ class OpenMethod:
         self.settings = settings
         self.meta: CheckpointMeta = model_meta(settings.model)
         self._lease = lease
+        self._single = is_graph(settings.model) and settings.options.mode == "dnn"
+        options = MethodOptions() if self._single else settings.options
         # A bound method would make a circle, whose objects would wait for the garbage collector.
-        self.segmenter = open_segmenter(settings.model, settings.options, take=partial(lease.take, settings))
+        self.segmenter = open_segmenter(settings.model, options, take=partial(lease.take, settings))
 
     def step(self, frame: Frame, keep_probs: bool) -> tuple[Frame, Maps]:
         """Segments one frame; with `keep_probs` the maps have the probabilities, which costs a copy of a few MB.
@@ -92,6 +95,8 @@ class OpenMethod:
         Returns the frame of the maps: with a lag, an earlier frame. InputError while the first maps are not there.
         """
         self.segmenter.keep_probs = keep_probs
+        if self._single:  # a file of one method gives its single frames without the frames before
+            self.segmenter.reset()
         ready = list(self.segmenter.steps(frame))
         if not ready:
             raise InputError(f"the output is {self.segmenter.method.lag} frames late: waiting for the first one")

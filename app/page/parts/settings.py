@@ -109,9 +109,12 @@ def settings_from(record: Mapping[str, Any], models: Mapping[str, str]) -> Setti
         number(record, "lag", 0, 0, MAX_AHEAD),
         bool(record.get("calibrated", True)),
     )
-    if against and is_graph(model):
-        raise InputError(f"{Path(model).name} holds one method, so there is no other to compare; choose a checkpoint")
     left = method_settings(model, against, *values) if against else None
+    if left and is_graph(model):
+        held = read_graph(model).method
+        if against != "dnn" or not held.tau or held.lag:
+            raise InputError(f"{Path(model).name} holds {held} alone; what it can be compared with is a single frame")
+        left = MethodSettings(model, MethodOptions(mode="dnn"))
     view = ViewSettings(
         second=second,
         opacity=number(record, "opacity", 0.5, 0, 1),

@@ -60,12 +60,15 @@
     put("confidence", facts.confidence?.toFixed(2) ?? "-");
     put("unsure", percent(facts.unsure));
     const recent = since(RATE_S).map((one) => one.facts.flicker);
-    ["left", "right"].forEach((side, index) => {
+    const [before, after] = ["left", "right"].map((side, index) => {
       const known = recent.map((pair) => pair[index]).filter((value) => value != null);
       const mean = known.length ? known.reduce((sum, value) => sum + value, 0) / known.length : null;
       put(`flicker-${side}`, mean === null ? "-" : percent(mean, 1));
       for (const bar of all(`[data-bar=flicker-${side}]`)) bar.style.width = `${Math.min(100, 400 * (mean ?? 0))}%`;
+      return mean;
     });
+    const fewer = before && after !== null ? 1 - after / before : null;
+    put("fewer", fewer === null ? "" : `: ${percent(Math.abs(fewer))} ${fewer < 0 ? "more" : "fewer"}`);
     for (const state of all(".familiarity")) {
       const { words = "", caveat = "" } = facts.familiarity ?? {};
       state.textContent = caveat ? `${words}; ${caveat}` : words;

@@ -63,9 +63,8 @@ def make_results(
     asked = describe(clip, wanted)
     read = {name: fingerprint(source, progress) for name, source in sources_of(clip).items()}
     with whole_folder(wanted.folder / clip.name, replace=False) as folder:
-        job = replace(
-            clip.job, output=folder / VIDEO if wanted.videos else None, masks=folder / MASKS if wanted.masks else None
-        )
+        output, masks = str(folder / VIDEO), folder / MASKS
+        job = replace(clip.job, output=output if wanted.videos else None, masks=masks if wanted.masks else None)
         segmenter = take(job)
         with frame_table(folder, clip.name, segmenter.classes) as table:
             with open_recording(job, segmenter) as recording:

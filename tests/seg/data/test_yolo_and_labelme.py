@@ -5,6 +5,7 @@ import io
 import json
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -143,3 +144,6 @@ def test_every_pixel_is_read_back(tool: Tool, tmp_path: Path) -> None:
     expected = np.array([*NAMES, ""])[np.minimum(ids, len(NAMES))]
     found = np.array([*source.names, ""])[np.minimum(read, len(source.names))]
     assert np.array_equal(found, expected), (found != expected).sum()
+    if tool == "cvat":  # Datumaro reads no file without it
+        found_names = ElementTree.parse(tmp_path / FILES[tool]).iterfind("meta/task/labels/label/name")
+        assert tuple(one.text for one in found_names) == NAMES
