@@ -37,29 +37,26 @@ def main(arguments: list[str] | None = None) -> int:
                 return parse_and_run(arguments)
             finally:
                 sys.stdout.flush()  # at exit, a reader that left could no longer be caught
-    except InputError as error:
-        print(f"steadyseg: {error}", file=sys.stderr)
-        return 2
-    except CheckFailed as error:
-        print(f"steadyseg: {error}", file=sys.stderr)
-        return 1
+    except (InputError, CheckFailed) as error:
+        message, code = str(error), 2 if isinstance(error, InputError) else 1
     except KeyboardInterrupt:
-        print("steadyseg: interrupted", file=sys.stderr)
-        return 130
+        from steadyseg.app.console import UNFINISHED
+
+        message, code = f"interrupted{UNFINISHED[0]}", 130
     except ModuleNotFoundError as error:
         extra = next((extra for extra, modules in EXTRAS.items() if (error.name or "").split(".")[0] in modules), None)
         if extra is None:
             raise
-        print(f"steadyseg: this needs {error.name}: pip install 'steadyseg[{extra}]'", file=sys.stderr)
-        return 2
+        message, code = f"this needs {error.name}: pip install 'steadyseg[{extra}]'", 2
     except BrokenPipeError:  # the output's reader left, as `| head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the buffered rest goes nowhere
         return 1  # as rich does
     except OSError as error:
         if error.errno not in DISK_ERRORS:
             raise
-        print(f"steadyseg: {describe_disk_error(error)}", file=sys.stderr)
-        return 1
+        message, code = describe_disk_error(error), 1
+    print(f"steadyseg: {message}", file=sys.stderr)  # below the bars, which end together with the exception
+    return code
 
 
 def parse_and_run(arguments: list[str]) -> int:

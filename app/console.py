@@ -13,6 +13,8 @@ from rich.text import Text
 
 T = TypeVar("T")
 CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+UNFINISHED = [""]
+"""The place of `track` in its items, for the line of an interrupted command."""
 SPEED_S = 600
 """The estimate of the time left uses this many past seconds: an epoch's evaluation must not shorten it."""
 
@@ -37,23 +39,19 @@ METRIC_WORDS = {
 
 
 def figure_table(*columns: str, title: str | None = None) -> Table:
-    """A table with names in the first column and numbers, aligned to the right, in the other columns."""
+    """A table with names in the first column and numbers, aligned to the right, in the other columns. Short names of
+    metrics get their words."""
     table = Table(title=title, title_justify="left")
     for place, column in enumerate(columns):
-        table.add_column(column, justify="right" if place else "left")
+        table.add_column(METRIC_WORDS.get(column, column), justify="right" if place else "left")
     return table
 
 
-def format_figure(value: float | None) -> str:
-    """Four decimals; a dash for a value that was not measured."""
-    return "-" if value is None else f"{value:.4f}"
-
-
 def print_table(title: str, columns: Sequence[str], rows: Iterable[tuple[str, *tuple[float | None, ...]]]) -> None:
-    """Prints the title, and a table with a name and numbers in each row."""
-    table = figure_table(*(METRIC_WORDS.get(column, column) for column in columns))
+    """Prints the title, and a table with a name and numbers in each row; a dash for a value that was not measured."""
+    table = figure_table(*columns)
     for name, *figures in rows:
-        table.add_row(METRIC_WORDS.get(name, name), *map(format_figure, figures))
+        table.add_row(METRIC_WORDS.get(name, name), *("-" if value is None else f"{value:.4f}" for value in figures))
     Console().print(title, soft_wrap=True)
     Console().print(table)
 
@@ -87,11 +85,15 @@ def progress_bar(title: str, total: int | None = None, console: Console | None =
 
 
 def track(items: Iterable[T], title: str, total: int | None = None) -> Iterator[T]:
-    """Yields the items with a bar; `total` is their number if they have no length."""
-    with progress_bar(title, len(items) if isinstance(items, Sized) else total) as show:
+    """Yields the items with a bar; `total` is their number if they have no length. A command keeps no result of
+    unfinished items."""
+    total = len(items) if isinstance(items, Sized) else total
+    with progress_bar(title, total) as show:
         for done, item in enumerate(items, start=1):
+            UNFINISHED[0] = f" at {done} of {total or 'unknown'} ({title}); nothing of it is kept, run it again"
             yield item
             show(done)
+    UNFINISHED[0] = ""
 
 
 def make_table(title: str, first: str, *columns: str) -> Table:

@@ -2,19 +2,18 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
-from steadyseg.app.palette import display_classes, drawable
+from steadyseg.app.palette import display_classes, draw_classes, drawable
 from steadyseg.core.classes import ClassList
 
 SHEET_FILE = "contact-sheet.jpg"
 WIDTH, MARGIN, LINE, ENTRY = 320, 8, 22, 160
 COLUMNS = 2
 """Strips in a row."""
-OPACITY = 0.6
 SHOWN = 40
 """Cells of a sheet with one strip for each finding; a JPEG has at most 65,500 rows."""
 
@@ -27,8 +26,8 @@ class Cell(NamedTuple):
 
 
 def colored(image: np.ndarray, label: np.ndarray, classes: ClassList) -> np.ndarray:
-    """Lays the class colours of (H, W) ids over the picture (H, W, 3); void is black. Colours as in videos."""
-    return (image * (1 - OPACITY) + display_classes(classes).palette()[label] * OPACITY).astype(np.uint8)
+    """Lays the class colours of (H, W) ids over the picture (H, W, 3), as in videos; void is black."""
+    return draw_classes(image, label, display_classes(classes).palette())
 
 
 def strip(*pictures: np.ndarray) -> Image.Image:
@@ -40,12 +39,13 @@ def strip(*pictures: np.ndarray) -> Image.Image:
     return both
 
 
-def write_sheet(path: Path, cells: Sequence[Cell], classes: ClassList) -> None:
-    """Writes the cells, `COLUMNS` in a row, and the legend."""
+def write_sheet(path: Path, cells: Sequence[Cell], classes: ClassList, shades: Sequence[tuple[str, Any]] = ()) -> None:
+    """Writes the cells, `COLUMNS` in a row, and the legend; `shades`: names and colours of its other entries."""
     width = max(cell.strip.width for cell in cells) + 2 * MARGIN
     height = max(cell.strip.height for cell in cells) + LINE
     rows = -(-len(cells) // COLUMNS)
-    entries = [*zip(drawable(classes.names), display_classes(classes).colors, strict=True), ("void", (0, 0, 0))]
+    named = zip(drawable(classes.names), display_classes(classes).colors, strict=True)
+    entries = [*named, ("void", (0, 0, 0)), *shades]
     per_line = COLUMNS * width // ENTRY
     legend_height = -(-len(entries) // per_line) * LINE + MARGIN
     sheet = Image.new("RGB", (COLUMNS * width, rows * height + legend_height), "white")

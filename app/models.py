@@ -1,13 +1,14 @@
 """`steadyseg models`: the pretrained checkpoints, from their records alone; `--networks` adds what can be trained."""
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 from rich.table import Table
 
-from steadyseg.app.console import Console, make_table
+from steadyseg.app.console import METRIC_WORDS, Console, make_table
 from steadyseg.classification.pretrained import find_classifier, list_classifiers
-from steadyseg.core.method import method_of_fit
+from steadyseg.core.method import MODE_NAMES, method_of_fit, mode_title
 from steadyseg.core.model.checkpoint import CheckpointMeta, count_parameters, read_meta
 from steadyseg.seg.pretrained import find_checkpoint, list_segmenters
 
@@ -25,9 +26,14 @@ class ModelsJob:
 def run_models(job: ModelsJob) -> int:
     """Lists the pretrained checkpoints and, if asked for, the networks that can be trained."""
     console = Console()
-    console.print(segmenter_table())
-    if list_classifiers():
-        console.print(classifier_table())
+    console.print(
+        table_of("segmentation", list_segmenters(), find_checkpoint, {"accuracy": "accuracy", "mIoU": "miou"})
+    )
+    if found := list_classifiers():
+        columns = {"N": "samples", "accuracy": "accuracy", "nll": "nll"}
+        console.print(table_of("classification", found, find_classifier, columns))
+    modes = ", ".join(map(mode_title, MODE_NAMES))
+    console.print(f"calibrated: {modes}\nN: dropout passes; {METRIC_WORDS['nll']}", soft_wrap=True)
     if job.networks:
         from steadyseg.app.networks_table import print_networks  # torch
 
@@ -37,28 +43,15 @@ def run_models(job: ModelsJob) -> int:
     return 0
 
 
-def segmenter_table() -> Table:
-    table = make_table("pretrained: segmentation", *COLUMNS, "accuracy", "mIoU", "calibrated")
-    for name in list_segmenters():
-        path = find_checkpoint(name)
-        meta = read_meta(path)
-        table.add_row(name, *size_of(meta, path), *figures(meta, "accuracy", "miou"), describe_calibration(meta))
+def table_of(title: str, names: Iterable[str], find: Callable[[str], Path], columns: dict[str, str]) -> Table:
+    """A row for each checkpoint; `columns`: keys of its metrics by their headings."""
+    table = make_table(f"pretrained: {title}", *COLUMNS, *columns, "calibrated")
+    for name in names:
+        meta = read_meta(path := find(name))
+        size, parameters = f"{meta.width}x{meta.height}", f"{count_parameters(path) / 1e6:.2f} M"
+        modes = dict.fromkeys(method_of_fit(fit).mode for fit in meta.calibration.values())
+        table.add_row(name, size, parameters, *figures(meta, *columns.values()), ", ".join(modes) or "-")
     return table
-
-
-def classifier_table() -> Table:
-    table = make_table("pretrained: classification", *COLUMNS, "N", "accuracy", "NLL", "calibrated")
-    for name in list_classifiers():
-        path = find_classifier(name)
-        meta = read_meta(path)
-        row = figures(meta, "samples", "accuracy", "nll")
-        table.add_row(name, *size_of(meta, path), *row, describe_calibration(meta))
-    return table
-
-
-def size_of(meta: CheckpointMeta, path: Path) -> tuple[str, str]:
-    """(size of the input, millions of parameters)."""
-    return f"{meta.width}x{meta.height}", f"{count_parameters(path) / 1e6:.2f} M"
 
 
 def figures(meta: CheckpointMeta, *keys: str) -> list[str]:
@@ -66,8 +59,3 @@ def figures(meta: CheckpointMeta, *keys: str) -> list[str]:
     row = meta.metrics.get("stills-dnn") or meta.metrics.get("stills-bnn") or {}
     values = [row.get(key, "-") for key in keys]
     return [f"{value:.3f}" if isinstance(value, float) else str(value) for value in values]
-
-
-def describe_calibration(meta: CheckpointMeta) -> str:
-    fitted = dict.fromkeys(method_of_fit(fit).mode for fit in meta.calibration.values())
-    return ", ".join(fitted) or "-"

@@ -1,11 +1,7 @@
 """Calibration after training: temperature and conformal thresholds of labelled frames, and logit adjustment."""
 
 from collections.abc import Iterable, Mapping
-from io import BytesIO
-from shutil import disk_usage
-from tempfile import TemporaryFile, gettempdir
 from typing import Any
-from weakref import finalize
 
 import numpy as np
 import torch
@@ -14,11 +10,11 @@ from torch import Tensor, nn
 from steadyseg.core.classes import ClassList
 from steadyseg.core.errors import InputError
 from steadyseg.core.evaluation.conformal import ClassRisk, ConformalScores, Coverage
+from steadyseg.core.evaluation.kept_logits import SplitLogits
 from steadyseg.core.evaluation.temperature import GRID, TemperatureFit, TemperatureScan, grid_tensor
 from steadyseg.core.frame import Frame, Maps
 from steadyseg.core.motion import MotionEstimator
 from steadyseg.core.novelty.statistics import subsample
-from steadyseg.core.predictors import SplitNetwork, first_tensor
 from steadyseg.core.segmenter import Continuity
 from steadyseg.core.temporal import State
 from steadyseg.seg.evaluate import enlarge, probs_at
@@ -29,8 +25,6 @@ HEAD_BIASES = ("head.bias", "model.segmentation_head.bias", "model.segmentation_
 size."""
 STRIDE = 2
 """Every second row and column is scanned; where smoothing works pixel by pixel, the others are not computed."""
-MAX_KEPT_BYTES = 2**32
-"""Largest file of logits: 565 frames of 480x360 with 11 classes. It takes at most half of the free disk."""
 
 
 @torch.inference_mode()
@@ -65,55 +59,15 @@ def fit_temperature(
     return scan.fit()
 
 
-class SubsampledLogits(nn.Module):
+class SubsampledLogits(SplitLogits):
     """A network, split like the given one, whose logits keep only every `stride`-th row and column."""
 
     def __init__(self, network: nn.Module, stride: int) -> None:
-        super().__init__()
-        self.network, self.stride = network, stride
-
-    def forward(self, x: Tensor) -> Tensor:
-        return self.suffix(self.prefix(x))
-
-    def prefix(self, x: Tensor) -> Any:
-        return self.network.prefix(x) if isinstance(self.network, SplitNetwork) else x
+        super().__init__(network)
+        self.stride = stride
 
     def suffix(self, shared: Any) -> Tensor:
-        logits = self.network.suffix(shared) if isinstance(self.network, SplitNetwork) else self.network(shared)
-        return subsample(first_tensor(logits), self.stride)
-
-
-class KeptLogits(SubsampledLogits):
-    """A network that computes the logits of a list of pictures once. After `rewind` it reads them from a temporary
-    file. Pictures beyond `MAX_KEPT_BYTES` are computed again."""
-
-    def __init__(self, network: nn.Module) -> None:
-        super().__init__(network, 1)
-        self.head_stride, self.fixed_size = getattr(network, "head_stride", 1), getattr(network, "fixed_size", None)
-        self._file = TemporaryFile()  # noqa: SIM115
-        finalize(self, self._file.close)
-        self._room = min(MAX_KEPT_BYTES, disk_usage(gettempdir()).free // 2)
-        self._ends, self._place = [0], 0
-
-    def rewind(self) -> None:
-        self._place = 0
-
-    def prefix(self, x: Tensor) -> Any:
-        self._is_kept, self._has_room = self._place + 1 < len(self._ends), self._ends[-1] < self._room
-        return x if self._is_kept else super().prefix(x)
-
-    def suffix(self, shared: Any) -> Tensor:
-        if self._is_kept:
-            start, end = self._ends[self._place : self._place + 2]
-            self._file.seek(start)
-            logits: Tensor = torch.load(BytesIO(self._file.read(end - start)), weights_only=True)
-        else:
-            logits = super().suffix(shared)
-            if self._has_room:
-                torch.save(logits.clone(), data := BytesIO())  # a view would be saved with all that it is a view of
-                self._ends.append(self._ends[-1] + self._file.write(data.getvalue()))
-        self._place += self._is_kept or self._has_room
-        return logits
+        return subsample(super().suffix(shared), self.stride)
 
 
 class ConformalFit:

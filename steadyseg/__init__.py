@@ -17,10 +17,10 @@ if TYPE_CHECKING:  # what editors and type checkers read; tests/test_public.py h
     from steadyseg.app.hub import HubModel as HubModel
     from steadyseg.app.open_model import open_model as open_model
     from steadyseg.app.open_model import open_segmenter as open_segmenter
+    from steadyseg.app.palette import draw_overlay as draw_overlay
     from steadyseg.app.sources.open_source import open_source as open_source
     from steadyseg.app.sources.read_ahead import read_ahead as read_ahead
     from steadyseg.app.sources.source import Source as Source
-    from steadyseg.app.video.render import draw_overlay as draw_overlay
     from steadyseg.app.video.render import draw_uncertainty as draw_uncertainty
     from steadyseg.classification.data.open import open_classification as open_classification
     from steadyseg.core.dropout import Dropout as Dropout
@@ -63,7 +63,8 @@ _NAMES = {
     "steadyseg.core.method": "Method MethodOptions",
     "steadyseg.core.segmenter": "Segmenter segment",
     "steadyseg.core.frame": "Frame Maps",
-    "steadyseg.app.video.render": "draw_overlay draw_uncertainty",
+    "steadyseg.app.palette": "draw_overlay",
+    "steadyseg.app.video.render": "draw_uncertainty",
     # sources of frames
     "steadyseg.app.sources.open_source": "open_source",
     "steadyseg.app.sources.source": "Source",

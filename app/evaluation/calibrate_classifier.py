@@ -15,12 +15,12 @@ from steadyseg.classification.novelty import default_stages, fit_statistics
 from steadyseg.classification.pretrained import require_classes
 from steadyseg.core.dropout import set_dropout_active
 from steadyseg.core.errors import InputError
+from steadyseg.core.evaluation.kept_logits import KeptLogits
 from steadyseg.core.evaluation.temperature import TemperatureFit
 from steadyseg.core.method import Method, MethodOptions
 from steadyseg.core.model.model import Model
 from steadyseg.core.novelty.stored import NoveltyFit
 from steadyseg.core.system.machine import choose_device
-from steadyseg.seg.calibrate import KeptLogits
 
 
 class ClassifierFits:

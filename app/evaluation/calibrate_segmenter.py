@@ -13,6 +13,7 @@ from steadyseg.app.evaluation.flags import CalibrateJob
 from steadyseg.app.evaluation.int8 import fit_int8
 from steadyseg.core.classes import ClassList
 from steadyseg.core.errors import InputError
+from steadyseg.core.evaluation.kept_logits import KeptLogits
 from steadyseg.core.evaluation.temperature import WIDE_GRID, BeyondGrid, TemperatureFit, describe_extreme
 from steadyseg.core.frame import Frame
 from steadyseg.core.method import Method, MethodOptions, is_temporal
@@ -21,7 +22,7 @@ from steadyseg.core.model.model import Model
 from steadyseg.core.novelty.stored import NoveltyFit
 from steadyseg.core.segmenter import Segmenter
 from steadyseg.core.system.machine import choose_device
-from steadyseg.seg.calibrate import KeptLogits, adjust_head, fit_temperature
+from steadyseg.seg.calibrate import adjust_head, fit_temperature
 from steadyseg.seg.data.camvid import open_split
 from steadyseg.seg.evaluate import predict, seed_frames
 from steadyseg.seg.novelty.fit import default_stages, fit_statistics

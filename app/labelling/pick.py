@@ -6,9 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from PIL import Image
 
-from steadyseg.app.console import progress_bar
+from steadyseg.app.console import progress_bar, track
 from steadyseg.app.contact_sheet import SHEET_FILE, SHOWN, Cell, colored, strip, write_sheet
 from steadyseg.app.labelling.candidates import Candidate, FrameMeter, choose
 from steadyseg.app.labelling.flags import PickJob
@@ -30,6 +31,8 @@ TABLE_FILE, IMAGES, UNCERTAINTY = "frames.csv", "images", "uncertainty"
 PER_CHOICE = 10
 """Candidates for each frame to choose, if a video has so many frames; a video's step between candidates is at most a
 second."""
+SHADES = {"uncertainty: 0": 0, "0.5": 127, "1: all equal": 255}
+"""Entries of the sheet's legend: the uint8 uncertainty of each colour."""
 Row = dict[str, Any]
 """A row of the table: rank, criteria, distance and reason of a frame."""
 
@@ -45,8 +48,8 @@ def run_pick(job: PickJob) -> int:
     total = None if None in counts else sum(filter(None, counts))
     paths, meter = list_images(job.data / "train") if job.data else (), FrameMeter(model)
     sources, recordings, candidates = list[int](), dict[tuple[int, str], int](), list[Candidate]()
+    labelled = [meter.measure(read_upright(path))[0] for path in track(paths, "labelled pictures")] if paths else []
     with progress_bar("frames measured", total) as show:
-        labelled = [meter.measure(read_upright(path))[0] for path in paths]
         for number, spec in enumerate(job.sources):
             with open_source(spec) as source:
                 step = candidate_step(source, job.count)
@@ -64,7 +67,8 @@ def run_pick(job: PickJob) -> int:
     }
     with whole_folder(job.output, replace=job.overwrite) as folder:
         labels = LabelWriter(model.meta.classes.names, job.labels)
-        write_frames(folder, chosen_frames(job.sources, rows), meter, model.meta.classes, labels)
+        chosen = track(chosen_frames(job.sources, rows), "frames written", len(rows))
+        write_frames(folder, chosen, meter, model.meta.classes, labels)
     file = job.output / FILES[job.labels]
     print(f"{len(rows)} of {len(candidates)} frames chosen; look at {job.output / SHEET_FILE}")
     again = f"steadyseg data import {file} --images {job.output / IMAGES} -o own"
@@ -153,4 +157,10 @@ def write_frames(
             cells[rank] = Cell(f"{rank}. {name}: {row['reason']}", strip(*pictures))
     labels.write(folder)
     write_table(folder / TABLE_FILE, [written[rank] for rank in sorted(written)])
-    write_sheet(folder / SHEET_FILE, [cells[rank] for rank in sorted(cells)], classes)
+    shades = draw_uncertainty(np.array([list(SHADES.values())], np.uint8))[0].tolist()
+    write_sheet(
+        folder / SHEET_FILE,
+        [cells[rank] for rank in sorted(cells)],
+        classes,
+        list(zip(SHADES, map(tuple, shades), strict=True)),
+    )

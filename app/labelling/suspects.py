@@ -95,7 +95,11 @@ class LabelCheck:
         mask = cv2.resize(mask[*place], size, interpolation=cv2.INTER_NEAREST)
         contours, _ = cv2.findContours(mask, cv2.RETR_EXTERNAL, cv2.CHAIN_APPROX_NONE)
         drawn = []
-        for picture in (image, colored(image, label, classes), colored(image, probs.argmax(0), classes)):
+        for picture in (
+            image,
+            colored(image, label, classes),
+            colored(image, probs.argmax(0).astype(np.uint8), classes),
+        ):
             drawn.append(cv2.resize(picture[*place], size, interpolation=cv2.INTER_LINEAR))
             for color, width in ((0, 0, 0), 3), ((255, 255, 255), 1):
                 cv2.drawContours(drawn[-1], contours, -1, color, width)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from steadyseg.app.console import Console, figure_table, track
+from steadyseg.app.console import METRIC_WORDS, Console, figure_table, track
 from steadyseg.app.executors import run_options
 from steadyseg.app.open_model import is_graph, make_segmenter, open_model
 from steadyseg.app.opencv import opencv
@@ -23,11 +23,11 @@ from steadyseg.app.video.pixel_plot import Traces, check_plot, write_traces
 from steadyseg.app.video.report import StreamReport
 from steadyseg.app.video.stream_sink import StreamSink
 from steadyseg.app.video.verdict import figure, frame_level, stream_level
-from steadyseg.app.video.views import draw_map, draw_segmentation
+from steadyseg.app.video.views import SCALES, draw_map, draw_segmentation
 from steadyseg.core.classes import ClassList
 from steadyseg.core.errors import InputError
 from steadyseg.core.frame import Frame, Maps
-from steadyseg.core.method import MODE_NAMES, ModeName
+from steadyseg.core.method import MODE_NAMES, ModeName, mode_title
 from steadyseg.core.seeds import seed_masks
 from steadyseg.core.segmenter import Segmenter, StageClock
 from steadyseg.core.system.interrupts import uninterrupted
@@ -158,7 +158,7 @@ def compared(
     halved = source.info.width // 2 if source.info.width // 2 >= MIN_CELL else source.info.width
     width = halved // 2 * 2
     height = round(source.info.height * width / source.info.width / 2) * 2
-    legend, info = Legend(columns[0].classes, (None,)), source.info
+    legend, info = Legend(columns[0].classes, (None, SCALES["uncertainty"])), source.info
     size = legend.size(width * len(columns), 2 * height + CAPTION)
     sink = open_sink(job, size, info)
     assert sink is not None
@@ -174,13 +174,14 @@ def compared(
 
 
 def print_methods(methods: dict[Any, dict[str, Any]]) -> None:
-    """Prints a row for each method on stdout."""
-    columns = {"ms": "latency_p50_ms", "confidence": "mean_confidence", "uncertainty": "mean_entropy"}
+    """Prints a column for each method on stdout."""
+    rows = {"ms": "latency_p50_ms", "confidence": "mean_confidence", "uncertainty": "mean_entropy"}
     measured = ("flicker", "nll", "accuracy", "ece")
-    columns |= {key: key for key in measured if all(key in record for record in methods.values())}
-    table = figure_table("method", *columns, title="the methods on the same frames")
-    for mode, record in methods.items():
-        level, own = stream_level(record), ("mean_confidence", "mean_entropy")
-        cells = (figure(level * (key in own), record[key], ".4g") if key in record else "-" for key in columns.values())
-        table.add_row(mode, *cells)
+    rows |= {METRIC_WORDS.get(key, key): key for key in measured if all(key in one for one in methods.values())}
+    table = figure_table("", *map(mode_title, methods), title="the methods on the same frames")
+    table.columns[0].no_wrap = True
+    for words, key in rows.items():
+        levels = (stream_level(record) * key.startswith("mean_") for record in methods.values())
+        shown = zip(levels, methods.values(), strict=True)
+        table.add_row(words, *(figure(level, one[key], ".4g") if key in one else "-" for level, one in shown))
     Console().print(table)

@@ -14,7 +14,7 @@ from steadyseg.core.frame import Maps
 
 BACKGROUND, INK = (22, 24, 29), (226, 229, 235)
 TEXT_SHARE, MIN_TEXT = 1 / 34, 10
-"""Height of the text as a share of the picture's height, and its least pixels."""
+"""Height of the text as a share of a panel's shorter side, and its least pixels."""
 MAX_ROWS = 3
 MIN_SHARE = 0.001
 """A class is listed if it covers this share of a picture's pixels."""
@@ -76,7 +76,7 @@ class Layout(NamedTuple):
 @lru_cache(maxsize=16)
 def layout_of(width: int, height: int, names: tuple[str, ...], panels: tuple[Scale | None, ...]) -> Layout:
     """The layout of panels below pictures of width x height, with room for all classes or `MAX_ROWS` rows."""
-    text = max(MIN_TEXT, round(height * TEXT_SHARE))
+    text = max(MIN_TEXT, round(min(width, height) * TEXT_SHARE))
     needed = 1 + flow(names, width, text)[-1][1] if None in panels else 1
     rows = max(min(needed, MAX_ROWS), 2 if any(panels) else 1)
     row = round(1.5 * text)

@@ -7,28 +7,11 @@ from typing import Any
 import numpy as np
 
 from steadyseg.app.opencv import opencv
+from steadyseg.app.palette import colour_labels
 from steadyseg.app.video.verdict import UNFAMILIAR, describe_frame, frame_level
 from steadyseg.core.errors import InputError
 from steadyseg.core.frame import Maps
 from steadyseg.core.method import Method
-
-
-def draw_overlay(image: np.ndarray, label: np.ndarray, palette: np.ndarray, opacity: float = 0.5) -> np.ndarray:
-    """Class colours over the picture: opacity 0 shows only the picture, opacity 1 only the colours.
-
-    The image is (H, W, 3) uint8 RGB, the label (H, W) uint8. The palette is (N, 3) uint8 RGB, at most 256 colours.
-    Labels from N on are black. InputError for another palette. 0.7 ms a frame; `palette[label]` instead of OpenCV's
-    table look-up would take 5 ms.
-    """
-    return opencv().addWeighted(image, 1 - opacity, colour_labels(label, palette), opacity, 0)
-
-
-def draw_contours(picture: np.ndarray, label: np.ndarray, palette: np.ndarray) -> None:
-    """Draws into the picture, on both sides of each border between classes, a line in the full colour of that side."""
-    cv2 = opencv()
-    side = 3 + 2 * (label.shape[0] // 720)
-    edges = cv2.morphologyEx(label, cv2.MORPH_GRADIENT, np.ones((side, side), np.uint8))
-    cv2.copyTo(colour_labels(label, palette), edges, picture)
 
 
 def draw_banner(picture: np.ndarray, maps: Maps) -> np.ndarray:
@@ -65,14 +48,6 @@ def draw_energy(maps: Maps) -> np.ndarray:
     if maps.energy is None:
         raise InputError("energy needs a checkpoint with familiarity: steadyseg calibrate --familiarity")
     return draw_uncertainty(np.minimum(maps.energy, 127) * 2)
-
-
-def colour_labels(label: np.ndarray, palette: np.ndarray) -> np.ndarray:
-    """Colours (H, W) uint8 ids by the (N, 3) uint8 palette: (H, W, 3) uint8 RGB. 0.4 ms a frame."""
-    if palette.dtype != np.uint8 or palette.ndim != 2 or palette.shape[1] != 3 or len(palette) > 256:
-        raise InputError(f"a palette is (N, 3) uint8 RGB, at most 256 colours, got {palette.shape} {palette.dtype}")
-    table = palette if len(palette) == 256 else np.pad(palette, ((0, 256 - len(palette)), (0, 0)))
-    return opencv().applyColorMap(label, table[:, None, :])
 
 
 def draw_uncertainty(entropy: np.ndarray) -> np.ndarray:

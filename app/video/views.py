@@ -7,13 +7,12 @@ from typing import Literal, get_args
 import numpy as np
 
 from steadyseg.app.opencv import opencv
+from steadyseg.app.palette import draw_classes
 from steadyseg.app.video.legend import Legend, Scale
 from steadyseg.app.video.render import (
     LARGEST_SET,
     draw_banner,
-    draw_contours,
     draw_energy,
-    draw_overlay,
     draw_set_sizes,
     draw_uncertainty,
     grey_if_unfamiliar,
@@ -57,9 +56,7 @@ def draw_map(maps: Maps, name: MapName, threshold: float | None = None) -> np.nd
 
 def draw_segmentation(image: np.ndarray, maps: Maps, palette: np.ndarray) -> np.ndarray:
     """The overlay of a frame with its outlines, grey if the frame is unfamiliar."""
-    overlay = draw_overlay(image, maps.label, palette)
-    draw_contours(overlay, maps.label, palette)
-    return grey_if_unfamiliar(overlay, maps)
+    return grey_if_unfamiliar(draw_classes(image, maps.label, palette), maps)
 
 
 class Painter:

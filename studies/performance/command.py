@@ -9,14 +9,15 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from rich.console import Console
-from rich.progress import Progress, TextColumn, TimeElapsedColumn
+from rich.progress import Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from steadyseg.app.console import Console
 from steadyseg.app.executors import choose_library
 from steadyseg.app.number_format import choose_precision
 from steadyseg.app.open_model import is_graph, open_checkpoint, open_segmenter, refuse_classifier
 from steadyseg.app.report_file import check_place, write_json
 from steadyseg.core.errors import InputError
+from steadyseg.core.method import mode_title
 from steadyseg.core.picture_size import network_size
 from steadyseg.core.segmenter import Segmenter
 from steadyseg.core.system.machine import available_cpus, cpu_name
@@ -163,7 +164,7 @@ def bench_graph(job: BenchJob, folder: Path) -> dict[str, Any]:
         built += [streams_row(n, file, segmenter.device, options, clip) for n in STREAMS if f"streams_{n}" in names]
         timings = time_rows(built, job.row_seconds, say)
     done = rows_record(timings)
-    mode = f"the file computes {segmenter.method}"
+    mode = f"the file computes {mode_title(segmenter.method)}"
     return {
         **facts(job, clip, size, segmenter.executor, segmenter.device, precision, segmenter.why),
         "notes": [mode],
@@ -188,21 +189,21 @@ def clip_of(job: BenchJob, folder: Path, size: tuple[int, int]) -> Clip:
 
 
 def run_soak(
-    job: BenchJob, segmenter: Callable[[], Segmenter], clip: Clip, size: tuple[int, int], say: Callable[[str], None]
+    job: BenchJob, segmenter: Callable[[], Segmenter], clip: Clip, size: tuple[int, int], say: Callable[..., None]
 ) -> dict[str, Any] | None:
     """Runs the soak, before the rows, so that its memory holds nothing of theirs."""
     if job.soak is None:
         return None
     frames = job.soak
-    result = soak(segmenter(), clip.drive(size), frames, progress=lambda done: say(f"soak: {done}/{frames} frames"))
+    result = soak(segmenter(), clip.drive(size), frames, progress=lambda done: say("soak", done, frames))
     return result.record()
 
 
-def time_rows(rows: list[Row], seconds: float, say: Callable[[str], None]) -> list[Timing]:
+def time_rows(rows: list[Row], seconds: float, say: Callable[..., None]) -> list[Timing]:
     def report(step: Step) -> None:
         if step.is_result:
             Console(stderr=True).print(step.row, highlight=False)
-        say(f"{step.row} ({step.done}/{step.total} calls)" if step.total else step.row)
+        say(step.row, step.done, step.total)
 
     return measure(rows, Budget(seconds=seconds), progress=report)
 
@@ -237,16 +238,17 @@ def memory_record(state_bytes: int | None, naive: NaiveDeque | None) -> dict[str
 
 
 @contextmanager
-def announce() -> Iterator[Callable[[str], None]]:
-    """A line on stderr that says what is under way."""
+def announce() -> Iterator[Callable[..., None]]:
+    """A line on stderr that says what is under way, with the time left where the number of calls is known."""
     console = Console(stderr=True)
-    columns = (TextColumn("{task.description}"), TimeElapsedColumn())
+    columns = (TextColumn("{task.description}"), TimeElapsedColumn(), TextColumn("ETA"), TimeRemainingColumn())
     with Progress(*columns, console=console, auto_refresh=False, transient=True) as progress:
         task = progress.add_task("")
         last = [0.0]
 
-        def say(what: str) -> None:
-            progress.update(task, description=what)
+        def say(what: str, done: int = 0, total: int = 0) -> None:
+            words = f"{what} ({done}/{total})" if total else what
+            progress.update(task, description=words, completed=done or None, total=total or None)
             if time.monotonic() - last[0] >= REDRAW_S:
                 last[0] = time.monotonic()
                 progress.refresh()

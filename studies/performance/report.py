@@ -4,9 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rich.console import Console
 from rich.table import Table
 
+from steadyseg.app.console import Console
+from steadyseg.core.method import mode_title
 from steadyseg.studies.performance.rows import ROWS, STEP, STREAM_ROWS
 from steadyseg.studies.performance.timing import Timing
 
@@ -18,9 +19,6 @@ BASES = {
     **{name: "streams_1" for name in list(STREAM_ROWS)[1:]},
 }
 """Row -> the row that its throughput is a share of in the table of rows."""
-
-WIDE = 120
-"""A terminal of this many columns also shows the description of each row."""
 
 
 @dataclass(frozen=True)
@@ -113,7 +111,9 @@ def print_bench(record: dict[str, Any], console: Console) -> None:
     for note in record["notes"]:
         console.print(f"note: {note}")
     if record["rows"]:
-        console.print(_rows_table(record["rows"], described=console.width >= WIDE))
+        console.print(_rows_table(record["rows"]))
+        for name in record["rows"]:
+            console.print(f"{name}: {(ROWS | STREAM_ROWS).get(name, STEP)}", soft_wrap=True)
     if record["ratios"]:
         console.print(_ratios_table(record["ratios"]))
     if record["arithmetic"]:
@@ -122,18 +122,17 @@ def print_bench(record: dict[str, Any], console: Console) -> None:
     if record["soak"]:
         soak = record["soak"]
         console.print(
-            f"soak: {soak['frames']} frames of {soak['mode']}, resident {_mb(soak['warm'])} after the warm-up, "
-            f"{_mb(soak['end'])} at the end, {_mb(soak['largest'])} at most: {soak['growth_percent']:+.2f} %"
+            f"soak: {soak['frames']} frames of {mode_title(soak['mode'])}, resident {_mb(soak['warm'])} after the "
+            f"warm-up, {_mb(soak['end'])} at the end, {_mb(soak['largest'])} at most: {soak['growth_percent']:+.2f} %"
         )
 
 
-def _rows_table(rows: dict[str, Any], *, described: bool) -> Table:
-    table = Table("row", *(["what"] if described else []), "calls", "median ms", "p95 ms", "frames/s", "of its base")
+def _rows_table(rows: dict[str, Any]) -> Table:
+    table = Table("row", "calls", "median ms", "p95 ms", "frames/s", "of its base")
     for name, row in rows.items():
         share = "-" if row["base"] is None else f"{row['of_base']:.3f} of {row['base']}"
-        what = [(ROWS | STREAM_ROWS).get(name, STEP)] if described else []
         times = [f"{row[key]:.2f}" for key in ("median_ms", "p95_ms", "frames_per_s")]
-        table.add_row(name, *what, str(row["calls"]), *times, share)
+        table.add_row(name, str(row["calls"]), *times, share)
     return table
 
 

@@ -11,6 +11,7 @@ from typing import TypeVar
 import numpy as np
 
 from steadyseg.core.errors import InputError
+from steadyseg.core.method import mode_title
 from steadyseg.core.segmenter import Segmenter
 from steadyseg.export.file.onnx_file import OnnxFile
 from steadyseg.export.run.graph import GraphStreams
@@ -36,16 +37,16 @@ PASSES = (5, 10, 30, 50)
 ROWS: dict[str, str] = {
     "bare_plain": "network alone, without spatial smoothing",
     "bare": "network alone, with spatial smoothing",
-    "dnn": "one pass, all maps, novelty where it is known, no temporal smoothing",
-    "vq_dnn": "VQ-DNN: one pass, temporal smoothing, all maps, novelty where it is known",
+    "dnn": f"{mode_title('dnn')}: one pass, all maps, novelty where it is known",
+    "vq_dnn": f"{mode_title('vq-dnn')}: one pass, all maps, novelty where it is known",
     "vq_dnn_motion": "the same, the mean following motion",
-    "vq_bnn": "VQ-BNN: one dropout pass, temporal smoothing, all maps",
-    **{f"mc_{n}": f"MC dropout: {n} whole passes, all maps" for n in PASSES},
+    "vq_bnn": f"{mode_title('vq-bnn')}: one dropout pass, all maps",
+    **{f"mc_{n}": f"{mode_title(f'bnn x{n}')}: whole passes, all maps" for n in PASSES},
     "mc_whole_5": "MC dropout in torch: 5 whole passes, all maps",
     **{f"mc_reuse_{n}": f"MC dropout in torch: {n} passes that share their prefix" for n in PASSES},
     "naive_deque": "one pass, deque of 6 softmax maps, plain torch",
     "published": "the network again on 6 frames with dropout, mean",
-    "end_to_end_labels": "H.264 file to VQ-DNN maps",
+    "end_to_end_labels": "H.264 file to the maps of vq_dnn",
     "end_to_end_video": "H.264 file to an H.264 file side by side",
     "start": "a new process to the first maps, imports included",
 }

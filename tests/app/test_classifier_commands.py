@@ -190,8 +190,9 @@ def test_held_out_pictures_are_those_that_training_left_out(tmp_path: Path) -> N
 def test_every_family_is_listed_with_its_cost(capsys: pytest.CaptureFixture[str]) -> None:
     """Published parameter counts: ResNet-18 for CIFAR 11.17 M (arXiv 1512.03385 with a 3x3 stem), 0.56 GMAC."""
     assert main(["models", "--networks"]) == 0
-    lines = [line.split() for line in capsys.readouterr().out.splitlines()]
-    rows = {words[0]: words[1:] for words in lines if words}
+    out = capsys.readouterr().out
+    assert "smoothed (vq-dnn)" in out and "negative log-likelihood (nll)" in out
+    rows = {words[0]: words[1:] for words in map(str.split, out.splitlines()) if words}
     assert set(MODEL_NAMES) <= set(rows)
     assert rows["resnet18"] == ["32x32", "11.17", "M", "1.11"] and rows["vgg16"][1] == "134.31"
     smooth = read_meta(find_classifier("cifar10-resnet18-mc-smooth")).metrics["stills-dnn"]

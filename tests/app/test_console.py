@@ -22,8 +22,9 @@ def test_a_name_that_looks_like_markup_is_printed_as_it_is(capsys: pytest.Captur
 
 
 def test_short_names_have_a_word_beside_them(capsys: pytest.CaptureFixture[str]) -> None:
-    print_table("of a network", ("metric", "value"), [("aurc", 0.1), ("cec", 0.2), ("Car", 0.3)])
+    print_table("of a network", ("metric", "aurc"), [("aurc", 0.1), ("cec", 0.2), ("Car", 0.3)])
     shown = capsys.readouterr().out
+    assert shown.count("area under") == 2
     for words in ("area under risk-coverage (aurc) ", "cross-entropy of neighbouring frames (cec) ", " Car "):
         assert words in shown
     assert mode_title(Method("vq-bnn", 5, 8.0)) == "MC dropout smoothed (vq-bnn x5, decay time tau 8)"

@@ -13,6 +13,7 @@ from steadyseg.app.cli import main
 from steadyseg.app.video.grid import Column
 from steadyseg.app.video.legend import Legend
 from steadyseg.app.video.pixel_plot import GRID, Traces, write_traces
+from steadyseg.app.video.views import SCALES
 from steadyseg.core.classes import CAMVID, ClassList
 from steadyseg.core.errors import InputError
 from steadyseg.core.frame import Frame, Maps
@@ -28,7 +29,7 @@ def test_the_methods_of_a_grid_have_the_figures_that_each_has_alone(tmp_path: Pa
     with av.open(str(grid)) as video:
         shapes = [frame.to_ndarray(format="rgb24").shape for frame in video.decode(video=0)]
     cells = 2 * 360 + 22  # half of 480 pixels would be too narrow for a cell
-    assert shapes == [(Legend(CAMVID, (None,)).size(4 * 480, cells)[1], 4 * 480, 3)] * 5
+    assert shapes == [(Legend(CAMVID, (None, SCALES["uncertainty"])).size(4 * 480, cells)[1], 4 * 480, 3)] * 5
     methods = json.loads(report.read_text())["methods"]
     assert list(methods) == ["dnn", "bnn", "vq-dnn", "vq-bnn"]
     assert plot.read_bytes()[:4] == b"\x89PNG"

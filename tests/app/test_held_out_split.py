@@ -3,7 +3,10 @@ report."""
 
 import dataclasses
 import json
+import os
+import signal
 from pathlib import Path
+from typing import Any
 
 import pytest
 from made.pictures import street_folder
@@ -42,14 +45,6 @@ def test_it_is_measured_on_what_was_held_out(data: Path, model: Path, tmp_path: 
     assert json.loads(report.read_text())["frame_list"] == NAMES
 
 
-def test_it_is_calibrated_on_moving_stills_of_it(data: Path, model: Path, tmp_path: Path) -> None:
-    output = tmp_path / "c.safetensors"
-    flags = ["--data", str(data), "--split", "held-out", "-o", str(output)]
-    assert main(["calibrate", str(model), *flags, "--motion", "off"]) == 0
-    (fit,) = read_meta(output).calibration.values()
-    assert (fit["split"], fit["protocol"], fit["mode"]) == ("held-out", "moving-stills", "vq-dnn")
-
-
 @pytest.mark.parametrize(("mode", "frames"), [("dnn", 2), ("vq-dnn", 7)])
 def test_the_network_sees_each_frame_once_and_gives_the_record_of_two_passes(
     mode: str, frames: int, data: Path, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -60,14 +55,35 @@ def test_the_network_sees_each_frame_once_and_gives_the_record_of_two_passes(
     monkeypatch.setattr(StagedNetwork, "suffix", lambda *given: (seen.append(1), run(*given))[1])
     monkeypatch.setattr(moving_stills, "warp_still", lambda *given: (drawn.append(1), warp(*given))[1])
     for name, room in (("once", 2**32), ("twice", 0)):
-        monkeypatch.setattr("steadyseg.seg.calibrate.MAX_KEPT_BYTES", room)
+        monkeypatch.setattr("steadyseg.core.evaluation.kept_logits.MAX_KEPT_BYTES", room)
         output = tmp_path / f"{name}.safetensors"
         flags = ["--data", str(data), "--split", "held-out", "--mode", mode, "--motion", "off", "-o", str(output)]
         assert main(["calibrate", str(model), *flags]) == 0
         counts.append((len(seen), len(drawn)))
         records.append(read_meta(output).calibration)
+    (fit,) = records[0].values()
+    assert (fit["split"], fit["protocol"], fit["mode"]) == ("held-out", "moving-stills", mode)
     once, still = frames * len(NAMES), 2 * (frames - 1) * len(NAMES)
     assert counts == [(once, still), (3 * once, 2 * still)] and records[0] == records[1]
+
+
+def test_ctrl_c_names_the_place_last_and_leaves_no_file(
+    data: Path, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run, seen = StagedNetwork.suffix, []
+
+    def interrupted(*given: Any) -> Any:
+        seen.append(1)
+        if len(seen) == 2:
+            os.kill(os.getpid(), signal.SIGINT)
+        return run(*given)
+
+    monkeypatch.setattr(StagedNetwork, "suffix", interrupted)
+    flags = ["--data", str(data), "--split", "held-out", "--mode", "dnn", "-o", str(tmp_path / "c.safetensors")]
+    assert main(["calibrate", str(model), *flags]) == 130
+    last = capsys.readouterr().err.splitlines()[-1]
+    assert last == "steadyseg: interrupted at 2 of 6 (temperature); nothing of it is kept, run it again"
+    assert not os.listdir(tmp_path)
 
 
 def test_without_a_split_to_measure_on_it_says_what_is_there(data: Path, capsys: pytest.CaptureFixture[str]) -> None:

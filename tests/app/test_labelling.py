@@ -4,6 +4,7 @@ import csv
 import json
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -35,9 +36,10 @@ def drives(root: Path) -> Path:
 def test_what_was_picked_is_read_back_by_the_import(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     sheets: list[Sequence[Cell]] = []
 
-    def sheet_of(path: Path, cells: Sequence[Cell], classes: ClassList) -> None:
+    def sheet_of(path: Path, cells: Sequence[Cell], classes: ClassList, shades: Sequence[Any]) -> None:
         sheets.append(cells)
-        write_sheet(path, cells, classes)
+        assert [color for _, color in shades][::2] == [(0, 0, 4), (252, 255, 164)], "the colours of uncertainty"
+        write_sheet(path, cells, classes, shades)
 
     monkeypatch.setattr("steadyseg.app.labelling.pick.SHOWN", 2)  # more frames than a JPEG has room for
     monkeypatch.setattr("steadyseg.app.labelling.pick.write_sheet", sheet_of)

@@ -5,11 +5,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from steadyseg.app.contact_sheet import OPACITY, Cell, colored, strip, write_sheet
+from steadyseg.app.contact_sheet import Cell, colored, strip, write_sheet
 from steadyseg.app.palette import APART, display_classes, drawable, lab
 from steadyseg.app.video.legend import HOLD, Legend, draw_legend
 from steadyseg.app.video.render import draw_uncertainty
-from steadyseg.app.video.views import SCALES
+from steadyseg.app.video.views import SCALES, draw_segmentation
 from steadyseg.core.classes import CAMVID, CAMVID_31, ClassList
 from steadyseg.core.frame import Maps
 
@@ -74,6 +74,5 @@ def test_names_beyond_ascii_are_told_apart(tmp_path: Path, pair: tuple[str, str]
 
 
 def test_a_contact_sheet_has_the_colours_of_a_video() -> None:
-    label = np.arange(len(CAMVID), dtype=np.uint8)[None].repeat(2, 0)
-    drawn = colored(np.zeros((*label.shape, 3), np.uint8), label, CAMVID)
-    assert np.abs(drawn[0] - OPACITY * np.array(CLASSES.colors)).max() <= 1
+    picture, maps = np.full((240, 320, 3), 90, np.uint8), maps_of(*range(1, len(CAMVID)))
+    assert np.array_equal(colored(picture, maps.label, CAMVID), draw_segmentation(picture, maps, CLASSES.palette()))

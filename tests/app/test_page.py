@@ -11,6 +11,7 @@ import socket
 import struct
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -35,6 +36,7 @@ from steadyseg.app.page.guard import guard_events
 from steadyseg.app.page.live.live_routes import live_routes
 from steadyseg.app.page.live.live_stream import RATE_HZ, LiveStream
 from steadyseg.app.page.live.live_worker import LiveWorkers, Request
+from steadyseg.app.page.live.source_feed import SourceFeed
 from steadyseg.app.page.parts.controls import describe_temperature
 from steadyseg.app.page.parts.network_pool import NetworkPool
 from steadyseg.app.page.parts.pictures import jpeg, overlay_picture
@@ -257,6 +259,19 @@ def test_a_place_is_taken_with_the_first_picture_and_not_before(model: str) -> N
     workers.offer("b" * 32, first)
     assert first.answer.result(timeout=PATIENCE_S) is not None and len(workers) == 1
     workers.close()
+
+
+def test_a_page_that_ends_admits_nobody_and_python_waits_for_its_threads(model: str) -> None:
+    workers = LiveWorkers(2, SourceFeed("street:3:20").subscribe)
+    first, late = asked(of(model), None), asked(of(model), None)
+    workers.offer("a" * 32, first)
+    assert first.answer.result(timeout=PATIENCE_S) is not None
+    daemons = {thread.name: thread.daemon for thread in threading.enumerate() if thread.name in ("live", "feed")}
+    workers.close()
+    workers.offer("b" * 32, late)
+    with pytest.raises(InputError, match="has ended"):
+        late.answer.result(timeout=PATIENCE_S)
+    assert daemons == {"live": False, "feed": False}
 
 
 def test_idle_visitors_end_and_others_are_told_to_wait(model: str) -> None:

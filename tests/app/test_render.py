@@ -7,7 +7,8 @@ import cv2
 import numpy as np
 import pytest
 
-from steadyseg.app.video.render import colour_labels, draw_contours, draw_overlay, draw_uncertainty, side_by_side
+from steadyseg.app.palette import colour_labels, draw_contours, draw_overlay
+from steadyseg.app.video.render import draw_uncertainty, side_by_side
 from steadyseg.app.video.verdict import describe_frame, describe_stream
 from steadyseg.app.video.views import MAP_NAMES, Painter, draw_map, draw_segmentation
 from steadyseg.core.classes import CAMVID

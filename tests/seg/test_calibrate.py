@@ -14,11 +14,12 @@ from torch import Tensor, nn
 
 from steadyseg.core.classes import CAMVID
 from steadyseg.core.evaluation.conformal import ClassRisk, ConformalScores
+from steadyseg.core.evaluation.kept_logits import KeptLogits
 from steadyseg.core.evaluation.temperature import GRID
 from steadyseg.core.frame import Frame
 from steadyseg.core.method import ModeName
 from steadyseg.core.predictors import forward_passes
-from steadyseg.seg.calibrate import STRIDE, ConformalFit, KeptLogits, fit_temperature
+from steadyseg.seg.calibrate import STRIDE, ConformalFit, fit_temperature
 from steadyseg.seg.evaluate import probs_at, seed_frames
 from steadyseg.seg.streaming import StreamingSegmenter
 from steadyseg.seg.street.drive import Street
@@ -154,13 +155,10 @@ def test_conformal_scores_are_those_of_the_enlarged_probabilities() -> None:
 
 def test_a_network_with_dropout_gives_its_kept_logits_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """The file has room for the first of two pictures. The second picture is computed again, with its own masks."""
-    monkeypatch.setattr("steadyseg.seg.calibrate.MAX_KEPT_BYTES", 1)
+    monkeypatch.setattr("steadyseg.core.evaluation.kept_logits.MAX_KEPT_BYTES", 1)
     network = opened("bnn", 3).module.predictor.get_submodule("network")
-    kept, pictures = (
-        KeptLogits(network),
-        [torch.randn(1, 3, 64, 96, generator=torch.Generator().manual_seed(n)) for n in range(2)],
-    )
-    passes = []
+    pictures = [torch.randn(1, 3, 64, 96, generator=torch.Generator().manual_seed(n)) for n in range(2)]
+    kept, passes = KeptLogits(network), []
     for _ in range(2):
         kept.rewind()
         for place, picture in enumerate(pictures):

@@ -62,7 +62,10 @@ def public_error(error: Exception) -> InputError:
 
 
 class LiveWorker:
-    """The thread of one visitor. Every failure in it becomes an answer to this visitor alone."""
+    """The thread of one visitor. Every failure in it becomes an answer to this visitor alone.
+
+    A daemon would compute on while Python ends, and its native code would abort the process.
+    """
 
     def __init__(
         self, pool: NetworkPool, open_feed: Callable[[], Subscription] | None, on_end: Callable[[], None], idle_s: float
@@ -71,7 +74,7 @@ class LiveWorker:
         self._feed: Subscription | None = None
         self._queue = FrameQueue(1, self._drop)
         self.dropped = 0
-        self._thread = threading.Thread(target=self._run, name="live", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="live", daemon=False)
         self._thread.start()
 
     def offer(self, request: Request) -> bool:
@@ -180,7 +183,9 @@ class LiveWorkers:
             worker.end()
 
     def close(self, timeout_s: float = 5.0) -> None:
-        """Ends all workers and waits for them."""
+        """Ends all workers and waits for them; later requests are refused."""
+        self.max_streams = 0
+        self._door.submit(lambda: None).result()  # a newcomer at the door is a worker now, or was refused
         with self._lock:
             workers = list(self._workers.values())
         for worker in workers:
@@ -202,7 +207,8 @@ class LiveWorkers:
         if worker is not None:
             return worker
         if len(self._workers) >= self.max_streams:  # nobody else adds to them
-            raise InputError(f"all {self.max_streams} places are taken; this page tries again until one is free")
+            taken = f"all {self.max_streams} places are taken; this page tries again until one is free"
+            raise InputError(taken if self.max_streams else "this page has ended")
         if request.picture is not None:
             camera_picture(request.picture)
         with self._lock:

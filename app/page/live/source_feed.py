@@ -87,7 +87,7 @@ class SourceFeed:
         with self._changed:
             self._watchers += 1
             if self._reader is None:
-                self._reader = threading.Thread(target=self._run, name="feed", daemon=True)
+                self._reader = threading.Thread(target=self._run, name="feed", daemon=False)
                 self._reader.start()
         return Subscription(self)
 

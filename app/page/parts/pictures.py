@@ -4,7 +4,8 @@ import numpy as np
 
 from steadyseg.app.opencv import opencv
 from steadyseg.app.page.parts.settings import ViewSettings
-from steadyseg.app.video.render import conformal_threshold, draw_contours, draw_overlay, grey, grey_if_unfamiliar
+from steadyseg.app.palette import draw_classes
+from steadyseg.app.video.render import conformal_threshold, grey, grey_if_unfamiliar
 from steadyseg.app.video.views import MapName, draw_map
 from steadyseg.core.classes import ClassList
 from steadyseg.core.frame import Frame, Maps
@@ -24,11 +25,7 @@ def overlay_picture(
     """
     cv2 = opencv()
     image, label = frame.image, maps.label
-    palette = classes.palette()
-    picture = draw_overlay(image, label, palette, view.opacity)
-    if view.opacity:
-        draw_contours(picture, label, palette)
-    picture = grey_if_unfamiliar(picture, maps)
+    picture = grey_if_unfamiliar(draw_classes(image, label, classes.palette(), view.opacity), maps)
     if view.hidden:
         table = np.isin(np.arange(256), sorted(view.hidden)).astype(np.uint8)
         cv2.copyTo(image, cv2.LUT(label, table), picture)
