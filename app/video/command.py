@@ -15,7 +15,6 @@ from steadyseg.app.video.job import check_job, job_record, open_for, open_record
 from steadyseg.app.video.recording import Recorded, Recording
 from steadyseg.app.video.report import print_report
 from steadyseg.app.video.window import Player, Window, check_display
-from steadyseg.core.errors import InputError
 from steadyseg.core.method import MethodOptions
 from steadyseg.core.segmenter import Segmenter
 from steadyseg.export.run.networks import FrameNetwork
@@ -33,8 +32,6 @@ def run_video(job: VideoJob) -> int:
         from steadyseg.app.video.grid import run_grid
 
         return run_grid(job)
-    if job.plot:
-        raise InputError("--plot compares methods: add --grid dnn,vq-dnn")
     check_place(job.report, overwrite=job.overwrite)
     check_job(job)
     if job.show:

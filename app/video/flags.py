@@ -55,8 +55,6 @@ class VideoJob:
     """Show the pictures in a window while they are made; its title names the keys for method, view and pause."""
     grid: str | None = None
     """Methods side by side in one video, with time and uncertainty of each frame: dnn,bnn,vq-dnn,vq-bnn."""
-    plot: Path | None = None
-    """With --grid, picture (.png, .svg, .pdf) of the class probabilities of one pixel over time, by method."""
     masks: Path | None = None
     """Folder for label PNGs (palette) and 8-bit uncertainty PNGs."""
     labels: Path | None = None

@@ -19,7 +19,6 @@ from steadyseg.app.sources.source import Source, describe_losses
 from steadyseg.app.video.flags import VideoJob
 from steadyseg.app.video.job import check_job, needs_probs, open_sink, shown_classes
 from steadyseg.app.video.legend import Legend
-from steadyseg.app.video.pixel_plot import Traces, check_plot, write_traces
 from steadyseg.app.video.report import StreamReport
 from steadyseg.app.video.stream_sink import StreamSink
 from steadyseg.app.video.verdict import figure, frame_level, stream_level
@@ -77,17 +76,15 @@ def run_grid(job: VideoJob) -> int:
     """Segments one source by every method of --grid, and writes one video. Ctrl-C leaves a playable file; exit code
     130."""
     check_place(job.report, overwrite=job.overwrite)
-    check_plot(job.plot, overwrite=job.overwrite)
     check_job(job)
     modes = read_modes(job)
     opened = [open_method(job, mode) for mode in modes]
     columns = [Column(mode, one, shown_classes(job.options, one)) for mode, one in zip(modes, opened, strict=True)]
     with open_source(job.source, labels=job.labels, classes=columns[0].segmenter.classes) as source:
-        traces = Traces(columns[0].classes, modes) if job.plot else None
         total = min(filter(None, (source.info.length, job.options.max_frames)), default=None)
         broken_off: InputError | OSError | KeyboardInterrupt | None = None
         try:
-            with contextlib.closing(compared(job, source, columns, traces)) as frames:
+            with contextlib.closing(compared(job, source, columns)) as frames:
                 for _ in track(frames, "frames", total):
                     pass
         except (InputError, OSError, KeyboardInterrupt) as error:  # hours may have gone well
@@ -101,8 +98,6 @@ def run_grid(job: VideoJob) -> int:
         methods[column.mode] |= {"flicker": column.flicker_sum / max(1, column.report.frames - 1)}
     if job.report:
         write_json(job.report, {"source": source.info.name, "methods": methods})
-    if job.plot and traces and columns[0].report.frames:
-        write_traces(job.plot, traces)
     print_methods(methods)
     if isinstance(broken_off, KeyboardInterrupt):
         return 130
@@ -146,14 +141,11 @@ def open_method(job: VideoJob, mode: ModeName) -> Segmenter:
         calibrated=False if method.calibrated is False else None,
     )
     seed_masks(0)  # the dropout masks, so that results repeat
-    keep = needs_probs(job) or job.plot is not None
-    run = run_options(compute, job.options.size, keep_probs=keep)
+    run = run_options(compute, job.options.size, keep_probs=needs_probs(job))
     return make_segmenter(open_model(job.options.model), options, run)
 
 
-def compared(
-    job: VideoJob, source: Source, columns: Sequence[Column], traces: Traces | None
-) -> Generator[Frame, None, None]:
+def compared(job: VideoJob, source: Source, columns: Sequence[Column]) -> Generator[Frame, None, None]:
     """Yields every frame after its picture was written. Closing the generator finishes the video."""
     halved = source.info.width // 2 if source.info.width // 2 >= MIN_CELL else source.info.width
     width = halved // 2 * 2
@@ -168,8 +160,6 @@ def compared(
             with uninterrupted():
                 cells = [column.draw(frame, maps, (height, width)) for column, maps in zip(columns, found, strict=True)]
                 sink.write(legend.add(np.concatenate(cells, axis=1), found[0]), frame.time_s)
-                if traces:
-                    traces.add(frame.time_s, found)
             yield frame
 
 

@@ -36,7 +36,7 @@ second."""
 
 
 def require_stream(url: str) -> None:
-    """Raises InputError for an address of another scheme than those of `FORMATS`."""
+    """Raises InputError for an address whose scheme is not in `FORMATS`."""
     if urlsplit(url).scheme.lower() not in FORMATS:
         raise InputError(f"{redact(url)}: no stream is written there; expected {', '.join(FORMATS)} or a file")
 

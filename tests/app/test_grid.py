@@ -1,10 +1,9 @@
-"""`video --grid`: methods side by side have the same metrics as alone; the value of a pixel, and refusals."""
+"""`video --grid`: methods side by side have the same metrics as alone, and refusals."""
 
 import json
 from pathlib import Path
 
 import av
-import numpy as np
 import pytest
 from made.graphs import HEIGHT
 from refusals import one_line_error
@@ -12,9 +11,8 @@ from refusals import one_line_error
 from steadyseg.app.cli import main
 from steadyseg.app.video.grid import Column
 from steadyseg.app.video.legend import Legend
-from steadyseg.app.video.pixel_plot import GRID, Traces, write_traces
 from steadyseg.app.video.views import SCALES
-from steadyseg.core.classes import CAMVID, ClassList
+from steadyseg.core.classes import CAMVID
 from steadyseg.core.errors import InputError
 from steadyseg.core.frame import Frame, Maps
 
@@ -23,8 +21,8 @@ SIZE = ("--model", "street-tiny", "--size", str(HEIGHT))
 
 @pytest.mark.long
 def test_the_methods_of_a_grid_have_the_figures_that_each_has_alone(tmp_path: Path) -> None:
-    grid, report, plot, single = (tmp_path / name for name in ("g.mp4", "g.json", "g.png", "s.json"))
-    words = ["--grid", "dnn,bnn,vq-dnn,vq-bnn", "--samples", "2", "--plot", str(plot), "--report", str(report)]
+    grid, report, single = (tmp_path / name for name in ("g.mp4", "g.json", "s.json"))
+    words = ["--grid", "dnn,bnn,vq-dnn,vq-bnn", "--samples", "2", "--report", str(report)]
     assert main(["video", "street:7:5", *SIZE, *words, "-o", str(grid)]) == 0
     with av.open(str(grid)) as video:
         shapes = [frame.to_ndarray(format="rgb24").shape for frame in video.decode(video=0)]
@@ -32,7 +30,6 @@ def test_the_methods_of_a_grid_have_the_figures_that_each_has_alone(tmp_path: Pa
     assert shapes == [(Legend(CAMVID, (None, SCALES["uncertainty"])).size(4 * 480, cells)[1], 4 * 480, 3)] * 5
     methods = json.loads(report.read_text())["methods"]
     assert list(methods) == ["dnn", "bnn", "vq-dnn", "vq-bnn"]
-    assert plot.read_bytes()[:4] == b"\x89PNG"
     for mode in ("dnn", "vq-dnn"):
         flags = ["--mode", mode, "--report", str(single), "--overwrite"]
         assert main(["video", "street:7:5", *SIZE, *flags]) == 0
@@ -49,9 +46,9 @@ def test_an_interruption_before_the_first_frame_ends_quietly(
         raise KeyboardInterrupt
 
     monkeypatch.setattr("steadyseg.app.video.grid.Column.step", interrupted)
-    words = ["--grid", "dnn,vq-dnn", "--plot", str(tmp_path / "p.png"), "-o", str(tmp_path / "g.mp4")]
+    words = ["--grid", "dnn,vq-dnn", "-o", str(tmp_path / "g.mp4")]
     assert main(["video", "street:7:5", *SIZE, *words, "--executor", "torch"]) == 130
-    assert "Traceback" not in capsys.readouterr().err and not (tmp_path / "p.png").exists()
+    assert "Traceback" not in capsys.readouterr().err
 
 
 def test_a_source_that_ends_early_leaves_video_and_report(
@@ -74,33 +71,6 @@ def test_a_source_that_ends_early_leaves_video_and_report(
         assert len(list(video.decode(video=0))) == 3
 
 
-def test_a_long_stream_is_thinned_and_any_name_is_drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("steadyseg.app.video.pixel_plot.MAX_FRAMES", 8)
-    traces = Traces(ClassList((r"$\frac{$", "road", "$"), CAMVID.colors[:3]), ("dnn",))
-    blank = np.zeros((48, 64), np.uint8)
-    for number in range(100):
-        traces.add(number, [Maps(blank, blank, blank, blank, probs=np.full((3, 48, 64), 1 / 3, np.float32))])
-    assert len(traces.times) == len(traces.probs[0]) <= 8
-    assert set(np.diff(traces.times)) == {16} and traces.times[0] == 0
-    write_traces(tmp_path / "p.png", traces)
-
-
-def test_the_figure_is_of_the_pixel_that_changes_most() -> None:
-    traces, generator = Traces(CAMVID, ("dnn", "vq-dnn")), np.random.default_rng(0)
-    blank = np.zeros((48, 64), np.uint8)
-    steady = np.full((11, 48, 64), 0.01, np.float32)
-    steady[3] = 0.9
-    for number in range(6):
-        probs = steady.copy()
-        if number % 2:
-            probs[:, 4 * 5 + 2, 4 * 9 + 2] = 0.05
-            probs[7, 4 * 5 + 2, 4 * 9 + 2] = 0.5  # place (5, 9) of the grid of 12 x 16
-        other = generator.dirichlet(np.ones(11), (48, 64)).transpose(2, 0, 1).astype(np.float32)
-        traces.add(number / 30, [Maps(blank, blank, blank, blank, probs=each) for each in (probs, other)])
-    assert GRID == (12, 16) and traces.liveliest() == (5, 9)
-    assert np.stack(traces.probs[0])[1, 7, 5, 9] == np.float32(0.5)
-
-
 @pytest.mark.parametrize(
     ("flags", "words"),
     [
@@ -109,8 +79,6 @@ def test_the_figure_is_of_the_pixel_that_changes_most() -> None:
         (["--grid", "dnn,bnn"], "name its file"),
         (["--grid", "dnn", "--mode", "dnn", "-o", "g.mp4"], "--mode is for one method"),
         (["--grid", "vq-dnn", "--lag", "1", "-o", "g.mp4"], "--lag is for one method"),
-        (["--plot", "p.png"], "add --grid"),
-        (["--grid", "dnn", "--plot", "p.txt", "-o", "g.mp4"], ".png"),
     ],
     ids=str,
 )
