@@ -11,21 +11,21 @@ from urllib.parse import urlsplit
 import numpy as np
 
 from steadyseg.app.scale.engines.local_engine import LocalEngine
-from steadyseg.app.sources.url import redact, unreachable
+from steadyseg.app.sources.url import redact
 from steadyseg.app.video.video_writer import H264, TIME_BASE
 from steadyseg.core.errors import InputError
 
-FORMATS = {"rtsp": "rtsp", "rtmp": "flv", "rtmps": "flv", "udp": "mpegts", "srt": "mpegts"}
+FORMATS = {"rtsp": "rtsp", "rtmp": "flv", "rtmps": "flv", "udp": "mpegts"}
 """FFmpeg's container by scheme."""
-OPTIONS = {"rtsp": {"rtsp_transport": "tcp"}, "flv": {"flush_packets": "1"}, "mpegts": {"flush_packets": "1"}}
-"""Container options: without `flush_packets` frames wait until a buffer is full."""
+OPTIONS = {"rtsp_transport": "tcp", "flush_packets": "1"}
+"""Options of the containers that have them: without `flush_packets` frames wait until a buffer is full."""
 ENCODER = {
     "preset": "superfast",
     "tune": "zerolatency",
     "crf": "23",
-    "forced-idr": "1",
     "maxrate": "6M",
     "bufsize": "6M",
+    "forced-idr": "1",
 }
 """Without `zerolatency` the encoder holds back frames; services take up to 6 Mbit/s."""
 KEY_TICKS = int(2 / TIME_BASE)
@@ -36,7 +36,7 @@ second."""
 
 
 def require_stream(url: str) -> None:
-    """Raises InputError for an address of another scheme than those of `FORMATS`."""
+    """Raises InputError unless the scheme of the address is in `FORMATS`."""
     if urlsplit(url).scheme.lower() not in FORMATS:
         raise InputError(f"{redact(url)}: no stream is written there; expected {', '.join(FORMATS)} or a file")
 
@@ -48,7 +48,6 @@ class StreamSink:
     """
 
     def __init__(self, url: str, width: int, height: int, fps: float, pixel_shape: Fraction) -> None:
-        require_stream(url)
         self._url, self._written = url, 0
         self.notes = (f"live stream of {width}x{height}, {fps:g} frames/s, H.264, without sound, to {redact(url)}",)
         self._engine = LocalEngine(partial(StreamWriter, url, width, height, fps, pixel_shape), threads=1)
@@ -63,7 +62,7 @@ class StreamSink:
         self._engine.grow(1)
         if refusal := self._ask(OPEN_S, "open"):
             self._engine.close()
-            raise InputError(unreachable(self._url, refusal, FORMATS))
+            raise InputError(f"{redact(self._url)}: cannot be opened ({refusal}); is the server up?")
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -87,15 +86,13 @@ class StreamWriter(H264):
     def __init__(self, url: str, width: int, height: int, fps: float, pixel_shape: Fraction) -> None:
         super().__init__(width, height, fps, pixel_shape)
         self._url, self._format, self._next_key = url, FORMATS[urlsplit(url).scheme.lower()], 0
-        if self._format == "mpegts" and "pkt_size=" not in url:
-            self._url += f"{'&' if '?' in url else '?'}pkt_size=1316"  # seven packets of MPEG-TS in one of UDP
 
     def open(self) -> None:
         """Connects to the server."""
         import av
 
         with refusing():
-            container = av.open(self._url, "w", format=self._format, container_options=OPTIONS[self._format])
+            container = av.open(self._url, "w", format=self._format, container_options=OPTIONS)
             self._start(container, ENCODER)
             container.start_encoding()
 
