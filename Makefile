@@ -65,7 +65,7 @@ lint: setup
 
 # Every record, table and figure of the included networks (NETWORKS names some of them) that is not of their weights, fits
 # and data as they are. DATA holds camvid/, cifar10/, video/ and the others.
-DATA ?= ../shared/data
+DATA ?= $(or $(STEADYSEG_DATA),data)
 results: setup
 	$(BIN)/python -m steadyseg.studies.figures --data $(DATA) $(NETWORKS)
 

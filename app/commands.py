@@ -79,6 +79,9 @@ ANALYSES = {
     },
 }
 DATA = {
+    "list": Command(
+        "Print the data sets: content, terms, and how to get each.", run="steadyseg.app.data_sets:list_sets"
+    ),
     "import": Command(
         "Make a data folder of COCO, CVAT, Label Studio, LabelMe, YOLO, Cityscapes, VOC or colour PNGs.",
         "steadyseg.app.data_flags:ImportJob",

@@ -131,7 +131,7 @@ def choose_library(executor: str, device: str) -> tuple[str, str]:
     if not (openvino_available() and kernel_available()):
         lacking = "OpenVINO and numba, which are faster, are not installed: pip install openvino numba"
         return "torch", lacking + idle
-    return "openvino", f"the fastest on a CPU (docs/studies/performance){idle}"
+    return "openvino", f"the fastest on a CPU (docs/records/performance){idle}"
 
 
 def torch_precision(precision: str, device: "torch.device") -> str:

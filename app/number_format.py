@@ -36,7 +36,7 @@ def choose_precision(precision: str, model: Model) -> tuple[str, str]:
     request. InputError for int8 without its ranges.
 
     auto: the faster of bf16 (if the processor computes in it) and int8 (if the checkpoint shows a small loss). Which is
-    faster depends on the network (docs/studies/performance).
+    faster depends on the network (docs/records/performance).
     """
     meta = model.meta
     if precision == "fp16":

@@ -33,7 +33,7 @@ from steadyseg.core.reference import MIN_FRAMES
 from steadyseg.core.stages import named_stages
 
 STAGES = 4
-"""Number of last stages that are compared: early stages detect noise, late stages classes (docs/studies/novelty)."""
+"""Number of last stages that are compared: early stages detect noise, late stages classes (docs/records/novelty)."""
 ENTROPY_WEIGHT = 0.5
 """Unlike a street scene, a picture of one thing is also novel if the network is undecided (0, 0.5, 1 were tried)."""
 MAX_CHANGED = 500

@@ -12,19 +12,19 @@ from typing import NamedTuple
 KAPPA, LEANS = 0.25, 0.1
 """Novelty p becomes the mean of two e-values (Vovk and Wang 2021, arXiv 1912.06116): kappa p^(kappa - 1), and 1 / 0.1
 where p is at most 0.1. The second detects a place that only leans; the form was chosen on simulated streets
-(docs/studies/novelty).
+(docs/records/novelty).
 """
 BLOCK_S = 1.0
 """Seconds of a block. Its value is the mean over its frames: a mean of e-values is an e-value, even of dependent
 ones."""
 BLOCKS_BETWEEN = 3600.0
-"""Blocks between two false alarms: an hour, were the blocks of a drive independent (docs/studies/novelty)."""
+"""Blocks between two false alarms: an hour, were the blocks of a drive independent (docs/records/novelty)."""
 LIMIT = math.log(BLOCKS_BETWEEN)
 LOW_ACCURACY = 0.8
 """Default limit of the expected accuracy; the networks here have 0.87 to 0.93 at home."""
 LOW_BLOCKS = 2
 """The statement begins after this many blocks in a row below the limit, and ends after as many at or above it. With
-fewer, a simulated street began it twice (docs/studies/novelty)."""
+fewer, a simulated street began it twice (docs/records/novelty)."""
 
 
 def e_value(familiarity: float) -> float:

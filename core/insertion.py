@@ -71,7 +71,7 @@ def insert_smoothing(
     """Puts `SpatialSmoothing` before every subsampling module of a CNN, in place; returns the insertion points.
 
     `linear_prob` is used where the map does not come from an activation. The published ReLU would delete the negative
-    half of such a map (docs/studies/performance has a first comparison). `padding="same"` keeps every shape.
+    half of such a map. `padding="same"` keeps every shape.
     """
 
     for name in (prob, linear_prob):  # refused even where no place would use it, and before anything is changed

@@ -15,7 +15,7 @@ ModeName = Literal["dnn", "vq-dnn", "bnn", "vq-bnn"]
 MODE_NAMES: tuple[ModeName, ...] = get_args(ModeName)
 
 PUBLISHED_TAU, MOTION_TAU = 1.25, 8.0
-"""Frames: published (VQ-BNN, arXiv 1907.05911); a mean that follows motion remembers longer (docs/studies/results)."""
+"""Frames: published (VQ-BNN, arXiv 1907.05911); a mean that follows motion remembers longer (docs/records/results)."""
 MAX_LAG = 30
 """Frames: a second of video; each waits in memory (8 MB for 11 classes at 360x480)."""
 BNN_SAMPLES = 30
@@ -44,7 +44,7 @@ def is_temporal(mode: str) -> bool:
 
 GATE_FLOOR = 0.3
 """Share of the past that stays where mean and frame predict different classes (chosen on drawn streets,
-docs/studies/gating)."""
+docs/records/gating)."""
 
 
 def draws_dropout(mode: str) -> bool:
@@ -166,7 +166,7 @@ class MethodOptions(PassOptions):
     calibrated: bool | None = None
     """Use the temperature that was fitted for this very method; auto: if there is one."""
     adaptive: bool | None = None
-    """Raise the fitted temperature for novel frames, so that confidence falls with accuracy (docs/studies/novelty has
+    """Raise the fitted temperature for novel frames, so that confidence falls with accuracy (docs/records/novelty has
     gain and cost). With auto: off, or as in an .onnx file."""
 
     def or_default(self, **defaults: Any) -> Self:

@@ -24,7 +24,7 @@ from steadyseg.core.motion import Motion, warp
 from steadyseg.core.prediction import Prediction
 
 GATE_SQUARINGS = 4
-"""Probabilities are raised to the power 2^4 before mean and frame are compared (docs/studies/gating)."""
+"""Probabilities are raised to the power 2^4 before mean and frame are compared (docs/records/gating)."""
 SMALLEST_RATIO = 0.1
 """Ratios to the largest probability are cut off here: their 16th power is 1e-16, and no sum has denormal numbers."""
 
@@ -46,7 +46,7 @@ class TemporalSmoothing:
     """The averaging rule: a recursion over all frames, which may follow motion.
 
     The paper averages over the K = 5 frames before this frame. The recursion is the limit of large K, and differs from
-    the paper's mean by e^(-(K+1)/tau) of its mass (docs/methods.md).
+    the paper's mean by e^(-(K+1)/tau) of its mass (docs/explanation/methods.md).
     """
 
     tau: float = 1.25

@@ -84,7 +84,7 @@ class SmpOptions:
     """The Prob function of stages that end with an activation."""
     encoder_linear_prob: Rare[ProbName] = "signed-tanh"
     """The Prob function of stages that end without an activation, such as MobileNet's (measured in
-    docs/studies/performance)."""
+    docs/records/performance)."""
     encoder_blur: Rare[int] = 2
     """The blur size of the smoothing: 1, 2, 3 or 5."""
 

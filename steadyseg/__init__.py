@@ -3,7 +3,7 @@ instant.
 
     from steadyseg import open_segmenter, open_source, segment
 
-docs/usage.md lists the names by purpose; their own modules document them.
+docs/reference/cli.md lists the names by purpose; their own modules document them.
 """
 
 import importlib

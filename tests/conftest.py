@@ -19,6 +19,7 @@ from pathlib import Path  # noqa: E402
 import pytest  # noqa: E402
 from made.shared import FOLDER  # noqa: E402
 
+from steadyseg.app.data_sets import DATA  # noqa: E402
 from steadyseg.core.system.files import cache_file  # noqa: E402
 
 if FOLDER not in os.environ:  # the first process of a run; workers inherit the name
@@ -35,7 +36,7 @@ PROJECT = Path(__file__).parent.parent
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--data", default=str(PROJECT.parent / "shared" / "data"), help="folder with camvid/, video/, ...")
+    parser.addoption("--data", default=str(DATA), help="folder with camvid/, video/, ... (`steadyseg data list`)")
 
 
 def pytest_collection_finish() -> None:

@@ -11,14 +11,14 @@ DEMOS = Path(__file__).parent.parent / "demos"
 CLASSIFIER, PICTURES, PICTURE, FOLDER = "a classifier", "its pictures", "a picture to write", "a folder to write"
 RUNS = {
     "ensemble_size_curve.py": ([CLASSIFIER, PICTURES, "3"], "3 passes  NLL"),
-    "draw_street.py": ([PICTURE], "of the pixels are right"),
+    "draw_film.py": ([PICTURE], "of the labels change"),
     "label_street.py": ([FOLDER], "50 frames in"),
     "segment_video.py": (["street:7:3", "street-tiny"], "confidence"),
     "smooth_a_timm_network.py": ([], "the passes' disagreement"),
     "smooth_any_network.py": ([], "change their label"),
     "uncertainty_of_an_image.py": (["", "street-tiny"], "disagreement"),
 }
-TAKE_LONG = "draw_street.py", "smooth_any_network.py", "uncertainty_of_an_image.py"
+TAKE_LONG = "draw_film.py", "smooth_any_network.py", "uncertainty_of_an_image.py"
 """Demos that run for seven seconds or more, each of them in the long tests alone."""
 
 
@@ -35,7 +35,7 @@ def test_a_demo_runs_and_says_what_it_found(
 ) -> None:
     arguments, expected = RUNS[name]
     if PICTURE in arguments:
-        arguments = [str(tmp_path / "street.jpg")]
+        arguments = [str(tmp_path / "film.webp"), "7", "4"]
     if FOLDER in arguments:
         arguments = [str(tmp_path / "labelled")]
     if CLASSIFIER in arguments:

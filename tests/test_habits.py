@@ -46,9 +46,10 @@ def test_hooks_and_ci_call_what_is_there() -> None:
     assert whole == ["lint", "test", "unit"], "an hour on two cores has no room for the long tests"
 
 
-def test_the_citation_names_the_three_papers() -> None:
+def test_the_citation_names_this_version_and_the_three_papers() -> None:
     record = yaml.safe_load((PROJECT / "CITATION.cff").read_text())
     papers = [paper["identifiers"][0]["value"] for paper in record["references"]]
+    assert record["version"] == steadyseg.__version__
     assert papers == ["arXiv:2105.12639", "arXiv:1907.05911", "arXiv:2202.06709"]
     assert {author["family-names"] for paper in record["references"] for author in paper["authors"]} == {
         "Park",

@@ -1,5 +1,7 @@
-"""Access control of the page (docs/security.md). One rule is for every address, Gradio's and the project's own; another
-rule is for the inputs and errors of every event."""
+"""Access control of the page (docs/reference/security.md).
+
+One rule is for every address, Gradio's and the project's own; another rule is for the inputs and errors of every event.
+"""
 
 import json
 import re

@@ -42,7 +42,7 @@ class CamerasJob:
 
     cameras: Positional[Annotated[Path, arg(metavar="FILE")]]
     """TOML file: [options] as flags of `steadyseg video`, [defaults] of all cameras, and a [[camera]] with name and
-    source for each; docs/studies/scale/README.md has every key."""
+    source for each; docs/how-to/serve.md has every key."""
     workers: int | None = None
     """Processes that share the cameras; by default as many as there are cores."""
     host: str = "127.0.0.1"

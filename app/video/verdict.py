@@ -48,7 +48,7 @@ def describe_frame(maps: Maps) -> str | None:
     """Describes in words how familiar such frames are to the network; None without novelty statistics.
 
     An unfamiliar frame gets no share of right pixels. Under corruption, the mean confidence at one temperature is 9 to
-    10 points off (docs/studies/novelty).
+    10 points off (docs/records/novelty).
     """
     level = frame_level(maps)
     if not maps.finite:

@@ -66,7 +66,7 @@ class CheckpointMeta:
     """`ranges` of the convolutions (core/model/int8.py), the data of the fit, and metrics of (float32, int8)."""
     thresholds: dict[str, Any] = field(default_factory=dict)
     """Pixels that remain above `thresholds` of confidence with one method, by set of frames (core/model/thresholds.py,
-    docs/studies/guide)."""
+    docs/records/guide)."""
     licence: str = ""
     """Licence note of weights and training data."""
     format_version: int = FORMAT_VERSION

@@ -1,8 +1,8 @@
 """The proof in a graph file's metadata, and its run on a device: frames, outputs to expect, and largest differences.
 
-docs/deploy.md describes the entries for programs in other languages, which is why they are plain: JSON, and base64 of
-little-endian numbers. Pictures are stored small, each pixel a block of the frame. Every n-th expected value is stored;
-n is odd, so that all columns of a vector unit are sampled.
+docs/reference/files.md describes the entries for programs in other languages. So the entries are plain: JSON, and
+base64 of little-endian numbers. Pictures are stored small, each pixel a block of the frame. Every n-th expected value
+is stored; n is odd, so that all columns of a vector unit are sampled.
 """
 
 import base64

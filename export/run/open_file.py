@@ -89,7 +89,7 @@ def choose_runtime(meta: GraphMeta, executor: str, device: str) -> tuple[str, st
         return "onnxruntime", f"asked for{idle}"
     if not openvino_available():
         return "onnxruntime", f"OpenVINO, which is faster, is not installed{idle}"
-    return "openvino", f"the fastest on a CPU (docs/studies/performance){idle}"
+    return "openvino", f"the fastest on a CPU (docs/records/performance){idle}"
 
 
 def _host(file: OnnxFile, chosen: str, precision: str, keep_probs: bool, why: str) -> CpuExecutor:

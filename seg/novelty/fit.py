@@ -37,7 +37,7 @@ GRID = 10
 
 
 def default_stages(network: nn.Module) -> tuple[str, ...]:
-    """The deepest stage of the encoder, the first and the last of the decoder (chosen in docs/studies/novelty)."""
+    """The deepest stage of the encoder, the first and the last of the decoder (chosen in docs/records/novelty)."""
     names = list(named_stages(network))
     deepest = [name for name in names if name.startswith("enc")][-1:]
     decoder = [name for name in names if name.startswith("dec") and name != "decoder"] or ["decoder"]

@@ -1,6 +1,6 @@
 """Makes every figure of the included networks again that is not of the weights, fits and data as they are.
 
-    python -m steadyseg.studies.figures [NETWORK ...] [--data ../shared/data] [--list] [--only STEP ...] [--minutes M]
+    python -m steadyseg.studies.figures [NETWORK ...] [--data data] [--list] [--only STEP ...] [--minutes M]
 
 Fits come first, then the tables of the cards, then the studies. What is done is kept, so a command that was stopped, or
 killed, goes on where it was; --minutes starts no step after so long. Two commands with other networks may run side by
@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from steadyseg.app.console import Console
+from steadyseg.app.data_sets import DATA
 from steadyseg.core.errors import CheckFailed, InputError
 from steadyseg.core.system.machine import cpu_name
 from steadyseg.studies.figures.by_hand import ALSO, BY_HAND
@@ -26,7 +27,6 @@ from steadyseg.studies.figures.steps import all_steps
 from steadyseg.studies.harness.networks import PROJECT
 from steadyseg.studies.harness.study import PAGES, data_digest, exit_code, read_record_file, write_record
 
-DATA = PROJECT.parent / "shared" / "data"
 MINUTES = PAGES / "minutes.json"
 """By step and network: minutes of the last run, and of them those that one core computed; on which processor."""
 

@@ -36,5 +36,5 @@ BY_HAND = {
     "performance/record.json:*": f"{IDLE} `python -m steadyseg.studies.performance`",
     "browser/*": AT_COMMIT,
 }
-"""FILE:ENTRY in docs/studies, as patterns of fnmatch -> why, and the command."""
+"""FILE:ENTRY in docs/records, as patterns of fnmatch -> why, and the command."""
 ALSO = "docs/page-*.jpg (the page, looked at), and every sentence of a page that has a figure: tests/test_documents.py"

@@ -78,7 +78,7 @@ def card(protocol: str, split: str, method: MethodOptions, flags: str = "", netw
 def study(
     name: str, networks: Sequence[str], record: str, digest: str, commands: str, beside: Sequence[str] = ()
 ) -> Step:
-    """A record of docs/studies, as FILE:ENTRY.
+    """A record of docs/records, as FILE:ENTRY.
 
     Args:
         digest: Function of studies/, as MODULE:NAME, of the network and the digest of the data.
@@ -88,7 +88,7 @@ def study(
     def wanted(network: str, digests: Digests) -> str:
         return str(load(f"steadyseg.studies.{digest}")(network, digests["camvid"]))
 
-    place = f"docs/studies/{record.replace(':', '.json:')}"
+    place = f"docs/records/{record.replace(':', '.json:')}"
     modules = [f"steadyseg.studies.{one}" for one in commands.split("; ")]
     return Step(name, networks, place, wanted, modules, beside=beside)
 
@@ -106,12 +106,10 @@ def on_camvid() -> list[Step]:
 
 def novelty() -> list[Step]:
     """Scores of pictures stay in runs/novelty; `python -m steadyseg.studies.novelty` makes the record from them."""
-    parts = ("streams", "motorway_labels")
-    each = "; ".join(f"novelty.{part} --data DATA NAMES" for part in parts)
-    collect, own = f"novelty.collect --data DATA --every 2 NAMES; {each}; novelty", "novelty.collect:novelty_digest"
+    collect = "novelty.collect --data DATA --every 2 NAMES; novelty.streams --data DATA NAMES; novelty"
+    own = "novelty.collect:novelty_digest"
     alarms, told = "novelty.alarm_scores --data DATA NAMES; novelty.alarm", "novelty.alarm_scores:alarm_digest"
-    beside = [f"{part}/{{}}" for part in parts]
     return [
-        study("novelty", [UNET, REALTIME], "novelty/record:networks/{}", own, collect, beside),
+        study("novelty", [UNET, REALTIME], "novelty/record:networks/{}", own, collect, ["streams/{}"]),
         study("alarms", CAMVID, "novelty/alarms:{}", told, alarms),
     ]

@@ -34,7 +34,7 @@ BLOCKS = {"formats": format_jobs, "paper": paper_jobs, "recipes": recipe_jobs}
 def main(words: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("work", choices=("list", "executors", *BLOCKS))
-    parser.add_argument("--data", type=Path, default=Path("../shared/data/camvid"), help="CamVid folder")
+    parser.add_argument("--data", type=Path, default=Path("data/camvid"), help="CamVid folder")
     parser.add_argument("--runs", type=Path, default=Path("runs/gpu"), help="where trainings and graph files stay")
     parser.add_argument("--out", type=Path, default=Path("runs/gpu/out"), help="what goes home")
     parser.add_argument("--device", default="auto", help="auto, cpu or cuda")

@@ -1,9 +1,9 @@
 """Thresholds of confidence by the accuracy that is wanted, and what remains above them.
 
-    python -m steadyseg.studies.guide.measure --data ../shared/data camvid-realtime camvid-unet-s camvid-mobile
+    python -m steadyseg.studies.guide.measure --data data camvid-realtime camvid-unet-s camvid-mobile
 
 The default method over CamVid's val stream; the thresholds found there are tried on 33 moving stills of test, of other
-drives. Neither fitted a temperature. Writes docs/studies/guide/record.json and the plot, and the shares at the
+drives. Neither fitted a temperature. Writes docs/records/guide/record.json and the plot, and the shares at the
 thresholds of the page's slider into the records of the included networks.
 """
 

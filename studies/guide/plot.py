@@ -1,4 +1,4 @@
-"""The picture of docs/studies/guide: what remains over the accuracy among it."""
+"""The picture of docs/records/guide: what remains over the accuracy among it."""
 
 import math
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The tables of docs/studies/guide, from its record."""
+"""The tables of docs/records/guide, from its record."""
 
 from collections.abc import Iterable
 from typing import Any

@@ -1,6 +1,6 @@
-"""Network files that studies read: the included ones by name, and those that were trained for docs/studies/results.
+"""Network files that studies read: the included ones by name, and those that were trained for docs/records/results.
 
-The trained files are not part of the repository; `docs/studies/results/networks.json` has the seed, the command and the
+The trained files are not part of the repository; `docs/records/results/networks.json` has the seed, the command and the
 digests of each network that was measured. A training on another machine gives other weights and so another digest.
 """
 

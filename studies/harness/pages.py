@@ -1,7 +1,7 @@
 """Every page with generated tables, and the functions that make them.
 
-A study's `tables()` makes the tables of its page; `card_tables(page)` of studies/results/cards.py makes the tables of
-the README and the model cards. Studies are imported by name: the harness lies below them.
+A study's `tables()` makes the tables of its page. `card_tables(page)` of studies/results/cards.py makes the tables of
+the README, of the page of results and of the model cards. Studies are imported by name: the harness lies below them.
 """
 
 from pathlib import Path
@@ -11,7 +11,7 @@ from steadyseg.studies.harness.study import PAGES
 from steadyseg.studies.harness.tables import Tables, write_tables
 
 STUDIES = ("guide", "novelty", "performance", "results")
-"""Names of the folder of a study in studies and of its page in docs/studies."""
+"""Names of the folder of a study in studies and of its page in docs/records."""
 
 
 def all_pages() -> dict[Path, Tables]:
@@ -34,12 +34,12 @@ def pages_of(name: str) -> list[Path]:
 
 
 def tables_of(name: str) -> Tables:
-    """The tables of docs/studies/NAME."""
+    """The tables of docs/records/NAME."""
     made: Tables = load(f"steadyseg.studies.{name}.tables:tables")()
     return made
 
 
 def write_page(name: str) -> None:
-    """Writes the tables of docs/studies/NAME from its record."""
+    """Writes the tables of docs/records/NAME from its record."""
     for page in pages_of(name):
         write_tables(page, tables_of(name))

@@ -38,7 +38,7 @@ def write_tables(page: Path, tables: Tables) -> None:
 
 
 def read_record(page: str, name: str = "record.json") -> dict[str, Any]:
-    """The committed figures of docs/studies/PAGE."""
+    """The committed figures of docs/records/PAGE."""
     return dict(json.loads((PAGES / page / name).read_text()))
 
 

@@ -1,4 +1,4 @@
-"""Writes the record, the tables and the plots of docs/studies/novelty from what was collected in runs/novelty.
+"""Writes the record, the tables and the plots of docs/records/novelty from what was collected in runs/novelty.
 
 python -m steadyseg.studies.novelty
 """
@@ -7,7 +7,6 @@ import argparse
 import json
 import pickle
 from pathlib import Path
-from typing import Any
 
 from steadyseg.studies.harness.bundle import round_figures
 from steadyseg.studies.harness.pages import write_page
@@ -17,7 +16,6 @@ from steadyseg.studies.novelty.plots import draw
 from steadyseg.studies.novelty.tables import Record
 
 PAGE = PAGES / "novelty"
-STUDIES = ("streams", "motorway_labels")
 
 
 def gather(folder: Path, known: Record) -> Record:
@@ -25,16 +23,10 @@ def gather(folder: Path, known: Record) -> Record:
     collected = [one for one in sorted(folder.iterdir()) if (one / "street.pickle").exists()]
     found: Record = {
         "networks": {one.name: measure(one) | origin() for one in collected},
-        **{
-            study: {one.parent.name: read(one) for one in sorted(folder.glob(f"*/{study}.pickle"))} for study in STUDIES
-        },
+        "streams": {one.parent.name: pickle.loads(one.read_bytes()) for one in sorted(folder.glob("*/streams.pickle"))},
     }
     record = known | {name: known.get(name, {}) | rows for name, rows in found.items()}
     return dict(round_figures(json.loads(json.dumps(record))))
-
-
-def read(path: Path) -> Any:
-    return pickle.loads(path.read_bytes())
 
 
 def main() -> None:

@@ -2,7 +2,7 @@
 
     python -m steadyseg.studies.novelty.alarm
 
-Reads OUT/NETWORK/alarm.pickle of studies.novelty.alarm_scores and writes docs/studies/novelty/alarms.json.
+Reads OUT/NETWORK/alarm.pickle of studies.novelty.alarm_scores and writes docs/records/novelty/alarms.json.
 """
 
 import math

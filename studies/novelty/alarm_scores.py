@@ -1,6 +1,6 @@
 """Scores of every frame of the streams of the study of alarms, kept in OUT/NETWORK/alarm.pickle. Resumable by stream.
 
-    python -m steadyseg.studies.novelty.alarm_scores --data ../shared/data camvid-realtime camvid-unet-s camvid-mobile
+    python -m steadyseg.studies.novelty.alarm_scores --data data camvid-realtime camvid-unet-s camvid-mobile
 
 All networks of a command see a stream together.
 """

@@ -43,7 +43,7 @@ def run(about: str, study: str, measure: Callable[[str, Data], Any]) -> None:
 
 def write_figures(about: str, study: str, record: str, measure: Callable[[Any], dict[str, Any]]) -> None:
     """Applies `measure` to the kept results of each network, OUT/NETWORK/STUDY.pickle, and writes its figures to
-    docs/studies/novelty/RECORD.json, in place of that network's earlier ones."""
+    docs/records/novelty/RECORD.json, in place of that network's earlier ones."""
     parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--from", dest="folder", type=Path, default=OUT)
     folder = parser.parse_args().folder

@@ -1,7 +1,7 @@
 """Runs every network over every picture once and keeps features and scores in OUT/NETWORK/GROUP.pickle. Resumable by
 group.
 
-    python -m steadyseg.studies.novelty.collect --data ../shared/data camvid-unet-s camvid-realtime \
+    python -m steadyseg.studies.novelty.collect --data data camvid-unet-s camvid-realtime \
         runs/paper-plain-{0,1,2}/model.safetensors
 
 A network without statistics of its training domain gets them as `steadyseg calibrate --familiarity` makes them, in

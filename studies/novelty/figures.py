@@ -91,7 +91,7 @@ def by_kind(rows: Sequence[Row]) -> dict[str, list[Row]]:
 def measure(folder: Path) -> dict[str, Any]:
     """All figures of one network."""
     seen = Collected(folder)
-    test, val, common, controls = (seen.group(name) for name in ("test", "val", "common", "controls"))
+    test, val, controls = (seen.group(name) for name in ("test", "val", "controls"))
     inside = seen.scores(test)
     drives = {drive: [row for row in test if row["name"].startswith(drive)] for drive in DRIVES}
 
@@ -102,7 +102,6 @@ def measure(folder: Path) -> dict[str, Any]:
             "auroc": aurocs(inside, seen.scores(rows)),
         }
 
-    labelled = [*test, *val, *common, *controls]
     return {
         "weights": seen.about["weights"],
         "rests_on": seen.about["rests_on"],
@@ -117,17 +116,7 @@ def measure(folder: Path) -> dict[str, Any]:
             | {"accuracy": mean_of(rows, "accuracy"), "clean_accuracy": mean_of(same_stills(test, rows), "accuracy")}
             for kind, rows in by_kind(controls).items()
         },
-        "risk": {name: risk_at(labelled, scores) for name, scores in seen.scores(labelled).items()},
     }
-
-
-KEPT = (1.0, 0.75, 0.5, 0.25)
-
-
-def risk_at(rows: Sequence[Row], scores: np.ndarray) -> list[float]:
-    """Share of wrong pixels in the frames that are kept, when only the least novel are: by `KEPT`."""
-    accuracy = np.array([row["accuracy"] for row in rows])[np.argsort(scores, kind="stable")]
-    return [float(1 - accuracy[: max(1, round(share * len(rows)))].mean()) for share in KEPT]
 
 
 def mean_of(rows: Sequence[Row], key: str) -> float:

@@ -9,7 +9,6 @@ import numpy as np
 
 from steadyseg.app.sources.open_source import open_source
 from steadyseg.core.corruptions.camera_changes import gains, gamma, h264, random_camera, rescale
-from steadyseg.core.corruptions.corruptions import BENCHMARK_CORRUPTIONS, corrupt
 from steadyseg.core.seeds import mix_seed
 from steadyseg.core.system.pictures import read_upright
 from steadyseg.seg.data.camvid import ImageFolderSplit, open_split
@@ -20,7 +19,7 @@ from steadyseg.seg.street.drive import Street
 from steadyseg.studies.harness.study import data_digest
 
 HEIGHT, WIDTH = 360, 480
-COMMON_STILLS, CONTROL_STILLS = 24, 30
+CONTROL_STILLS = 30
 CLIPS = {"motorway 1": "udacity_solidWhiteRight.mp4", "motorway 2": "udacity_vehicle_test_video.mp4"}
 CLIP_FRAMES = 40
 
@@ -110,14 +109,6 @@ def test(data: Data) -> Samples:
 def val(data: Data) -> Samples:
     for name, image, label in of_split(data, "val", list(range(len(data.split("val"))))):
         yield Sample("clean", name, image, label)
-
-
-def common(data: Data) -> Samples:
-    """Severity 3 of the 15 types that count, on stills of test."""
-    places = spread_over(len(data.split("test")), COMMON_STILLS)
-    for place, (name, image, label) in zip(places, of_split(data, "test", places), strict=True):
-        for kind in BENCHMARK_CORRUPTIONS:
-            yield Sample(kind, name, corrupt(image, kind, 3, 0, place), label)
 
 
 CONTROLS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
@@ -232,7 +223,6 @@ GROUPS: dict[str, Callable[[Data], Samples]] = {
     "objects": objects,
     "no_pictures": no_pictures,
     "controls": controls,
-    "common": common,
     "val": val,
     "street": street,
 }

@@ -1,6 +1,6 @@
 """Novelty and expected accuracy over a stream whose scene is cut: val, motorway 1, a camera over photographs, val.
 
-python -m steadyseg.studies.novelty.streams --data ../shared/data camvid-unet-s camvid-realtime
+python -m steadyseg.studies.novelty.streams --data data camvid-unet-s camvid-realtime
 """
 
 from collections.abc import Iterator

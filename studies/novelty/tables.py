@@ -1,4 +1,4 @@
-"""The tables of docs/studies/novelty, from its record; detection_tables.py has the tables of detection by pictures."""
+"""The tables of docs/records/novelty, from its record."""
 
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -6,25 +6,28 @@ from typing import Any
 import numpy as np
 
 from steadyseg.studies.harness.tables import Tables, bind, read_record, table
-from steadyseg.studies.novelty.detection_tables import DETECTION, MOTORWAYS, NO_ROADS, SEEDS, included, percent
-from steadyseg.studies.novelty.figures import KEPT
 
 Record = dict[str, Any]
 Figure = Callable[[Any], float]
 HOME = ("val", "val mild", "test stills", "test stills mild", "held-out stills", "choice drive", "report drive")
 PHOTOGRAPHS = ("photographs", "small photographs", "CIFAR-10 enlarged")
+MOTORWAYS = ("motorway 1", "motorway 2")
 NO_PICTURES = ("noise", "one colour", "text", "test pattern", "green test pattern")
+NO_ROADS = (*PHOTOGRAPHS, "moving photographs", *NO_PICTURES)
+SEEDS = "paper-plain"
+"""Networks of one recipe that differ in their seed."""
 
 
 def tables() -> Tables:
     """The tables by their names in the page."""
-    makers = {
-        "targets": targets_table,
-        "alarms": alarms_table,
-        "risk": risk_table,
-    }
+    makers = {"targets": targets_table, "pictures": pictures_table}
     alarms = bind(read_record("novelty", "alarms.json"), {"alarm-home": home, "alarm-foreign": foreign})
-    return {**bind(read_record("novelty"), makers | DETECTION), **alarms}
+    return {**bind(read_record("novelty"), makers), **alarms}
+
+
+def included(record: Record) -> dict[str, Any]:
+    """The networks that come with the package."""
+    return {name: found for name, found in record["networks"].items() if not name.startswith(SEEDS)}
 
 
 def worst(found: Any, kinds: tuple[str, ...], score: str = "novelty") -> float:
@@ -61,22 +64,17 @@ def targets_table(record: Record) -> str:
     return table(["figure", "wanted", *included(record), f"{SEEDS}, {len(seeds)} trainings"], lines)
 
 
-def alarms_table(record: Record) -> str:
-    lines = [
-        [name, where, str(row["frames"]), percent(row["alarms"]), " to ".join(map(percent, row["interval"]))]
-        for name, found in record["networks"].items()
-        for where, row in {**found["alarms"], "reference frames": found["own_alarms"]}.items()
-    ]
-    return table(["network", "frames of", "frames", "alarms, %", "interval"], lines)
+def pictures_table(record: Record) -> str:
+    """Scores by kind of picture, a table for every included network."""
+    scores = list(next(iter(included(record).values()))["foreign"]["noise"]["auroc"])
+    head = ["pictures of", "pictures", "alarms, %", *scores]
 
+    def lines(found: Any) -> Iterable[list[str]]:
+        for kind, row in found["foreign"].items():
+            aurocs = (f"{row['auroc'][score]:.2f}" for score in scores)
+            yield [kind, str(row["pictures"]), f"{100 * row['alarms']:.1f}", *aurocs]
 
-def risk_table(record: Record) -> str:
-    lines = [
-        [name, score, *map(percent, risks)]
-        for name, found in included(record).items()
-        for score, risks in found["risk"].items()
-    ]
-    return table(["network", "score", *(f"{100 * share:.0f} % kept" for share in KEPT)], lines)
+    return "\n\n".join(f"`{name}`\n\n{table(head, lines(found))}" for name, found in included(record).items())
 
 
 def home(record: Record) -> str:

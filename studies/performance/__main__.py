@@ -1,4 +1,4 @@
-"""Times the included networks on an otherwise idle machine and writes docs/studies/performance.
+"""Times the included networks on an otherwise idle machine and writes docs/records/performance.
 
 python -m steadyseg.studies.performance [MODEL ...] [--row-seconds 20] [--soak 20000]
 """

@@ -1,4 +1,4 @@
-"""The tables of docs/studies/performance, from its record."""
+"""The tables of docs/records/performance, from its record."""
 
 from typing import Any
 
@@ -28,7 +28,12 @@ ROWS = {
     "end_to_end_labels": "H.264 file to labels and maps",
     "end_to_end_video": "H.264 file to side-by-side file",
 }
-FORMAT_ROWS = {"bare": "network alone", "vq_dnn_motion": "the default", "end_to_end_labels": "file to labels and maps"}
+FORMAT_ROWS = {
+    "bare": "network alone",
+    "vq_dnn_motion": "the default",
+    "end_to_end_labels": "file to labels and maps",
+    "end_to_end_video": "file to file",
+}
 
 
 def tables() -> Tables:
@@ -37,7 +42,6 @@ def tables() -> Tables:
         "machine": machine_table,
         "ratios": ratios_table,
         "rows": rows_table,
-        "memory": memory_table,
         "formats": formats_table,
     }
     return bind(read_record("performance"), makers)
@@ -88,16 +92,6 @@ def rows_table(record: Record) -> str:
 
 def timing(row: Record | None) -> list[str]:
     return [f"{row['median_ms']:.1f}", f"{row['p95_ms']:.1f}", str(row["calls"])] if row else ["-"] * 3
-
-
-def memory_table(record: Record) -> str:
-    """The temporal state, and resident memory over a long run."""
-    values = {f"temporal state, {model}": record[model]["memory"]["state_bytes"] for model in MODELS}
-    values[f"a deque of 6 maps, {MODELS[0]}"] = record[MODELS[0]]["memory"]["naive_deque_bytes"]
-    soak = record[SOAKED]["soak"]
-    for key, when in (("warm", "after the warm-up"), ("end", "at the end"), ("largest", "at most")):
-        values[f"resident, {soak['frames']} frames of {SOAKED}: {when}"] = soak[key]
-    return table(["memory of", "MB"], ([name, f"{value / 1e6:.1f}"] for name, value in values.items()))
 
 
 def formats_table(record: Record) -> str:

@@ -1,4 +1,4 @@
-"""The tables of the model cards and the README, from checkpoint records and measured rows."""
+"""The tables of the model cards, the README and its page of results, from checkpoint records and measured rows."""
 
 import json
 from functools import partial
@@ -8,10 +8,11 @@ from typing import Any
 from steadyseg.classification.pretrained import FOLDER as CLASSIFIERS
 from steadyseg.seg.pretrained import FOLDER as SEGMENTERS
 from steadyseg.studies.harness.tables import Tables, table
-from steadyseg.studies.results.front import front_table
+from steadyseg.studies.results.front import front_table, places_table
 
 README = Path(__file__).resolve().parents[2] / "README.md"
-PAGES = README.parent / "docs" / "studies"
+PAGES = README.parent / "docs" / "records"
+RESULTS = README.parent / "docs" / "explanation" / "results.md"
 ABSENT = "-"
 FIGURES = {
     "NLL": "nll",
@@ -37,18 +38,19 @@ RULE_FIGURES = {
     "of a frozen prediction": "change_agreement_frozen",
 }
 TESTS = {"cifar10-jpeg": "JPEG", "cifar10": "official"}
-"""Test sets in docs/studies/classification/included.json."""
+"""Test sets in docs/records/classification/included.json."""
 RULE_PROTOCOLS = {"changes": "stream", "unseen": "98 moving stills"}
 
 
 def cards() -> list[Path]:
-    return [README, *(card for folder in (SEGMENTERS, CLASSIFIERS) for card in sorted(folder.glob("*.md")))]
+    return [README, RESULTS, *(card for folder in (SEGMENTERS, CLASSIFIERS) for card in sorted(folder.glob("*.md")))]
 
 
 def card_tables(card: Path) -> Tables:
-    """The tables of a model card, or of the README, by their names in the page."""
-    record = {} if card == README else json.loads(card.with_suffix(".json").read_text())
-    return {"front": front_table, **{name: partial(make, card.stem, record) for name, make in TABLES.items()}}
+    """The tables of a model card, or of a page without a record, by their names in the page."""
+    record = {} if card in (README, RESULTS) else json.loads(card.with_suffix(".json").read_text())
+    own = {"front": front_table, "places": places_table}
+    return {**own, **{name: partial(make, card.stem, record) for name, make in TABLES.items()}}
 
 
 def measured(name: str, record: dict[str, Any]) -> str:

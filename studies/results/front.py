@@ -1,6 +1,6 @@
-"""Measures the included networks as `steadyseg video` runs them, for the README's table.
+"""Measures the included networks as `steadyseg video --precision int8` runs them, for the README's table.
 
-    python -m steadyseg.studies.results.front --data ../shared/data/camvid [--fresh]
+    python -m steadyseg.studies.results.front --data data/camvid [--fresh]
 
 Frames are counted by block (`Stretches`: ten neighbouring frames of the stream, seven neighbouring stills), because the
 frames of a block show the same things. An interval is a bootstrap interval over blocks. Two minutes on two cores.
@@ -12,10 +12,13 @@ from collections.abc import Callable
 from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 from steadyseg.app.evaluation.recordings import percent_with_interval
 from steadyseg.app.executors import RunOptions
+from steadyseg.app.flags import PrecisionName
 from steadyseg.app.open_model import make_segmenter, open_checkpoint
+from steadyseg.app.report_file import write_figure
 from steadyseg.core.evaluation.stretches import Stretches, count_stretch, split_evenly
 from steadyseg.core.method import MethodOptions
 from steadyseg.core.segmenter import Segmenter, segment
@@ -25,6 +28,7 @@ from steadyseg.seg.data.moving_stills import CLIP_FRAMES, moving_stills
 from steadyseg.seg.evaluate import FrameMetrics, seed_frames
 from steadyseg.seg.pretrained import FOLDER
 from steadyseg.studies.harness.networks import rests_on
+from steadyseg.studies.harness.panels import new_figure
 from steadyseg.studies.harness.study import PAGES, Cache, data_digest, exit_code, origin
 from steadyseg.studies.harness.tables import read_record, table
 
@@ -35,6 +39,11 @@ STILLS, FRAMES = 7, 10
 """Stills and frames of a stretch: 7 s and 0.7 s."""
 PLACES = ("0001TP", "Seq05VD", "stream")
 """Two recordings of test, as stills, and val."""
+UNSEEN = "Seq05VD"
+"""The drive of which training saw nothing."""
+FORMAT: PrecisionName = "int8"
+"""Of quality and speed alike: the fastest format of processors without bf16."""
+SPEEDS = {"frames/s: the step": "vq_dnn_motion", "file to file": "end_to_end_video"}
 
 
 def main() -> int:
@@ -56,10 +65,12 @@ def run(data: Path, fresh: bool) -> None:
     for name in SHOWN:
         digest = front_digest(name, frames)
         if fresh or cache.get(name, digest) is None:
-            segmenter = make_segmenter(open_checkpoint(name), MethodOptions(), RunOptions(keep_probs=True))
+            run = RunOptions(precision=FORMAT, keep_probs=True)
+            segmenter = make_segmenter(open_checkpoint(name), MethodOptions(), run)
             rows = {place: count(segmenter, *chosen(data, place)) for place in PLACES}
             about = {"method": asdict(segmenter.method), "executor": segmenter.executor, "cpu": cpu_name()}
             cache.put(name, digest, rows, origin() | about)
+    draw(cache.record, PAGES / "results" / "reliability.png")
 
 
 def front_digest(name: str, data: str) -> str:
@@ -94,8 +105,35 @@ def count(segmenter: Segmenter, split: ImageFolderSplit, stills: bool) -> list[d
     return counts
 
 
+def draw(record: dict[str, Any], path: Path) -> None:
+    """Accuracy over confidence of each network on the unseen drive, by ten bins; a dot's area is the bin's share."""
+    figure, axes = new_figure(len(record), 3.2, 3.4, sharey=True)
+    for axis, (name, found) in zip(axes, record.items(), strict=True):
+        counts, accuracy, confidence = Stretches.read(found["rows"][UNSEEN]).bins.permute(2, 0, 1)
+        total = counts.sum(0)
+        right, said = ((counts * of).sum(0) / total for of in (accuracy, confidence))
+        axis.plot([0, 1], [0, 1], color="grey", linestyle="--", linewidth=1)
+        axis.plot(said, right, color="tab:blue", linewidth=1)
+        axis.scatter(said, right, s=(20 + 300 * total / total.sum()).tolist(), color="tab:blue")
+        axis.set(title=name, xlabel="confidence", xlim=(0, 1), ylim=(0, 1))
+    axes[0].set(ylabel="right pixels")
+    write_figure(path, figure, dpi=130)
+
+
 def front_table() -> str:
-    """The README's table: a row for each network, with a line in each cell for each place."""
+    """The README's table: quality on the unseen drive, and the speed of the same format."""
+    speeds, lines = read_record("performance")["formats"], []
+    for name, found in read_record("results", "front.json").items():
+        told = Stretches.read(found["rows"][UNSEEN]).intervals()
+        timed = speeds[name]["processors"]["AVX-512 with bf16"][FORMAT]
+        quality = [f"{100 * told[key][0]:.1f}" for key in ("accuracy", "miou", "ece")]
+        lines.append([f"`{name}`", *quality, *(f"{timed[row]:.0f}" for row in SPEEDS.values())])
+    about = f"*Commit {found['commit']}, {found['cpu']} with AVX-512 and bf16.*"
+    return table(["network", "accuracy, %", "mIoU, %", "ECE, %", *SPEEDS], lines) + f"\n\n{about}"
+
+
+def places_table() -> str:
+    """The same figures with intervals: a row for each network, with a line in each cell for each place."""
     lines = []
     for name, found in read_record("results", "front.json").items():
         told = [Stretches.read(found["rows"][place]).intervals() for place in PLACES]

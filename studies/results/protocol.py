@@ -1,6 +1,6 @@
-"""Measures the included networks by the protocol of docs/studies/results/protocol.md, with the command that it names.
+"""Measures the included networks by the protocol of docs/records/results/protocol.md, with the command that it names.
 
-    python -m steadyseg.studies.results.protocol --data ../shared/data/camvid [--fresh]
+    python -m steadyseg.studies.results.protocol --data data/camvid [--fresh]
 
 Networks that were measured are kept while data and weights are the same. Half a minute of one core each.
 """

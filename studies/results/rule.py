@@ -1,6 +1,6 @@
 """The default rule of the included networks beside single frames and the published window, all at temperature 1.
 
-    python -m steadyseg.studies.results.rule --data ../shared/data/camvid [--fresh]
+    python -m steadyseg.studies.results.rule --data data/camvid [--fresh]
 
 Rows are kept while weights and data stay the same; --fresh measures them again.
 `changes` is how predictions change along the val stream. `unseen` is the rule on moving stills that its choice did not

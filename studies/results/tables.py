@@ -1,4 +1,4 @@
-"""The tables of docs/studies/results that are made again with other weights; the page keeps its trainings' tables."""
+"""The tables of docs/records/results that are made again with other weights; the page keeps its trainings' tables."""
 
 from typing import Any
 

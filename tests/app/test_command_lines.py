@@ -45,9 +45,9 @@ def test_the_program_takes_every_command_line_of_the_page(
             assert not words, line
 
 
-def test_the_guide_shows_every_command() -> None:
+def test_the_pages_show_every_command() -> None:
     from steadyseg.app.commands import ANALYSES, STEADYSEG, TRAININGS
 
-    shown = {tuple(line.split()[:2]) for line in command_lines(PROJECT / "docs" / "usage.md")}
+    shown = {tuple(line.split()[:2]) for page in PAGES for line in command_lines(page)}
     names = [("train", kind) for kind in TRAININGS] + [("analyze", kind) for kind in ANALYSES]
     assert set(names) <= shown and set(STEADYSEG.kinds) - {"models"} <= {words[0] for words in shown}

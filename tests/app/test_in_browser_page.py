@@ -39,7 +39,7 @@ from steadyseg.core.reference import NOVEL
 
 pytestmark = pytest.mark.slow
 PARITY_FRAMES = 25
-"""A gap comes at 10 and a reset at 20; docs/studies/browser has 50 frames of the included networks."""
+"""A gap comes at 10 and a reset at 20; docs/records/browser has 50 frames of the included networks."""
 
 
 @pytest.fixture(scope="module")

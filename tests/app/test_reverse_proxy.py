@@ -1,4 +1,4 @@
-"""The page behind nginx with TLS, under a path and a name of its own, as docs/usage.md configures it."""
+"""The page behind nginx with TLS, under a path and a name of its own, as docs/how-to/serve.md configures it."""
 
 import getpass
 import re
@@ -29,7 +29,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:'future.no_silent_downcasting' is deprecated"),
     pytest.mark.filterwarnings("ignore:The copy keyword is deprecated"),
 ]
-USAGE = Path(__file__).parents[2] / "docs" / "usage.md"
+USAGE = Path(__file__).parents[2] / "docs" / "how-to" / "serve.md"
 NAME = "seg.example"
 
 
@@ -53,7 +53,7 @@ def public(model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Itera
 
 @contextmanager
 def nginx(folder: Path, port: int, inside: int) -> Iterator[None]:
-    """nginx with the lines of docs/usage.md, but for ports, the certificate and the size of uploads."""
+    """nginx with the lines of docs/how-to/serve.md, but for ports, the certificate and the size of uploads."""
     certificate, key = folder / "seg.pem", folder / "seg.key"
     words = ["-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1", "-subj", f"/CN={NAME}"]
     words += ["-out", str(certificate), "-keyout", str(key)]

@@ -6,13 +6,14 @@ import pytest
 from made.trainings import camvid_names
 from refusals import refusal
 
+from steadyseg.app.data_sets import DATA
 from steadyseg.core.classes import CAMVID
 from steadyseg.seg.data.camvid import open_split
 from steadyseg.seg.data.held_out import CAMVID_STRETCHES, GUARD, camvid_stretches, hold_out, read_stretches
 from steadyseg.seg.street.drive import LOOKS, StreetSet
 from steadyseg.seg.training_set import split_held_out
 
-REAL = Path(__file__).parents[3] / "shared" / "data" / "camvid"
+REAL = DATA / "camvid"
 NAMES = [f"a_{i}" for i in range(8)] + [f"b_{i}" for i in range(6)]
 
 

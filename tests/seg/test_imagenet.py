@@ -2,7 +2,6 @@
 
 import importlib.util
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import cv2
@@ -11,6 +10,7 @@ import pytest
 import torch
 from torch import nn
 
+from steadyseg.app.data_sets import DATA
 from steadyseg.core.errors import InputError
 from steadyseg.core.training.layout import DepthwiseInFp32, use_channels_last
 from steadyseg.seg.networks import imagenet
@@ -20,7 +20,7 @@ from steadyseg.seg.options import SegTrainConfig, SmpOptions
 from steadyseg.seg.presets import REALTIME
 from steadyseg.seg.train import initial_licence
 
-PICTURES = Path(__file__).parents[3] / "shared" / "data" / "imagenet-sample" / "imagenet-1k-24"
+PICTURES = DATA / "imagenet-sample" / "imagenet-1k-24"
 
 
 def classifier(name: str) -> Any:

@@ -35,7 +35,7 @@ def places(found: Any, path: str = "") -> Iterator[str]:
 def test_every_record_is_of_one_step_or_made_by_hand() -> None:
     owners = list(BY_HAND)
     for step in all_steps():
-        place = step.place.removeprefix("docs/studies/")
+        place = step.place.removeprefix("docs/records/")
         ending = "*" if place.endswith(":") else "/*"
         owners += {place.format(name, name) + ending for name in step.networks}
     for file in sorted(PAGES.rglob("*.json")):

@@ -1,4 +1,4 @@
-// The proof that a file carries; docs/deploy.md describes its entries.
+// The proof that a file carries; docs/reference/files.md describes its entries.
 #pragma once
 
 #include "plan.hpp"

@@ -1,4 +1,4 @@
-// The proof that a file carries in its metadata; docs/deploy.md describes its entries.
+// The proof that a file carries in its metadata; docs/reference/files.md describes its entries.
 
 import ort from 'onnxruntime-node';
 import { refuse } from './metadata.mjs';

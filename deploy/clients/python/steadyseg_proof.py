@@ -1,4 +1,4 @@
-"""The proof that a file carries; docs/deploy.md describes its entries. Copy it beside steadyseg_client.py."""
+"""The proof that a file carries; docs/reference/files.md describes its entries. Copy it beside steadyseg_client.py."""
 
 import base64
 import math

@@ -1,0 +1,55 @@
+"""The film of the README: single frames, the same network steadied over time, and its uncertainty.
+
+    python demos/draw_film.py [OUTPUT [SEED [FRAMES]]]
+
+The procedural street is drawn, so that the film has no licence of its own.
+"""
+
+import sys
+
+import cv2
+import numpy as np
+from PIL import Image
+
+from steadyseg import Frame, Maps, MethodOptions, Street, draw_overlay, draw_uncertainty, open_segmenter
+
+HEIGHT, WIDTH, TITLE = 256, 336, 24
+"""Pixels of a picture, and of the line above it."""
+FPS, QUALITY = 12.5, 55
+"""Every second frame of the street's 25 a second; quality of WebP."""
+MODES = {"single frames": "dnn", "steadied over time": "vq-dnn"}
+
+
+def titled(picture: np.ndarray, title: str) -> np.ndarray:
+    line = np.zeros((TITLE, WIDTH, 3), np.uint8)
+    cv2.putText(line, title, (8, 17), cv2.FONT_HERSHEY_SIMPLEX, 0.5, (255, 255, 255), 1, cv2.LINE_AA)
+    return np.vstack([line, picture])
+
+
+def main(output: str = "film.webp", seed: str = "7", frames: str = "200") -> None:
+    street = Street(seed=int(seed), height=HEIGHT, width=WIDTH)
+    segmenters = {title: open_segmenter("camvid-realtime", MethodOptions(mode=mode)) for title, mode in MODES.items()}
+    shown: list[tuple[Frame, dict[str, Maps]]] = [
+        (frame, {title: segmenter.step(frame) for title, segmenter in segmenters.items()})
+        for frame in street.frames(int(frames))
+    ]
+    pictures = []
+    for frame, found in shown[::2]:
+        parts = [
+            titled(draw_overlay(frame.image, maps.label, segmenters[title].classes.palette()), title)
+            for title, maps in found.items()
+        ]
+        entropy = draw_uncertainty(found["steadied over time"].entropy)
+        pictures.append(Image.fromarray(np.hstack([*parts, titled(entropy, "bright: unsure")])))
+    pictures[0].save(
+        output, save_all=True, append_images=pictures[1:], duration=round(1e3 / FPS), loop=0, quality=QUALITY, method=4
+    )
+    for title in MODES:
+        labels = np.stack([found[title].label for _, found in shown])
+        right = np.mean([(found[title].label == frame.label).mean() for frame, found in shown])
+        changed = (labels[1:] != labels[:-1]).mean()
+        print(f"{title}: {changed:.2%} of the labels change from frame to frame, {right:.1%} are right")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
