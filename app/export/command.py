@@ -40,7 +40,10 @@ def prepared(job: ExportJob) -> ExportJob:
     if job.target != "onnx":
         job = replace(job, stateful=True)
     refuse_job(job)
-    {"onnx": check_file, "web": check_web}[job.target](job)
+    if job.target == "web":
+        check_web(job)
+    else:
+        require_place(job.output, "a graph file (--target onnx)", (".onnx",), overwrite=job.overwrite)
     return job
 
 
@@ -78,11 +81,6 @@ def refuse_job(job: ExportJob) -> None:
             "--precision bf16 is no number format of a graph file: export fp32 and choose bf16 where it runs "
             "(steadyseg video --executor openvino --precision bf16)"
         )
-
-
-def check_file(job: ExportJob) -> None:
-    """Raises InputError, before any work, if the file cannot be written."""
-    require_place(job.output, "a graph file (--target onnx)", (".onnx",), overwrite=job.overwrite)
 
 
 def export_web(job: ExportJob, model: Model, console: Console) -> int:

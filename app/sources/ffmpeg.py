@@ -44,7 +44,6 @@ URL_OPTIONS = {
     "rtsp": PROBE_US | {"protocol_whitelist": "rtsp,rtsps,rtp,srtp,udp,tcp,tls,crypto", "rtsp_transport": "tcp"},
     "rtmp": PROBE_US | {"protocol_whitelist": "rtmp,rtmps,tcp,tls,crypto", "format_whitelist": "flv"},
     "udp": PROBE_US | {"protocol_whitelist": "udp", "format_whitelist": "mpegts"},
-    "srt": PROBE_US | {"protocol_whitelist": "srt", "format_whitelist": "mpegts"},
 }
 """FFmpeg options by scheme.
 

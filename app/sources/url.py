@@ -4,7 +4,7 @@ import re
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from itertools import chain
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -29,9 +29,7 @@ from steadyseg.core.errors import InputError
 if TYPE_CHECKING:
     from av.container import InputContainer
 
-SCHEMES = {"rtsp": "rtsp", "rtsps": "rtsp", "http": "http", "https": "http"} | {
-    one: one.removesuffix("s") for one in ("rtmp", "rtmps", "srt", "udp")
-}
+SCHEMES = ("rtsp", "rtsps", "http", "https", "rtmp", "rtmps", "udp")
 UDP = {"rtsp_transport": "udp"}
 TIMEOUT_S = 5.0
 """Time limit of opening and of every read: longer than the key-frame distance of usual cameras (1-4 s)."""
@@ -72,7 +70,7 @@ def connect(url: str, timeout_s: float) -> "InputContainer":
         raise InputError(f"not an address ({error}); expected {', '.join(SCHEMES)} and a host") from None
     if scheme not in SCHEMES:
         raise InputError(f"{redact(url)}: cannot read {scheme}://; expected {', '.join(SCHEMES)} or a path")
-    began_s, options = time.monotonic(), URL_OPTIONS[SCHEMES[scheme]]
+    began_s, options = time.monotonic(), URL_OPTIONS[scheme.removesuffix("s")]
     try:
         try:
             return open_container(url, options, timeout_s)
@@ -86,16 +84,7 @@ def connect(url: str, timeout_s: float) -> "InputContainer":
         reason += " by TCP and by UDP" * ("rtsp_transport" in options and not late)
     if url.count("@") > 1 or re.search("[?#/].*@", url.partition("://")[2]):
         reason += "; in a name or password, encode # as %23, / as %2F, ? as %3F and @ as %40"
-    raise InputError(unreachable(url, reason, SCHEMES))
-
-
-def unreachable(url: str, reason: str, schemes: Iterable[str]) -> str:
-    """The message for an address that does not open, by FFmpeg's reason."""
-    scheme = url.partition(":")[0].lower()
-    if reason == "Protocol not found":
-        others = ", ".join(one for one in schemes if one != scheme)
-        return f"{redact(url)}: PyAV's FFmpeg was built without {scheme}; expected {others}, or relay it by ffmpeg"
-    return f"{redact(url)}: cannot be opened ({reason}); is the address right and the server up?"
+    raise InputError(f"{redact(url)}: cannot be opened ({reason}); is the address right and the server up?")
 
 
 SECRET = re.compile(r"((?:user|login|pass|pwd|token|key|secret|auth)[^/=?#]*=)[^/?#]*", re.IGNORECASE)

@@ -100,11 +100,9 @@ def open_recording(job: VideoJob, segmenter: Segmenter) -> Iterator[Recording]:
 
 def open_sink(job: VideoJob, size: tuple[int, int], info: SourceInfo) -> Sink | None:
     """The sink of the job's file or stream for pictures of (width, height); nothing is written before `with`."""
-    if not job.output:
-        return None
-    if "://" in job.output:
+    if job.output and "://" in job.output:
         return StreamSink(job.output, *size, info.fps, info.pixel_shape)
-    return VideoSink(Path(job.output), *size, info.fps, job.overwrite, info.pixel_shape)
+    return VideoSink(Path(job.output), *size, info.fps, job.overwrite, info.pixel_shape) if job.output else None
 
 
 def job_record(job: VideoJob, recording: Recording) -> dict[str, Any]:

@@ -10,22 +10,23 @@ from urllib.parse import urlsplit
 
 import numpy as np
 
+from steadyseg.app.scale.engines.engine import Answer
 from steadyseg.app.scale.engines.local_engine import LocalEngine
-from steadyseg.app.sources.url import redact, unreachable
+from steadyseg.app.sources.url import redact
 from steadyseg.app.video.video_writer import H264, TIME_BASE
 from steadyseg.core.errors import InputError
 
-FORMATS = {"rtsp": "rtsp", "rtmp": "flv", "rtmps": "flv", "udp": "mpegts", "srt": "mpegts"}
+FORMATS = {"rtsp": "rtsp", "rtmp": "flv", "rtmps": "flv", "udp": "mpegts"}
 """FFmpeg's container by scheme."""
-OPTIONS = {"rtsp": {"rtsp_transport": "tcp"}, "flv": {"flush_packets": "1"}, "mpegts": {"flush_packets": "1"}}
-"""Container options: without `flush_packets` frames wait until a buffer is full."""
+OPTIONS = {"rtsp_transport": "tcp", "flush_packets": "1"}
+"""Options of the containers that have them: without `flush_packets` frames wait until a buffer is full."""
 ENCODER = {
     "preset": "superfast",
     "tune": "zerolatency",
     "crf": "23",
-    "forced-idr": "1",
     "maxrate": "6M",
     "bufsize": "6M",
+    "forced-idr": "1",
 }
 """Without `zerolatency` the encoder holds back frames; services take up to 6 Mbit/s."""
 KEY_TICKS = int(2 / TIME_BASE)
@@ -36,7 +37,7 @@ second."""
 
 
 def require_stream(url: str) -> None:
-    """Raises InputError for an address whose scheme is not in `FORMATS`."""
+    """Raises InputError unless the scheme of the address is in `FORMATS`."""
     if urlsplit(url).scheme.lower() not in FORMATS:
         raise InputError(f"{redact(url)}: no stream is written there; expected {', '.join(FORMATS)} or a file")
 
@@ -48,75 +49,33 @@ class StreamSink:
     """
 
     def __init__(self, url: str, width: int, height: int, fps: float, pixel_shape: Fraction) -> None:
-        require_stream(url)
         self._url, self._written = url, 0
         self.notes = (f"live stream of {width}x{height}, {fps:g} frames/s, H.264, without sound, to {redact(url)}",)
         self._engine = LocalEngine(partial(StreamWriter, url, width, height, fps, pixel_shape), threads=1)
 
     def write(self, image: np.ndarray, time_s: float) -> None:
-        if refusal := self._ask(SILENT_S, "write", image, time_s):
-            self._engine.close()
-            raise InputError(f"{redact(self._url)}: the stream was lost after {self._written} frames ({refusal})")
+        self._ask(f"the stream was lost after {self._written} frames", SILENT_S, "write", image, time_s)
         self._written += 1
 
     def __enter__(self) -> Self:
         self._engine.grow(1)
-        if refusal := self._ask(OPEN_S, "open"):
-            self._engine.close()
-            raise InputError(unreachable(self._url, refusal, FORMATS))
+        self._ask("cannot be opened; is the address right and the server up?", OPEN_S, "open")
         return self
 
     def __exit__(self, *_: object) -> None:
-        with contextlib.suppress(IndexError):  # no worker: the stream was lost
-            self._ask(SILENT_S, "close")
+        with contextlib.suppress(IndexError, InputError):  # no worker: the stream was lost
+            self._ask("cannot be ended", SILENT_S, "close")
         self._engine.close()
 
-    def _ask(self, limit_s: float, method: str, *arguments: object) -> str | None:
-        """Calls the worker, and returns the reason if the call failed."""
+    def _ask(self, failure: str, limit_s: float, method: str, *arguments: object) -> None:
+        """Calls the worker, and ends it if the call fails."""
         self._engine.call(0, method, *arguments)
-        for answer in self._engine.wait(limit_s):
-            if answer.value:
-                self.notes = (self.notes[0], *answer.value)
-            return answer.refusal or answer.lost
-        return f"no answer within {limit_s:g} s"
-
-
-class StreamWriter(H264):
-    """The encoder and its connection, in the worker's process. Its methods raise InputError with FFmpeg's reason."""
-
-    def __init__(self, url: str, width: int, height: int, fps: float, pixel_shape: Fraction) -> None:
-        super().__init__(width, height, fps, pixel_shape)
-        self._url, self._format, self._next_key = url, FORMATS[urlsplit(url).scheme.lower()], 0
-        if self._format == "mpegts" and "pkt_size=" not in url:
-            self._url += f"{'&' if '?' in url else '?'}pkt_size=1316"  # seven packets of MPEG-TS in one of UDP
-
-    def open(self) -> None:
-        """Connects to the server."""
-        import av
-
-        with refusing():
-            container = av.open(self._url, "w", format=self._format, container_options=OPTIONS[self._format])
-            self._start(container, ENCODER)
-            container.start_encoding()
-
-    def write(self, image: np.ndarray, time_s: float) -> tuple[str, ...]:
-        """Sends an (H, W, 3) uint8 RGB picture, and returns the changes to the pictures so far."""
-        from av.video.frame import PictureType
-
-        assert self._container and self._stream
-        picture = self._picture(image, time_s)
-        if self._last_tick >= self._next_key:
-            picture.pict_type, self._next_key = PictureType.I, self._last_tick + KEY_TICKS
-        with refusing():
-            self._container.mux(self._stream.encode(picture))
-        return self.notes
-
-    def close(self) -> None:
-        """Ends the stream."""
-        assert self._container and self._stream
-        with refusing():
-            self._container.mux(self._stream.encode())
-            self._container.close()
+        (answer,) = self._engine.wait(limit_s) or (Answer(0, lost=f"no answer within {limit_s:g} s"),)
+        if reason := answer.refusal or answer.lost:
+            self._engine.close()
+            raise InputError(f"{redact(self._url)}: {failure} ({reason})")
+        if answer.value:
+            self.notes = (self.notes[0], *answer.value)
 
 
 @contextlib.contextmanager
@@ -128,3 +87,39 @@ def refusing() -> Iterator[None]:
         yield
     except (av.error.FFmpegError, OSError) as error:
         raise InputError(error.strerror or type(error).__name__) from None
+
+
+class StreamWriter(H264):
+    """The encoder and its connection, in the worker's process. Its methods raise InputError with FFmpeg's reason."""
+
+    def __init__(self, url: str, width: int, height: int, fps: float, pixel_shape: Fraction) -> None:
+        super().__init__(width, height, fps, pixel_shape)
+        self._url, self._format, self._next_key = url, FORMATS[urlsplit(url).scheme.lower()], 0
+
+    @refusing()
+    def open(self) -> None:
+        """Connects to the server."""
+        import av
+
+        container = av.open(self._url, "w", format=self._format, container_options=OPTIONS)
+        self._start(container, ENCODER)
+        container.start_encoding()
+
+    @refusing()
+    def write(self, image: np.ndarray, time_s: float) -> tuple[str, ...]:
+        """Sends an (H, W, 3) uint8 RGB picture, and returns the changes to the pictures so far."""
+        from av.video.frame import PictureType
+
+        assert self._container and self._stream
+        picture = self._picture(image, time_s)
+        if self._last_tick >= self._next_key:
+            picture.pict_type, self._next_key = PictureType.I, self._last_tick + KEY_TICKS
+        self._container.mux(self._stream.encode(picture))
+        return self.notes
+
+    @refusing()
+    def close(self) -> None:
+        """Ends the stream."""
+        assert self._container and self._stream
+        self._container.mux(self._stream.encode())
+        self._container.close()

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from made.rtsp.faults import SYSTEM_PYTHON, Server, free_port, served
 from made.rtsp.proxy import Proxy
+from made.rtsp.served import SYSTEM_PYTHON, Server, free_port, served
 
 from steadyseg.app.sources.url import open_url
 

@@ -1,6 +1,5 @@
 """What is written is read again: every frame, at its time, in its colours, and whole even after an interruption."""
 
-import io
 import itertools
 import os
 import socket
@@ -14,7 +13,7 @@ from pathlib import Path
 import av
 import numpy as np
 import pytest
-from made.rtsp.faults import free_port
+from made.rtsp.served import free_port
 from made.video import grey_frames, quarters
 from made.waiting import PATIENCE_S, wait_for
 from PIL import Image
@@ -23,7 +22,7 @@ from refusals import error_after_work, refusal
 from steadyseg.app.sources.open_source import open_source
 from steadyseg.app.video.sinks import MaskSink
 from steadyseg.app.video.stream_sink import StreamSink
-from steadyseg.app.video.video_writer import VideoSink, letterbox
+from steadyseg.app.video.video_writer import TIME_BASE, VideoSink
 from steadyseg.core.classes import CAMVID
 from steadyseg.core.errors import InputError
 from steadyseg.core.frame import Frame, Maps
@@ -121,12 +120,6 @@ def test_a_frame_of_another_size_is_fitted_and_said(tmp_path: Path) -> None:
     assert sink.notes == ("1 frames of another size fitted into 64x48",)
     last = read(tmp_path / "out.mp4")[-1].image
     assert abs(int(last[24, 32, 0]) - 200) < 8 and last[24, 4, 0] < 12
-
-
-def test_letterboxing_keeps_the_shape() -> None:
-    wide = letterbox(np.full((10, 40, 3), 255, np.uint8), 64, 48)
-    rows, columns = np.nonzero(wide[..., 0])
-    assert (rows.min(), rows.max(), columns.min(), columns.max()) == (16, 31, 0, 63)
 
 
 @pytest.mark.parametrize("interruption", [KeyboardInterrupt, RuntimeError])
@@ -260,24 +253,9 @@ def test_a_place_that_cannot_take_masks_is_refused(tmp_path: Path, name: str, me
     MaskSink(tmp_path / "full", CAMVID, overwrite=True).write(made_maps(), "000000")
 
 
-def test_the_real_clip_keeps_its_frames_times_and_look(tmp_path: Path, data_dir: Path) -> None:
-    path = tmp_path / "out.mp4"
-    with open_source(str(data_dir / "video" / "udacity_vehicle_test_video.mp4")) as source:
-        frames = list(source)
-        with VideoSink(path, source.info.width, source.info.height, source.info.fps) as sink:
-            for frame in frames:
-                sink.write(frame.image, frame.time_s)
-    again = read(path)
-    assert [frame.time_s for frame in again] == pytest.approx([frame.time_s for frame in frames], abs=1e-3)
-    assert min(psnr(new.image, old.image) for new, old in zip(again, frames, strict=True)) > 35
-
-
 def test_the_time_base_holds_the_usual_rates_exactly() -> None:
-    from steadyseg.app.video.video_writer import TIME_BASE
-
-    assert all(
-        (1 / Fraction(rate) / TIME_BASE).denominator == 1 for rate in (24, 25, 30, 50, 60, Fraction(30000, 1001))
-    )
+    rates = (24, 25, 30, 50, 60, Fraction(30000, 1001))
+    assert all((1 / Fraction(rate) / TIME_BASE).denominator == 1 for rate in rates)
 
 
 RECEIVER = """
@@ -319,18 +297,11 @@ def test_every_frame_of_a_stream_is_sent_before_the_next() -> None:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as receiver:
         receiver.bind(("127.0.0.1", 0))
         receiver.settimeout(PATIENCE_S)
-        got = b""
         with StreamSink(f"udp://127.0.0.1:{receiver.getsockname()[1]}", 64, 48, 25.0, Fraction(1)) as sink:
             for index, image in enumerate(grey_frames(12)):
-                sink.write(image, index / 25)
-                got += receiver.recv(65536)
-        receiver.settimeout(0.2)
-        with pytest.raises(TimeoutError):
-            while True:
-                got += receiver.recv(65536)
-    with av.open(io.BytesIO(got), format="mpegts") as container:
-        shades = [frame.to_ndarray(format="gray8").mean() for frame in container.decode(video=0)]
-    assert shades == pytest.approx([20 + 4 * index for index in range(12)], abs=2)
+                sink.write(image[:, :40], index / 25)
+                assert receiver.recv(65536)
+    assert sink.notes[1:] == ("12 frames of another size fitted into 64x48",)
 
 
 def test_a_stream_by_udp_is_a_live_source() -> None:
@@ -356,10 +327,7 @@ def test_a_server_that_is_not_there_or_never_answers_is_one_line(
     command = ["video", "street:7:2", "--model", "street-tiny", "-o"]
     refused = error_after_work(capsys, *command, f"rtmp://me:secret@127.0.0.1:{free_port()}/live/word")
     assert "Connection refused" in refused and "secret" not in refused and "word" not in refused
-    assert "no stream is written there; expected rtsp, rtmp" in error_after_work(capsys, *command, "ftp://host/x")
-    assert "was built without srt; expected rtsp" in refusal(
-        StreamSink("srt://127.0.0.1:9", 64, 48, 25.0, Fraction(1)).__enter__
-    )
+    assert "no stream is written there; expected rtsp, rtmp" in error_after_work(capsys, *command, "srt://host/x")
     monkeypatch.setattr("steadyseg.app.video.stream_sink.OPEN_S", 2.0)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         sink = StreamSink(f"rtmp://127.0.0.1:{silent.getsockname()[1]}/live/word", 64, 48, 25.0, Fraction(1))

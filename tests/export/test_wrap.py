@@ -186,9 +186,6 @@ FORMS: dict[str, tuple[Any, dict[str, Any], str]] = {
 LONG = ("deeplabv3_mobilenet_v3_large", "Unet", "FPN")
 
 
-DEEPLAB = "deeplabv3_mobilenet_v3_large"
-
-
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 @pytest.mark.parametrize("form", [*FORMS, *(pytest.param(name, marks=pytest.mark.long) for name in LONG)])
 def test_a_wrapped_network_gives_its_own_probabilities(

@@ -1,4 +1,4 @@
-"""A TCP proxy that can hold everything back, or cut every connection: what a network does to a stream."""
+"""A TCP proxy that can cut every connection."""
 
 import contextlib
 import socket
@@ -12,20 +12,9 @@ class Proxy:
 
     def __init__(self, target: int) -> None:
         self.target = target
-        self._flowing = threading.Event()
-        self._flowing.set()
         self._open: set[socket.socket] = set()
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port: int = self._listener.getsockname()[1]
-        self.connections = 0
-
-    def stall(self) -> None:
-        """Stops forwarding; connections stay, and new ones are accepted."""
-        self._flowing.clear()
-
-    def flow(self) -> None:
-        """Resumes forwarding, with what was held back."""
-        self._flowing.set()
 
     def cut(self) -> None:
         """Ends every connection; new ones are accepted."""
@@ -41,7 +30,6 @@ class Proxy:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._listener.close()
-        self._flowing.set()
         self.cut()
 
     def _accept(self) -> None:
@@ -52,13 +40,11 @@ class Proxy:
 
     def _serve(self, client: socket.socket) -> None:
         with client:
-            self._flowing.wait()
             try:
                 server = socket.create_connection(("127.0.0.1", self.target), timeout=5)
             except OSError:  # nobody is there: the client sees its connection end
                 return
             server.settimeout(None)
-            self.connections += 1
             with server:
                 self._open |= {client, server}
                 back = threading.Thread(target=self._pump, args=(server, client), daemon=True)
@@ -70,7 +56,6 @@ class Proxy:
     def _pump(self, source: socket.socket, sink: socket.socket) -> None:
         with contextlib.suppress(OSError):
             while data := source.recv(65536):
-                self._flowing.wait()
                 sink.sendall(data)
         for one in (source, sink):
             with contextlib.suppress(OSError):

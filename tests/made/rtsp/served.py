@@ -1,42 +1,18 @@
-"""Faults of an RTSP stream: a real server, a proxy before it, and a list of faults in time."""
+"""A real RTSP server, and a proxy before it."""
 
 import os
 import signal
 import socket
 import subprocess
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 from made.rtsp.proxy import Proxy
-from rich.console import Console
 
 from steadyseg.core.errors import InputError
 
 SYSTEM_PYTHON = "/usr/bin/python3"
-
-
-@dataclass(frozen=True)
-class Fault:
-    """One fault of the stream."""
-
-    at: float
-    """Share of the whole time after which it begins."""
-    kind: str
-    seconds: float = 0.0
-    """Duration, independent of the length of the whole run."""
-
-
-FAULTS = (
-    *(Fault(at, "server killed", down) for at, down in ((0.05, 2), (0.13, 2), (0.21, 2), (0.29, 10), (0.34, 40))),
-    Fault(0.50, "stalled", 30),
-    *(Fault(at, "connections cut") for at in (0.60, 0.64, 0.68, 0.72, 0.76)),
-    Fault(0.82, "size changed"),
-    Fault(0.88, "size changed"),
-    Fault(0.93, "server killed, another size after it", 2),
-)
 
 
 class Server:
@@ -79,26 +55,3 @@ def served() -> Iterator[tuple[Server, Proxy]]:
 def free_port() -> int:
     with socket.create_server(("127.0.0.1", 0)) as one:
         return int(one.getsockname()[1])
-
-
-def inflict(server: Server, proxy: Proxy, seconds: float, tell: Console) -> None:
-    """Causes all faults at their times; returns after the last one is over."""
-    began_s = time.monotonic()
-    for fault in FAULTS:
-        time.sleep(max(0.0, began_s + fault.at * seconds - time.monotonic()))
-        tell.print(f"{time.monotonic() - began_s:5.0f} s: {fault.kind} {fault.seconds or ''}")
-        if fault.kind.startswith("server killed"):
-            server.kill()
-            time.sleep(fault.seconds)
-            server.start()
-            if "size" in fault.kind:
-                server.change_size()
-        elif fault.kind == "stalled":
-            proxy.stall()
-            time.sleep(fault.seconds)
-            proxy.flow()
-        elif fault.kind == "connections cut":
-            proxy.cut()
-        else:
-            server.change_size()
-    time.sleep(max(0.0, began_s + seconds - time.monotonic()))
