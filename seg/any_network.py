@@ -229,7 +229,7 @@ def find_form(outputs: Sequence[Tensor], size: tuple[int, int], classes: int | N
     shape = tuple(outputs[0].shape)
     shown = f"{name} gives an output of shape {shape}"
     one_plane = len(shape) == 3 or (len(shape) == 4 and 1 in (shape[1], shape[3]))
-    if not outputs[0].is_floating_point() or (one_plane and all(map(are_whole, outputs))):
+    if not outputs[0].is_floating_point() or (one_plane and all(map(torch.equal, outputs, map(torch.round, outputs)))):
         raise InputError(f"{shown} of whole numbers: {LABELS}")
     if len(shape) != 4 or shape[0] != 1:
         raise InputError(f"{shown}, expected logits (1, K, h, w) or (1, h, w, K) of K classes for one picture")
@@ -248,10 +248,6 @@ def find_form(outputs: Sequence[Tensor], size: tuple[int, int], classes: int | N
         )
     rows = shape[1] if axis == 3 else shape[2]
     return OutputForm(axis == 3, shape[axis], is_probability, 1 if rows > -(-size[0] // 2) else 2)
-
-
-def are_whole(values: Tensor) -> bool:
-    return bool((values == values.round()).all())
 
 
 def class_axis(shape: tuple[int, ...], size: tuple[int, int], classes: int | None, shown: str) -> int:

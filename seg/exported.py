@@ -78,7 +78,8 @@ class ExportedStep(nn.Module):
         state, seen = None, None
         if fields:
             seen = self._structure(frame)
-            reset = torch.maximum(reset, self._cut(rest[fields + score_fields], seen, gap))
+            is_far = distance(rest[fields + score_fields], seen)[:, None] > CUT
+            reset = torch.maximum(reset, (is_far & (gap <= MAX_GAP)).float())
             state = self.state_type(*rest[:fields])
             if isinstance(state, LaggedState):  # frames that wait before a break still come out after it
                 gap = torch.where(reset > 0, BREAK, gap)
@@ -108,10 +109,6 @@ class ExportedStep(nn.Module):
         """Returns the structure of a frame, as core/cuts.py computes it for other executors."""
         size = self.segmenter.size(frame.shape[1], frame.shape[2])
         return structure(thumbnail(resize(frame.permute(0, 3, 1, 2), size).float()))
-
-    def _cut(self, before: Tensor, now: Tensor, gap: Tensor) -> Tensor:
-        """Returns 1 where a cut lies between two structures, 0 elsewhere: (B, 1)."""
-        return ((distance(before, now)[:, None] > CUT) & (gap <= MAX_GAP)).float()
 
     def _familiarity_outputs(
         self, outputs: Outputs, frame: FrameNovelty, before: Tensor, gap: Tensor
