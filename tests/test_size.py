@@ -6,13 +6,13 @@ import pytest
 
 PROJECT = Path(__file__).parent.parent
 CEILINGS = {
-    "app": (14_156, 133),
-    "core": (7_318, 72),
-    "seg": (8_774, 78),
+    "app": (14_159, 133),
+    "core": (7_317, 72),
+    "seg": (8_773, 78),
     "classification": (3_070, 24),
     "export": (4_600, 34),
     "studies": (10_980, 121),
-    "tests": (34_852, 236),
+    "tests": (34_851, 236),
 }
 """Lines and files of Python by folder, 2 % above what was reached; lines are as ruff formats them."""
 
