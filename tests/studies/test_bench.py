@@ -85,9 +85,9 @@ def test_the_times_are_those_of_the_clock_per_frame() -> None:
 def test_warming_up_is_not_timed_and_does_little_of_a_long_call() -> None:
     clock = Clock()
     (timing,) = measure([clock.row("clip", 0.2, frames=50, later=0.4)], Budget(seconds=1.0), clock=clock)
-    assert clock.calls == [("clip", 10), *[("clip", 50)] * 5]
-    assert timing.samples_ms == pytest.approx((200, 200, 200, 400, 400))
-    assert timing.median_ms == pytest.approx(200) and timing.p95_ms == pytest.approx(400)
+    assert clock.calls == [*[("clip", 10)] * 2, *[("clip", 50)] * 5], "the first call of a row compiles its kernels"
+    assert timing.samples_ms == pytest.approx((200, 200, 400, 400, 400))
+    assert timing.median_ms == pytest.approx(400) and timing.p95_ms == pytest.approx(400)
 
 
 def test_a_short_call_has_one_before_it_that_is_not_timed() -> None:
