@@ -69,7 +69,7 @@ def parse_and_run(arguments: list[str]) -> int:
         print_overview(command, program)
         return 0
     if not command.flags:
-        parse(_no_flags, rest, program, command.summary)
+        parse(lambda: None, rest, program, command.summary)
         return int(load(command.run)())
     job = read_flags(program, command, rest)  # before the command's own module, which takes seconds
     return int(load(command.run)(job))
@@ -110,9 +110,6 @@ def settings_of(options: Any, early: Namespace) -> dict[str, Any]:
     if early.resume and not early.preset and not early.config:
         return settings_of_run(options, Path(early.run or options.run))
     return read_settings(early.config, options) if early.config != [LIST] else {}
-
-
-def _no_flags() -> None: ...
 
 
 def _describe(summary: str) -> Callable[[], None]:

@@ -8,9 +8,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_type_hints
 
-from rich.console import Console
 from rich.table import Table as ScreenTable
 
+from steadyseg.app.console import Console
 from steadyseg.app.open_model import is_graph
 from steadyseg.app.parsing import default_of, nested_options
 from steadyseg.app.report_file import write_figure, write_json

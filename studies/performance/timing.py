@@ -103,14 +103,14 @@ def measure(
 
 
 def warm_up(row: Row, clock: Callable[[], float]) -> float:
-    """Seconds that a call takes, of the last of three runs, or of one where it is long."""
+    """Seconds that a call takes: the last of three runs, or the second run if that is long. The first one compiles."""
     frames = min(row.frames, WARM_FRAMES)
     seconds = 0.0
-    for _ in range(3):
+    for number in range(3):
         started = clock()
         row.run(frames)
         seconds = (clock() - started) * row.frames / frames
-        if seconds > 1.0:
+        if number and seconds > 1.0:
             break
     return seconds
 

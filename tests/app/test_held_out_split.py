@@ -6,7 +6,6 @@ import json
 import os
 import signal
 from pathlib import Path
-from typing import Any
 
 import pytest
 from made.pictures import street_folder
@@ -70,19 +69,11 @@ def test_the_network_sees_each_frame_once_and_gives_the_record_of_two_passes(
 def test_ctrl_c_names_the_place_last_and_leaves_no_file(
     data: Path, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    run, seen = StagedNetwork.suffix, []
-
-    def interrupted(*given: Any) -> Any:
-        seen.append(1)
-        if len(seen) == 2:
-            os.kill(os.getpid(), signal.SIGINT)
-        return run(*given)
-
-    monkeypatch.setattr(StagedNetwork, "suffix", interrupted)
+    monkeypatch.setattr(StagedNetwork, "suffix", lambda *_: os.kill(os.getpid(), signal.SIGINT))
     flags = ["--data", str(data), "--split", "held-out", "--mode", "dnn", "-o", str(tmp_path / "c.safetensors")]
     assert main(["calibrate", str(model), *flags]) == 130
     last = capsys.readouterr().err.splitlines()[-1]
-    assert last == "steadyseg: interrupted at 2 of 6 (temperature); nothing of it is kept, run it again"
+    assert last == "steadyseg: interrupted at 1 of 6 (temperature); nothing of it is kept, run it again"
     assert not os.listdir(tmp_path)
 
 
