@@ -7,9 +7,9 @@ import argparse
 import sys
 from collections.abc import Sequence
 
+from steadyseg.studies.harness.measured_bench import PAGE, bench
 from steadyseg.studies.harness.pages import write_page
 from steadyseg.studies.harness.study import Cache, exit_code, origin
-from steadyseg.studies.performance.measured_bench import PAGE, bench
 from steadyseg.studies.performance.tables import MODELS, SOAKED
 
 

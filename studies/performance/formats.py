@@ -11,10 +11,9 @@ import sys
 from typing import Any
 
 from steadyseg.core.errors import InputError
-from steadyseg.core.system.machine import cpu_name
+from steadyseg.studies.harness.measured_bench import PAGE, bench
 from steadyseg.studies.harness.pages import write_page
 from steadyseg.studies.harness.study import Cache, exit_code, origin
-from steadyseg.studies.performance.measured_bench import PAGE, bench
 from steadyseg.studies.performance.tables import FORMAT_ROWS, MODELS
 
 PROCESSORS = {
@@ -40,8 +39,7 @@ def run(models: list[str], seconds: float) -> None:
             processor: {number: rows_of(model, number, environment, seconds) for number in numbers}
             for processor, (environment, numbers) in PROCESSORS.items()
         }
-        about = {**origin(), "cpu": cpu_name(), "seconds_per_row": seconds}
-        cache.record.setdefault("formats", {})[model] = {**about, "processors": found}
+        cache.record.setdefault("formats", {})[model] = {**origin(), "seconds_per_row": seconds, "processors": found}
         cache.write()
     write_page("performance")
 

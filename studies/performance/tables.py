@@ -28,12 +28,7 @@ ROWS = {
     "end_to_end_labels": "H.264 file to labels and maps",
     "end_to_end_video": "H.264 file to side-by-side file",
 }
-FORMAT_ROWS = {
-    "bare": "network alone",
-    "vq_dnn_motion": "the default",
-    "end_to_end_labels": "file to labels and maps",
-    "end_to_end_video": "file to file",
-}
+FORMAT_ROWS = {"bare": "network alone", "vq_dnn_motion": "the default", "end_to_end_labels": "file to labels and maps"}
 
 
 def tables() -> Tables:
