@@ -97,7 +97,7 @@ DATA = {
     },
 }
 STEADYSEG = Command(
-    "Real-time video segmentation that knows when it is unsure.",
+    "Real-time video segmentation with a measured confidence for every pixel.",
     kinds={
         "demo": Command(
             "Open the page: webcam or video file in, segmentation and uncertainty out.",

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 WEB = Path(__file__).parent / "web"
 """Style sheet and scripts of the page."""
 TITLE = "SteadySeg"
-SENTENCE = "Real-time video segmentation that knows when it is unsure"
+SENTENCE = "Real-time video segmentation with a measured confidence for every pixel"
 LINK = "<a href='in-browser/' target='_blank'>run it in this browser instead</a>"
 SWEEP_S, KEEP_S = 600, 3600
 """Every `SWEEP_S` seconds Gradio removes the uploads and results that are older than `KEEP_S`."""
