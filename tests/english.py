@@ -1,4 +1,4 @@
-"""The sentences of the code, and the habits that make a reader read them twice."""
+"""The sentences of code and documents, and the habits that make a reader read them twice."""
 
 import ast
 import io
@@ -19,13 +19,20 @@ HABITS = {
 """Habits by name. A noun left out, a verb left out, an inverted order, a passive, a sentence of several conditions."""
 CODE = re.compile(r"`[^`]*`|https?://\S+|\([^()]*(?:\d|\.py|=)[^()]*\)")
 """Code, addresses, and brackets that hold a number, a file or an equation: one word each, or none."""
+MARKUP = re.compile(
+    r"(?s:```.*?```)|^ *\|.*|^#.*|^    .*|!?\[(?=[^]]*\]\()|\]\([^)]*\)|\*\*|<!--.*?-->", re.MULTILINE
+)
+"""Code, tables, headings, formulas, and the marks of links and pictures in Markdown."""
 END = re.compile(r"(?<=[.!?])\s+(?=[A-Z`\"(])|\n\s*\n|\n(?=\s+\w+: )|\n(?=\s*[-*|] )")
 """Ends of sentences: a stop before a capital, an empty line, the entry of an argument, an item of a list."""
 
 
 def sentences(path: Path) -> Iterator[str]:
-    """Yields the sentences of the docstrings, comments and raised messages of a Python file."""
+    """Yields the sentences of a Markdown file, or of the docstrings, comments and raised messages of a Python file."""
     source = path.read_text()
+    if path.suffix == ".md":
+        yield from split(MARKUP.sub("", source))
+        return
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
             yield from split(node.value.value)

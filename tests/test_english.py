@@ -1,4 +1,4 @@
-"""The sentences of the code keep the habits that make them plain."""
+"""The sentences of code and documents keep the habits that make them plain."""
 
 from pathlib import Path
 
@@ -13,7 +13,10 @@ ALLOWED = {"that of": 0, "; None:": 0, "Published are": 0, "is said": 0, "two se
 
 @pytest.fixture(scope="module")
 def seen() -> dict[str, list[str]]:
-    return found([path for folder in FOLDERS for path in sorted((PROJECT / folder).rglob("*.py"))])
+    documents = [PROJECT / "README.md", PROJECT / "CONTRIBUTING.md", *sorted((PROJECT / "docs").rglob("*.md"))]
+    cards = [path for folder in FOLDERS for path in sorted((PROJECT / folder).rglob("*.md"))]
+    code = [path for folder in FOLDERS for path in sorted((PROJECT / folder).rglob("*.py"))]
+    return found([*documents, *cards, *code])
 
 
 @pytest.mark.parametrize("habit", HABITS)
