@@ -23,8 +23,8 @@ MARKUP = re.compile(
     r"(?s:```.*?```)|^ *\|.*|^#.*|^    .*|!?\[(?=[^]]*\]\()|\]\([^)]*\)|\*\*|<!--.*?-->", re.MULTILINE
 )
 """Code, tables, headings, formulas, and the marks of links and pictures in Markdown."""
-END = re.compile(r"(?<=[.!?])\s+(?=[A-Z`\"(])|\n\s*\n|\n(?=\s+\w+: )|\n(?=\s*[-*|] )")
-"""Ends of sentences: a stop before a capital, an empty line, the entry of an argument, an item of a list."""
+END = re.compile(r"(?<=[.!?])\s+(?=\*?[A-Z`\"(])|\n\s*\n|\n(?=\s+\w+: )|\n(?=\s*[-*|] )")
+"""Ends of sentences: a stop before a capital or emphasis, an empty line, the entry of an argument, an item of a list."""
 
 
 def sentences(path: Path) -> Iterator[str]:
