@@ -24,7 +24,7 @@ MARKUP = re.compile(
 )
 """Code, tables, headings, formulas, and the marks of links and pictures in Markdown."""
 END = re.compile(r"(?<=[.!?])\s+(?=\*?[A-Z`\"(])|\n\s*\n|\n(?=\s+\w+: )|\n(?=\s*[-*|] )")
-"""Ends of sentences: a stop before a capital or emphasis, an empty line, the entry of an argument, an item of a list."""
+"""Ends of sentences: a stop before a capital or emphasis, an empty line, an entry of an argument, a list item."""
 
 
 def sentences(path: Path) -> Iterator[str]:
