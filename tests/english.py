@@ -19,9 +19,7 @@ HABITS = {
 """Habits by name. A noun left out, a verb left out, an inverted order, a passive, a sentence of several conditions."""
 CODE = re.compile(r"`[^`]*`|https?://\S+|\([^()]*(?:\d|\.py|=)[^()]*\)")
 """Code, addresses, and brackets that hold a number, a file or an equation: one word each, or none."""
-MARKUP = re.compile(
-    r"(?s:```.*?```)|^ *\|.*|^#.*|^    .*|!?\[(?=[^]]*\]\()|\]\([^)]*\)|\*\*|<!--.*?-->", re.MULTILINE
-)
+MARKUP = re.compile(r"(?s:```.*?```)|^ *\|.*|^#.*|^    .*|!?\[(?=[^]]*\]\()|\]\([^)]*\)|\*\*|<!--.*?-->", re.MULTILINE)
 """Code, tables, headings, formulas, and the marks of links and pictures in Markdown."""
 END = re.compile(r"(?<=[.!?])\s+(?=\*?[A-Z`\"(])|\n\s*\n|\n(?=\s+\w+: )|\n(?=\s*[-*|] )")
 """Ends of sentences: a stop before a capital or emphasis, an empty line, an entry of an argument, a list item."""
