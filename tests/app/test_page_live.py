@@ -246,6 +246,7 @@ def test_two_visitors_share_nothing(still_browser: Any, served: tuple[Page, str]
         assert not any(map(differ, settled(first), alone))
         first.locator("[data-do=stop]").first.click()
         wait_for(lambda: len(page_served.workers) == 0)
+        first.locator(".stopped .message", has_text="stopped: the last picture stays").first.wait_for()
 
 
 @pytest.mark.parametrize(("width", "scheme"), [pytest.param(1280, "light", marks=pytest.mark.long), (390, "dark")])

@@ -39,6 +39,7 @@
 
   function showRunning() {
     for (const button of document.querySelectorAll(".stage [data-do=stop]")) button.disabled = kind === null;
+    document.body.classList.toggle("stopped", kind === null); // a frozen picture must not look live
   }
 
   // A second frame is sent while one is computed, but only if sending takes less time than computing.
@@ -206,7 +207,7 @@
 
   document.addEventListener("click", (event) => {
     const action = event.target.closest?.(".stage [data-do]")?.dataset.do;
-    if (action === "stop") live.stop();
+    if (action === "stop") live.stop("stopped: the last picture stays");
     else if (action) live.start(action);
   });
   addEventListener("pagehide", () => live.stop());
