@@ -87,13 +87,15 @@ def progress_bar(title: str, total: int | None = None, console: Console | None =
 def track(items: Iterable[T], title: str, total: int | None = None) -> Iterator[T]:
     """Yields the items with a bar; `total` is their number if they have no length. A command keeps no result of
     unfinished items."""
-    total = len(items) if isinstance(items, Sized) else total
-    with progress_bar(title, total) as show:
-        for done, item in enumerate(items, start=1):
-            UNFINISHED[0] = f" at {done} of {total or 'unknown'} ({title}); nothing of it is kept, run it again"
-            yield item
-            show(done)
-    UNFINISHED[0] = ""
+    total, outer = len(items) if isinstance(items, Sized) else total, UNFINISHED[0]
+    try:
+        with progress_bar(title, total) as show:
+            for done, item in enumerate(items, start=1):
+                UNFINISHED[0] = f" at {done} of {total or 'unknown'} ({title}); nothing of it is kept, run it again"
+                yield item
+                show(done)
+    finally:  # also where the loop is left early; an exception's traceback holds the generator until it is handled
+        UNFINISHED[0] = outer
 
 
 def make_table(title: str, first: str, *columns: str) -> Table:
