@@ -18,7 +18,7 @@ from steadyseg.app.video.flags import VideoJob, VideoOptions
 from steadyseg.app.video.recording import Recording
 from steadyseg.app.video.render import conformal_threshold
 from steadyseg.app.video.sinks import MaskSink, Sink
-from steadyseg.app.video.stream_sink import StreamSink, require_stream
+from steadyseg.app.video.stream_sink import StreamSink, is_stream, require_stream
 from steadyseg.app.video.verdict import percent
 from steadyseg.app.video.video_writer import VideoSink
 from steadyseg.app.video.views import SCALES, Painter
@@ -36,7 +36,7 @@ def check_job(job: VideoJob) -> None:
         raise InputError(f"--max-frames must be 1 or more, got {job.options.max_frames}")
     if is_path(job.source) and not os.path.exists(job.source):
         open_source(job.source)  # refuses what is not there before a network is opened
-    if job.output and "://" in job.output:
+    if job.output and is_stream(job.output):
         require_stream(job.output)
     refuse_own_input(job)
 
@@ -100,7 +100,7 @@ def open_recording(job: VideoJob, segmenter: Segmenter) -> Iterator[Recording]:
 
 def open_sink(job: VideoJob, size: tuple[int, int], info: SourceInfo) -> Sink | None:
     """The sink of the job's file or stream for pictures of (width, height); nothing is written before `with`."""
-    if job.output and "://" in job.output:
+    if job.output and is_stream(job.output):
         return StreamSink(job.output, *size, info.fps, info.pixel_shape)
     return VideoSink(Path(job.output), *size, info.fps, job.overwrite, info.pixel_shape) if job.output else None
 
@@ -109,7 +109,7 @@ def job_record(job: VideoJob, recording: Recording) -> dict[str, Any]:
     """The report of a recording as JSON values, with the names of source and output."""
     return {
         "source": recording.source.info.name,
-        "output": job.output and (redact(job.output) if "://" in job.output else Path(job.output).name),
+        "output": job.output and (redact(job.output) if is_stream(job.output) else Path(job.output).name),
         **recording.record(),
     }
 
