@@ -2,7 +2,7 @@
 
     python demos/draw_film.py [OUTPUT [SEED [FRAMES]]]
 
-The procedural street is drawn, so that the film has no licence of its own.
+The street is drawn by this project, so the film shows no picture with a licence of its own.
 """
 
 import sys

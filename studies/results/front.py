@@ -14,6 +14,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from steadyseg.app.evaluation.recordings import percent_with_interval
 from steadyseg.app.executors import RunOptions
 from steadyseg.app.flags import PrecisionName
@@ -22,7 +24,7 @@ from steadyseg.app.report_file import write_figure
 from steadyseg.core.evaluation.stretches import Stretches, count_stretch, split_evenly
 from steadyseg.core.method import MethodOptions
 from steadyseg.core.segmenter import Segmenter, segment
-from steadyseg.core.system.machine import cpu_name
+from steadyseg.core.system.machine import cpu_name, training_precision
 from steadyseg.seg.data.camvid import ImageFolderSplit, open_split
 from steadyseg.seg.data.moving_stills import CLIP_FRAMES, moving_stills
 from steadyseg.seg.evaluate import FrameMetrics, seed_frames
@@ -70,8 +72,13 @@ def run(data: Path, fresh: bool) -> None:
             segmenter = make_segmenter(open_checkpoint(name), MethodOptions(), run)
             rows = {place: count(segmenter, *chosen(data, place)) for place in PLACES}
             timed = bench(name, "--precision", FORMAT, "--config", "row_seconds=5", "--only", *SPEEDS.values())["rows"]
-            about = {"method": asdict(segmenter.method), "executor": segmenter.executor, "cpu": cpu_name()}
-            about |= {"speed": {row: timed[row]["frames_per_s"] for row in SPEEDS.values()}}
+            about = {
+                "method": asdict(segmenter.method),
+                "executor": segmenter.executor,
+                "cpu": cpu_name(),
+                "bf16": training_precision(torch.device("cpu")) == "bf16",
+                "speed": {row: timed[row]["frames_per_s"] for row in SPEEDS.values()},
+            }
             cache.put(name, digest, rows, origin() | about)
     draw(cache.record, PAGES / "results" / "reliability.png")
 
@@ -125,12 +132,13 @@ def draw(record: dict[str, Any], path: Path) -> None:
 
 def front_table() -> str:
     """The README's table: quality on the unseen drive, and the speed of the same format."""
-    lines = []
-    for name, found in read_record("results", "front.json").items():
+    record, lines = read_record("results", "front.json"), []
+    for name, found in record.items():
         told = Stretches.read(found["rows"][UNSEEN]).intervals()
         quality = [f"{100 * told[key][0]:.1f}" for key in ("accuracy", "miou", "ece")]
         lines.append([f"`{name}`", *quality, *(f"{found['speed'][row]:.0f}" for row in SPEEDS.values())])
-    about = f"*Commit {found['commit']}, {found['cpu']} with AVX-512 and bf16.*"
+    origin = next(iter(record.values()))  # of all networks, as a test holds
+    about = f"*Commit {origin['commit']}, {origin['cpu']} with{'' if origin['bf16'] else 'out'} bf16.*"
     return table(["network", "accuracy, %", "mIoU, %", "ECE, %", *SPEEDS], lines) + f"\n\n{about}"
 
 

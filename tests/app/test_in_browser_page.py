@@ -39,7 +39,7 @@ from steadyseg.core.reference import NOVEL
 
 pytestmark = pytest.mark.slow
 PARITY_FRAMES = 25
-"""A gap comes at 10 and a reset at 20; docs/records/browser has 50 frames of the included networks."""
+"""Compared frames, with a gap at frame 10 and a reset at frame 20. docs/records/browser compares 50 frames."""
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""The page behind nginx with TLS, under a path and a name of its own, as docs/how-to/serve.md configures it."""
+"""The page behind nginx with TLS and a path, by the configuration in docs/how-to/serve.md."""
 
 import getpass
 import re

@@ -1,4 +1,4 @@
-"""YOLO's polygons and LabelMe's shapes, as their tools write them, and the label files that are written for tools."""
+"""Reading of YOLO's polygons and LabelMe's shapes as their tools write them; writing of label files for four tools."""
 
 import base64
 import io
