@@ -45,8 +45,9 @@ def choose_precision(precision: str, model: Model) -> tuple[str, str]:
         )
     number = resolve_precision(precision, meta.int8_is_proven)
     reason = "this processor has no bf16" if precision == "auto" else "asked for"
-    if precision == "auto" and number == "bf16" and meta.int8_is_proven:
-        number, reason = fastest(model, ("bf16", "int8"))
+    if precision == "auto" and number == "bf16":
+        native = "bf16", "this processor computes in bf16"
+        number, reason = fastest(model, ("bf16", "int8")) if meta.int8_is_proven else native
     if number != "int8":
         return number, "" if reason == "asked for" else reason
     if not meta.int8:
