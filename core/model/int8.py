@@ -5,8 +5,9 @@ converts it to integer kernels. Jacob et al. 2018 (arXiv 1712.05877), eq. 1: r =
 a channel of weights.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
+from functools import partial
 
 import torch
 import torch.nn.functional as F
@@ -50,31 +51,67 @@ class Int8Conv(nn.Module):
         return F.conv2d(x, weight, conv.bias, conv.stride, conv.padding, conv.dilation, conv.groups)
 
 
+MAX_ERROR = 0.002
+"""Largest rounding error of a convolution, as a share of its output's variance. In `camvid-realtime` and
+`camvid-mobile` only the two convolutions of the first block exceed it (0.003 to 0.008; all others below 0.0015).
+Without the two, int8 costs `camvid-realtime` 0.1 points of accuracy on 24 held-out pictures, with them 0.4."""
+ERROR_PICTURES = 8
+
+
 @torch.inference_mode()
-def measure_ranges(network: nn.Module, pictures: Iterable[Tensor]) -> dict[str, tuple[float, float]]:
-    """Measures the input range of every convolution that runs, on normalised `pictures` (1, 3, h, w). The first
-    convolution is left out and stays in floating point: it reads the picture itself and takes a hundredth of the time
-    (an early `camvid-realtime`: 99.68 % of the labels are float32's without it, 99.38 % with it). InputError where a
-    value is not finite.
+def measure_ranges(
+    network: nn.Module, pictures: Iterable[Tensor], max_error: float = MAX_ERROR
+) -> dict[str, tuple[float, float]]:
+    """Measures the input range of every convolution that int8 suits, on normalised `pictures` (1, 3, h, w).
+
+    Floating point stays for the first convolution: it reads the picture itself and takes a hundredth of the time (an
+    early `camvid-realtime`: 99.68 % of the labels are float32's without it, 99.38 % with it). It also stays where the
+    rounding error exceeds `max_error`, such as in a depthwise convolution whose channels differ in range.
+
+    Raises InputError where a value is not finite, or where int8 suits no convolution.
     """
     found: dict[str, list[Tensor]] = {}
+    pictures = list(pictures)
 
-    def watch(name: str) -> torch.utils.hooks.RemovableHandle:
-        def look(_: nn.Module, inputs: tuple[Tensor, ...]) -> None:
-            found.setdefault(name, []).append(torch.stack(torch.aminmax(inputs[0])))
+    def note(name: str, _: nn.Module, inputs: tuple[Tensor, ...], __: Tensor) -> None:
+        found.setdefault(name, []).append(torch.stack(torch.aminmax(inputs[0])))
 
-        return network.get_submodule(name).register_forward_pre_hook(look)
-
-    names = [name for name, module in network.named_modules() if type(module) in (nn.Conv2d, nn.ConvTranspose2d)]
-    with ExitStack() as hooks:
-        for name in names:
-            hooks.enter_context(watch(name))
-        for picture in pictures:
-            network(picture)
+    run_watched(network, pictures, note)
     means = {name: torch.stack(values).double().mean(0).tolist() for name, values in list(found.items())[1:]}
     if not means or not torch.tensor(list(means.values())).isfinite().all():
         raise InputError("the network's features are no numbers, or it has no convolutions to round")
-    return {name: (round(least, 6), round(greatest, 6)) for name, (least, greatest) in means.items()}
+    ranges = {name: (round(least, 6), round(greatest, 6)) for name, (least, greatest) in means.items()}
+    errors = rounding_errors(network, ranges, pictures[:ERROR_PICTURES])
+    if kept := {name: pair for name, pair in ranges.items() if errors[name] <= max_error}:
+        return kept
+    raise InputError("int8 suits no convolution of this network: each loses too much by rounding")
+
+
+def rounding_errors(network: nn.Module, ranges: Ranges, pictures: Sequence[Tensor]) -> dict[str, float]:
+    """Returns each convolution's error by rounding its input and weights, as a share of its output's variance; a mean
+    over channels and pictures.
+    """
+    found: dict[str, list[float]] = {name: [] for name in ranges}
+
+    def compare(name: str, conv: nn.Module, inputs: tuple[Tensor, ...], exact: Tensor) -> None:
+        if name in ranges:
+            error = (Int8Conv(conv, *ranges[name])(inputs[0]) - exact).square().mean((0, 2, 3))  # type: ignore[arg-type]
+            found[name].append(float((error / exact.var((0, 2, 3), correction=0).clamp_min(1e-12)).mean()))
+
+    run_watched(network, pictures, compare)
+    return {name: sum(errors) / len(errors) for name, errors in found.items()}
+
+
+def run_watched(
+    network: nn.Module, pictures: Iterable[Tensor], look: Callable[[str, nn.Module, tuple[Tensor, ...], Tensor], None]
+) -> None:
+    """Runs the network and calls `look(name, module, inputs, output)` after each convolution."""
+    with ExitStack() as hooks:
+        for name, module in network.named_modules():
+            if type(module) in (nn.Conv2d, nn.ConvTranspose2d):
+                hooks.enter_context(module.register_forward_hook(partial(look, name)))
+        for picture in pictures:
+            network(picture)
 
 
 def round_convolutions(network: nn.Module, ranges: Ranges) -> None:

@@ -1,5 +1,7 @@
 """Convolutions in int8 against integers by hand, and what cannot be rounded."""
 
+import math
+
 import numpy as np
 import pytest
 import torch
@@ -43,10 +45,23 @@ def test_ranges_are_means_of_the_pictures_extremes_but_for_the_first_convolution
     nn.init.zeros_(network[0].bias)
     pictures = [torch.full((1, 3, 4, 4), value) for value in (1.0, 2.0)]
     pictures[0][..., 0] = 0.5
-    assert measure_ranges(network, pictures) == {"2": ((1.5 + 6.0) / 2, (3.0 + 6.0) / 2)}
+    assert measure_ranges(network, pictures, max_error=math.inf) == {"2": ((1.5 + 6.0) / 2, (3.0 + 6.0) / 2)}
     assert "no numbers" in refusal(measure_ranges, network, [torch.full((1, 3, 4, 4), torch.nan)])
     assert "has no convolution '7'" in refusal(round_convolutions, network, {"7": (0.0, 1.0)})
     assert "no convolution '1'" in refusal(round_convolutions, network, {"1": (0.0, 1.0)})
+
+
+def test_a_convolution_whose_channels_differ_in_range_stays_floating_point() -> None:
+    torch.manual_seed(0)
+    first, depthwise = nn.Conv2d(3, 4, 1, bias=False), nn.Conv2d(4, 4, 3, groups=4)
+    network = nn.Sequential(first, depthwise, nn.Conv2d(4, 2, 1))
+    pictures = [torch.randn(1, 3, 9, 9) for _ in range(2)]
+    assert list(measure_ranges(network, pictures)) == ["1", "2"]
+    with torch.no_grad():  # the depthwise convolution's range is of the largest channel: the others round to nothing
+        first.weight[1:] *= 1e-3
+        depthwise.weight[1:] *= 1e3
+    assert list(measure_ranges(network, pictures)) == ["2"]
+    assert "suits no convolution" in refusal(measure_ranges, network, pictures, max_error=0.0)
 
 
 def test_int8_is_taken_unasked_for_a_small_loss_alone() -> None:
