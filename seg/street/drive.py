@@ -13,7 +13,6 @@ from steadyseg.core.frame import Frame
 from steadyseg.seg.street.layout import BLOCK_M, Block, block, town
 from steadyseg.seg.street.paint.camera import FAR_M, NEAR_M, StreetCamera, camera_at, generator
 from steadyseg.seg.street.paint.canvas import OVERSAMPLING, PAVEMENT, ROAD, Canvas
-from steadyseg.seg.street.paint.depth import DepthCanvas
 from steadyseg.seg.street.paint.ground import KERB_M, Shadows, draw_ground
 from steadyseg.seg.street.paint.light import light_of
 from steadyseg.seg.street.paint.sky import draw_sky, draw_skyline
@@ -78,21 +77,14 @@ class Street:
             image = _sensor_noise(image, generator("noise", self.seed, index), self.noise)
         return Frame(image=image, index=index, time_s=time_s, label=label, discontinuity=index == 0)
 
-    def depth(self, index: int) -> np.ndarray:
-        """Depth (H, W) float32 in metres along the camera's axis of the surfaces in frame `index`; infinity for sky and
-        skyline."""
-        canvas = self._canvas(index / self.fps, DepthCanvas)
-        assert isinstance(canvas, DepthCanvas)
-        return canvas.finished_metres()
-
     def frames(self, count: int, start: int = 0) -> Iterator[Frame]:
         """`count` frames from `start` on."""
         return map(self.frame, range(start, start + count))
 
-    def _canvas(self, time_s: float, kind: type[Canvas] = Canvas) -> Canvas:
+    def _canvas(self, time_s: float) -> Canvas:
         """Draws the whole scene from back to front."""
         width, height = OVERSAMPLING * self.width, OVERSAMPLING * self.height
-        canvas = kind(camera_at(self.seed, time_s, width, height), light_of(self.seed))
+        canvas = Canvas(camera_at(self.seed, time_s, width, height), light_of(self.seed))
         blocks = _blocks_in_sight(self.seed, canvas.camera.station)
         standing: list[Thing] = [thing for part in blocks for thing in part.things]
         things = [thing for thing in standing + moving(self.seed, time_s) if _in_sight(thing, canvas.camera)]

@@ -67,20 +67,6 @@ class Canvas:
         if self.sees(coordinates):
             self.fill(fixed_point(coordinates), color, label)
 
-    def faces(
-        self,
-        corners: list[slice],
-        coordinates: np.ndarray,
-        depths: np.ndarray,
-        colors: list[Color],
-        labels: list[int],
-    ) -> None:
-        """Draws flat faces in order; `corners` are parts of canvas coordinates (N, 2), of depths (N,) in metres."""
-        fixed = fixed_point(coordinates)
-        for face, color, label in zip(corners, colors, labels, strict=True):
-            self.fill(fixed[face], color, label)
-            self.keep_plane(coordinates[face], depths[face])
-
     def limbs(self, limbs: list[Limb], points: np.ndarray, station: float, label: int) -> None:
         """Draws limbs in painter's order; `points` (N, 3) are the world points of all limbs, one after the other."""
         coordinates = self.camera.project(points)
@@ -132,15 +118,6 @@ class Canvas:
             mask = np.zeros(size[::-1], np.uint8)
             cv2.fillPoly(mask, [fixed_point(target)], 255, lineType=cv2.LINE_8, shift=_FRACTION_BITS)
         cv2.copyTo(seen, mask, self.pixels[top:bottom, left:right])
-        self.keep_mask(mask, (int(left), int(top)), quad, corners)
-
-    def keep_plane(self, coordinates: np.ndarray, depths: np.ndarray) -> None:
-        """Called with the canvas coordinates (N, 2) and depths (N,) of each flat face. A canvas that keeps more than
-        colours overrides it."""
-
-    def keep_mask(self, mask: np.ndarray, corner: tuple[int, int], quad: np.ndarray, points: np.ndarray) -> None:
-        """Called with the pixels of each textured quad: their mask from a corner (left, top) on, its canvas coordinates
-        and its world points. A canvas that keeps more than colours overrides it."""
 
     def finish(self, blur: float) -> tuple[np.ndarray, np.ndarray]:
         """Returns the picture (H, W, 3), filtered around the canvas pixels that give its label, and the label."""

@@ -6,7 +6,7 @@ from functools import cached_property, lru_cache
 
 import numpy as np
 
-from steadyseg.seg.street.paint.canvas import Canvas
+from steadyseg.seg.street.paint.canvas import Canvas, fixed_point
 from steadyseg.seg.street.paint.light import Color, Light
 
 Points = np.ndarray | list[tuple[float, float, float]]
@@ -89,10 +89,9 @@ def draw_mesh(canvas: Canvas, shape: Mesh, lateral: float, station: float) -> No
     visible = ((eye - place - shape.anchors) * shape.normals).sum(1) > 0
     visible &= shape.extents * camera.focal > depth
     colors = np.where(shape.glows, shape.colors, canvas.light.hazed(_lit(shape, canvas.light), depth)).tolist()
-    drawn = np.flatnonzero(visible).tolist()
-    faces, labels = [shape.faces[index] for index in drawn], [shape.labels[index] for index in drawn]
-    depths = shape.vertices[:, 2] + station - camera.station
-    canvas.faces(faces, coordinates, depths, [colors[index] for index in drawn], labels)
+    fixed = fixed_point(coordinates)
+    for index in np.flatnonzero(visible).tolist():
+        canvas.fill(fixed[shape.faces[index]], colors[index], shape.labels[index])
 
 
 def box(low: Color, high: Color, color: Color, label: int, glows: bool = False) -> list[Face]:
