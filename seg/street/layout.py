@@ -2,18 +2,26 @@
 
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import pairwise
 
 import numpy as np
 
-from steadyseg.seg.street.paint.camera import generator
+from steadyseg.seg.street.paint.camera import generator, pick
 from steadyseg.seg.street.paint.cars import MODELS, car_mesh
 from steadyseg.seg.street.paint.facades import STYLES, VARIANTS, facade
-from steadyseg.seg.street.paint.furniture import SIGNS, beacon, bollard, lamp_post, sign, telegraph_pole, traffic_light
+from steadyseg.seg.street.paint.furniture import (
+    LARGE,
+    SIGNS,
+    beacon,
+    bollard,
+    lamp_post,
+    sign,
+    telegraph_pole,
+    traffic_light,
+)
 from steadyseg.seg.street.paint.ground import FRONT_M, KERB_M
 from steadyseg.seg.street.paint.light import light_of
 from steadyseg.seg.street.paint.plants import SPECIES
-from steadyseg.seg.street.things import ROOFS, Building, Fixture, Panel, ShadedTree, Thing, Vehicle, panels
+from steadyseg.seg.street.things import ROOFS, Building, Fixture, Thing, Tree, Vehicle, panels
 
 BLOCK_M = 48.0
 VERGE_M = KERB_M + 0.45
@@ -75,11 +83,6 @@ def block(seed: int, index: int) -> Block:
     return Block(tuple(things), crossing)
 
 
-def _tint(random: np.random.Generator) -> tuple[float, float, float]:
-    level, warmth = random.uniform(0.88, 1.06), random.uniform(-0.04, 0.04)
-    return (level * (1 + warmth), level, level * (1 - warmth))
-
-
 def _plots(seed: int, index: int, side: int, random: np.random.Generator) -> list[Thing]:
     start, end = index * BLOCK_M, (index + 1) * BLOCK_M
     if random.random() >= town(seed).open_share:
@@ -98,11 +101,20 @@ def _row(seed: int, side: int, start: float, end: float, random: np.random.Gener
     things: list[Thing] = []
     before = 0.0
     for style, variant, width in chosen:
-        roof, end = ROOFS[int(random.integers(len(ROOFS)))], start + width * stretch
-        bare = facade(style, variant).height > before
-        things.append(Building(side, side * FRONT_M, start, end, style, variant, _tint(random), roof, bare))
-        start, before = end, facade(style, variant).height
+        end, height = start + width * stretch, facade(style, variant).height
+        things.append(_building(random, side, FRONT_M, start, end, style, variant, height > before))
+        start, before = end, height
     return things
+
+
+def _building(
+    random: np.random.Generator, side: int, front: float, start: float, end: float, style: str, variant: int, bare: bool
+) -> Building:
+    """A building `front` metres beside the centreline with a random roof and tint."""
+    roof = pick(random, ROOFS)
+    level, warmth = random.uniform(0.88, 1.06), random.uniform(-0.04, 0.04)
+    tint = (level * (1 + warmth), level, level * (1 - warmth))
+    return Building(side, side * front, start, end, style, variant, tint, roof, bare)
 
 
 def _gardens(seed: int, side: int, start: float, end: float, random: np.random.Generator) -> list[Thing]:
@@ -114,17 +126,11 @@ def _gardens(seed: int, side: int, start: float, end: float, random: np.random.G
         variant, kind = int(random.integers(VARIANTS)), str(random.choice(kinds, p=(0.35, 0.25, 0.2, 0.2)))
         width = facade("house", variant).width
         begin = low + random.uniform(1.0, plot - width - 1.0)
-        roof = ROOFS[int(random.integers(len(ROOFS)))]
-        things.append(
-            Building(side, side * (FRONT_M + 5.5), begin, begin + width, "house", variant, _tint(random), roof, True)
-        )
+        things.append(_building(random, side, FRONT_M + 5.5, begin, begin + width, "house", variant, bare=True))
         things += panels(kind, int(random.integers(3)), side * FRONT_M, low, low + plot - 1.3)
         if random.random() < 0.6:
-            things.append(
-                _tree(
-                    seed, side * (FRONT_M + random.uniform(1.8, 3.4)), low + random.uniform(1, plot - 2), random, 0.75
-                )
-            )
+            lateral = side * (FRONT_M + random.uniform(1.8, 3.4))
+            things.append(_tree(seed, lateral, low + random.uniform(1, plot - 2), random, 0.75))
     return things
 
 
@@ -138,13 +144,13 @@ def _park(seed: int, side: int, start: float, end: float, random: np.random.Gene
     return things
 
 
-def _tree(seed: int, lateral: float, station: float, random: np.random.Generator, size: float = 1.0) -> ShadedTree:
+def _tree(seed: int, lateral: float, station: float, random: np.random.Generator, size: float = 1.0) -> Tree:
     species = str(random.choice(town(seed).species)) if random.random() < 0.75 else str(random.choice(list(SPECIES)))
     height = size * random.uniform(6.5, 9.0) * (0.75 if species == "young" else 1.0)
     level = random.uniform(0.88, 1.1)
     red, green, blue = town(seed).season
     tint = (level * red, level * green, level * blue)
-    return ShadedTree(species, int(random.integers(4)), lateral, station, height, tint)
+    return Tree(species, int(random.integers(4)), lateral, station, height, tint)
 
 
 def _kerbside(seed: int, index: int, side: int, random: np.random.Generator, crossing: float | None) -> list[Thing]:
@@ -162,7 +168,7 @@ def _kerbside(seed: int, index: int, side: int, random: np.random.Generator, cro
     for step in (10.5, 25.5, 34.0):
         if random.random() < 0.62:
             name = str(random.choice(list(SIGNS)))
-            offset = 1.4 if name in ("direction", "motorway") else 0.1
+            offset = 1.4 if name in LARGE else 0.1
             things.append(Fixture(sign(name), side * (VERGE_M + offset), start + step + random.uniform(-1, 1), 3.0))
     if random.random() < 0.4:
         first = start + random.choice((15.5, 27.0, 40.0))
@@ -173,21 +179,14 @@ def _kerbside(seed: int, index: int, side: int, random: np.random.Generator, cro
 
 
 def _crossing_furniture(seed: int, index: int, side: int, crossing: float) -> list[Thing]:
-    things: list[Thing] = []
     if generator("block", seed, index, 8).random() < 0.5:
-        things.append(Fixture(traffic_light(True), side * VERGE_M, crossing - 2.4, 3.5))
-        things.append(Fixture(traffic_light(True), side * VERGE_M, crossing + 2.6, 3.5))
+        shape, height, offsets = traffic_light(), 3.5, (-2.4, 2.6)
     else:
-        lit = light_of(seed).mood.lamps
-        things += [Fixture(beacon(lit), side * VERGE_M, crossing + offset, 3.0) for offset in (-2.2, 2.2)]
-    for low, high in ((crossing - 5.9, crossing - 2.6), (crossing + 2.8, crossing + 10.0)):
-        things += [Panel("guard", 2, side * (KERB_M + 0.3), a, b) for a, b in _split(low, high)]
+        shape, height, offsets = beacon(light_of(seed).mood.lamps), 3.0, (-2.2, 2.2)
+    things: list[Thing] = [Fixture(shape, side * VERGE_M, crossing + offset, height) for offset in offsets]
+    for low, high in ((-5.9, -2.6), (2.8, 10.0)):
+        things += panels("guard", 2, side * (KERB_M + 0.3), crossing + low, crossing + high)
     return things
-
-
-def _split(low: float, high: float) -> list[tuple[float, float]]:
-    edges = np.linspace(low, high, max(round((high - low) / 3.6), 1) + 1).tolist()
-    return list(pairwise(edges))
 
 
 def _parked(seed: int, index: int, side: int, random: np.random.Generator, crossing: float | None) -> list[Thing]:
@@ -197,8 +196,7 @@ def _parked(seed: int, index: int, side: int, random: np.random.Generator, cross
     for slot in np.arange(3.5, BLOCK_M, 6.2):
         station = index * BLOCK_M + float(slot) + random.uniform(-0.4, 0.4)
         name = str(random.choice(("hatchback", "saloon", "estate", "van"), p=(0.42, 0.28, 0.2, 0.1)))
-        paints = MODELS[name].paints
-        paint = paints[int(random.integers(len(paints)))]
+        paint = pick(random, MODELS[name].paints)
         heading = -side if random.random() < 0.85 else side
         if random.random() < density and (crossing is None or abs(station - crossing) > 9.0):
             things.append(Vehicle(car_mesh(name, paint), name, side * (KERB_M - 1.05), station, heading))

@@ -14,9 +14,9 @@ from steadyseg.seg.street.paint.facades import Facade, facade
 from steadyseg.seg.street.paint.fences import HEIGHTS_M, LENGTH_M, fence_texture
 from steadyseg.seg.street.paint.ground import Shadows
 from steadyseg.seg.street.paint.light import Color
-from steadyseg.seg.street.paint.mesh import Mesh, Points, box, draw_mesh, mesh
+from steadyseg.seg.street.paint.mesh import Mesh, box, draw_mesh, mesh
 from steadyseg.seg.street.paint.people import Person, Stance, draw_bicyclist, draw_pedestrian
-from steadyseg.seg.street.paint.plants import Tree, hedge_texture
+from steadyseg.seg.street.paint.plants import COLUMNS, ROWS, SPECIES, hedge_texture, tree_texture
 
 ROOFS: tuple[Color, ...] = ((92, 92, 100), (124, 76, 62), (108, 98, 92), (140, 92, 72))
 HOUSE_DEPTH_M = 9.0
@@ -109,8 +109,9 @@ class Building(Long):
     bare: bool
     """True: the wall at the near end is visible above the neighbour."""
 
-    def _corner(self, back: float, height: float, station: float) -> tuple[float, float, float]:
-        return (self.lateral + self.side * back, height, station)
+    def _world(self, points: list[tuple[float, float, float]]) -> np.ndarray:
+        """World points of (metres behind the front, metres above the ground, metres along the road)."""
+        return np.array([(self.lateral + self.side * back, height, station) for back, height, station in points])
 
     def draw(self, canvas: Canvas, time_s: float) -> None:
         front = facade(self.style, self.variant)
@@ -119,16 +120,18 @@ class Building(Long):
         if self.bare:
             self._draw_end(canvas, front)
         left, right = (self.start, self.end) if self.side < 0 else (self.end, self.start)
-        points = [(front.height, left), (front.height, right), (0.0, right), (0.0, left)]
-        corners = np.array([self._corner(0.0, height, station) for height, station in points])
-        canvas.textured(corners, front.texture, canvas.light.matrix((-self.side, 0.0, 0.0), depth, self.tint))
+        points = [(0.0, front.height, left), (0.0, front.height, right), (0.0, 0.0, right), (0.0, 0.0, left)]
+        canvas.textured(
+            self._world(points), front.texture, canvas.light.matrix((-self.side, 0.0, 0.0), depth, self.tint)
+        )
 
-    def _surface(self, canvas: Canvas, points: Points, color: Color, normal: Color, depth: float) -> None:
-        """Draws a polygon. Its points are (metres behind the front, metres above the ground, metres along the road)."""
-        corners = np.array([self._corner(*point) for point in points])
+    def _surface(
+        self, canvas: Canvas, points: list[tuple[float, float, float]], color: Color, normal: Color, depth: float
+    ) -> None:
+        """Draws a polygon of points as `_world` takes them."""
         tinted = np.array([color]) * np.array(self.tint)
         seen = canvas.light.shade(tinted, np.array([normal]), depth)[0]
-        canvas.polygon(corners, tuple(seen.tolist()), BUILDING)
+        canvas.polygon(self._world(points), tuple(seen.tolist()), BUILDING)
 
     def _draw_roof(self, canvas: Canvas, front: Facade, depth: float) -> None:
         top, ridge, half = front.height, front.height + 2.8, 0.5 * HOUSE_DEPTH_M
@@ -145,12 +148,12 @@ class Building(Long):
             self._surface(canvas, slope, self.roof, (-0.53 * self.side, 0.85, 0.0), depth)
 
     def _draw_end(self, canvas: Canvas, front: Facade) -> None:
-        top, at, z = front.height, self._corner, self.start
+        top, z = front.height, self.start
         if front.roof == "eaves":
             triangle = [(0.0, top, z), (0.5 * HOUSE_DEPTH_M, top + 2.8, z), (HOUSE_DEPTH_M, top, z)]
             self._surface(canvas, triangle, front.wall, (0.0, 0.0, -1.0), canvas.depth(z))
         inner, outer = (HOUSE_DEPTH_M, 0.0) if self.side < 0 else (0.0, HOUSE_DEPTH_M)
-        corners = np.array([at(inner, top, z), at(outer, top, z), at(outer, 0.0, z), at(inner, 0.0, z)])
+        corners = self._world([(inner, top, z), (outer, top, z), (outer, 0.0, z), (inner, 0.0, z)])
         canvas.textured(corners, front.end, canvas.light.matrix((0.0, 0.0, -1.0), canvas.depth(z), self.tint))
 
     def shade(self, shadows: Shadows) -> None:
@@ -192,13 +195,33 @@ def panels(kind: str, variant: int, lateral: float, start: float, end: float) ->
     return [Panel(kind, variant, lateral, low, high) for low, high in pairwise(edges)]
 
 
-class ShadedTree(Tree, Short):
-    """A tree with its shadow."""
+@dataclass(frozen=True)
+class Tree(Short):
+    """A tree that turns to the camera and sways a little."""
+
+    species: str
+    variant: int
+    lateral: float
+    station: float
+    height: float
+    tint: Color
+
+    def draw(self, canvas: Canvas, time_s: float) -> None:
+        half = 0.5 * self.height * COLUMNS / ROWS
+        sway = 0.012 * self.height * np.sin(1.3 * time_s + self.station)
+        flip = -1 if canvas.light.to_sun[0] < 0 else 1
+        left, right, z = self.lateral - flip * half, self.lateral + flip * half, self.station
+        corners = np.array(
+            ((left + sway, self.height, z), (right + sway, self.height, z), (right, 0.0, z), (left, 0.0, z))
+        )
+        matrix = canvas.light.matrix((0.0, 1.0, 0.0), canvas.depth(z), self.tint)
+        canvas.textured(corners, tree_texture(self.species, self.variant), matrix)
 
     def shade(self, shadows: Shadows) -> None:
         light = shadows.canvas.light
         _throw(shadows, _footprint(self.lateral, self.station, 0.02 * self.height, 0.1), 0.5 * self.height)
-        for right, up, half_width, half_height in self.shadow_blobs():
+        for ellipse in SPECIES[self.species][0]:
+            right, up, half_width, half_height = (share * self.height for share in ellipse)
             across, along = light.shadow_offset(up)
             stretch = half_width + 0.5 * half_height * float(np.hypot(*light.shadow_offset(1.0)))
             shadows.cast(_ellipse(self.lateral + right + across, self.station + along, 0.9 * half_width, 0.8 * stretch))

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from steadyseg.seg.street.layout import BLOCK_M, has_crossing
-from steadyseg.seg.street.paint.camera import FAR_M, LANE_M, ego_speed, ego_station, generator
+from steadyseg.seg.street.paint.camera import FAR_M, LANE_M, ego_speed, ego_station, generator, pick
 from steadyseg.seg.street.paint.cars import MODELS, car_mesh
 from steadyseg.seg.street.paint.ground import KERB_M
 from steadyseg.seg.street.paint.light import Color, light_of
@@ -68,7 +68,7 @@ def _member(seed: int, number: int, index: int) -> Member:
         phase,
         somebody(random),
         companion=somebody(random) if random.random() < 0.3 else None,
-        color=COATS[int(random.integers(len(COATS)))],
+        color=pick(random, COATS),
     )
 
 
@@ -99,9 +99,9 @@ def _driven(seed: int, number: int, index: int) -> tuple[str, Mesh]:
     """Model and mesh of a car in traffic."""
     random = generator("traffic", seed, number, index, 1)
     name = str(random.choice(DRIVEN, p=(0.36, 0.28, 0.2, 0.1, 0.06)))
-    paints = MODELS[name].paints
-    paint = paints[int(random.integers(len(paints)))]
-    return name, car_mesh(name, paint, light_of(seed).mood.lamps, bool(random.random() < 0.3))
+    return name, car_mesh(
+        name, pick(random, MODELS[name].paints), light_of(seed).mood.lamps, bool(random.random() < 0.3)
+    )
 
 
 def _oncoming(seed: int, time_s: float, here: float) -> Iterator[Thing]:

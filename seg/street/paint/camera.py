@@ -1,8 +1,10 @@
 """The road's centreline, the ego car's motion along it, and the pinhole camera on its roof."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from typing import TypeVar
 
 import numpy as np
 
@@ -12,12 +14,18 @@ FAR_M = 170.0
 LANE_M = 1.7
 """Lateral distance of the lane centres from the centreline; traffic keeps left, as in CamVid."""
 
+Option = TypeVar("Option")
 _STREAMS = {"road": 1, "ego": 2, "light": 3, "sky": 4, "block": 5, "traffic": 6, "noise": 7, "texture": 8}
 
 
 def generator(stream: str, seed: int, *index: int) -> np.random.Generator:
     """The random generator of one part of the street; each part has its own generator and needs no other part."""
     return np.random.default_rng((_STREAMS[stream], seed, *(value + (1 << 30) for value in index)))
+
+
+def pick(random: np.random.Generator, options: Sequence[Option]) -> Option:
+    """Draws one of the options, each equally often."""
+    return options[int(random.integers(len(options)))]
 
 
 @dataclass(frozen=True)

@@ -104,14 +104,8 @@ class Canvas:
         to_canvas = cv2.getPerspectiveTransform(edges, target)
         size = (int(right - left), int(bottom - top))
         if texture.cutout:
-            seen = cv2.warpPerspective(
-                source,
-                to_canvas,
-                size,
-                flags=cv2.INTER_NEAREST,
-                borderMode=cv2.BORDER_CONSTANT,
-                borderValue=(0, 0, 0, CLEAR),
-            )
+            clear = (0, 0, 0, CLEAR)
+            seen = cv2.warpPerspective(source, to_canvas, size, flags=cv2.INTER_NEAREST, borderValue=clear)
             mask = cv2.inRange(seen, (0, 0, 0, 0), (255, 255, 255, CLEAR - 1))
         else:  # one class throughout: colours may be interpolated, the class stays what it is
             seen = cv2.warpPerspective(source, to_canvas, size, flags=cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE)

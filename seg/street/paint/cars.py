@@ -6,8 +6,8 @@ from functools import lru_cache
 import numpy as np
 
 from steadyseg.seg.street.paint.canvas import CAR, ROAD
-from steadyseg.seg.street.paint.light import Color, read_colors
-from steadyseg.seg.street.paint.mesh import Face, Mesh, face, mesh, rectangle, ring
+from steadyseg.seg.street.paint.light import Color, read_colors, scaled
+from steadyseg.seg.street.paint.mesh import Face, Mesh, face, mesh, panel, rectangle, ring
 
 Outline = tuple[tuple[float, float, float], ...]
 
@@ -137,17 +137,11 @@ def _undercarriage(model: CarModel) -> list[Face]:
     below = [(-width, 0.0, rear[0]), (width, 0.0, rear[0]), (width, 0.0, front[0]), (-width, 0.0, front[0])]
     faces = [face(below, (34, 34, 37), ROAD, (0, 1, 0))]
     for (z, y, w), axle, facing in ((front, model.axles[0], 1), (rear, model.axles[1], -1)):
-        faces.append(
-            face(_upright(rectangle(-w, 0.17, w, y + 0.05), z - 0.3 * facing), (22, 22, 24), CAR, (0, 0, facing))
-        )
+        faces.append(panel(rectangle(-w, 0.17, w, y + 0.05), z - 0.3 * facing, (22, 22, 24), CAR, facing))
         for inner, outer in ((-w, -w + 0.19), (w - 0.19, w)):
-            tread = _upright(rectangle(inner, 0.0, outer, y), axle + 0.6 * model.wheel_m * facing)
-            faces.append(face(tread, RUBBER, CAR, (0, 0, facing)))
+            tread = rectangle(inner, 0.0, outer, y)
+            faces.append(panel(tread, axle + 0.6 * model.wheel_m * facing, RUBBER, CAR, facing))
     return faces
-
-
-def _upright(outline: np.ndarray, forward: float) -> np.ndarray:
-    return np.column_stack((outline, np.full(len(outline), forward)))
 
 
 def _side(model: CarModel, paint: Color, side: int) -> list[Face]:
@@ -156,17 +150,15 @@ def _side(model: CarModel, paint: Color, side: int) -> list[Face]:
     flank = np.array([(side * w, y, z) for z, y, w in _rounded(model.body)])
     width = model.body[3][2]
     front, rear, belt = model.body[1][0], model.body[-2][0], model.body[3][1]
-    shade = (0.8 * paint[0], 0.8 * paint[1], 0.8 * paint[2])
     faces = [face(flank, paint, CAR, direction)]
-    strips = ((0.24, 0.32, TRIM), (0.32, 0.34 + 0.3 * belt, shade), (belt - 0.14, belt - 0.09, _polished(paint, 0.6)))
+    strips = (
+        (0.24, 0.32, TRIM),
+        (0.32, 0.34 + 0.3 * belt, scaled(paint, 0.8)),
+        (belt - 0.14, belt - 0.09, _polished(paint, 0.6)),
+    )
     for low, high, color in strips:
-        corners = [
-            (side * width, low, front - 0.1),
-            (side * width, low, rear + 0.1),
-            (side * width, high, rear + 0.06),
-            (side * width, high, front - 0.06),
-        ]
-        faces.append(face(corners, color, CAR, direction))
+        outline = ((low, front - 0.1), (low, rear + 0.1), (high, rear + 0.06), (high, front - 0.06))
+        faces.append(face([(side * width, up, along) for up, along in outline], color, CAR, direction))
     for axle in model.axles:
         for radius, color in ((1.18, (22, 22, 24)), (1.0, RUBBER), (0.66, (150, 152, 156)), (0.25, (80, 82, 86))):
             circle = ring(axle, model.wheel_m, radius * model.wheel_m, 14)
@@ -185,17 +177,15 @@ def _cabin(model: CarModel, paint: Color) -> list[Face]:
         for left, right in model.panes:
             faces.append(face(_inset(quad, left, right, 0.12, 0.88), GLASS, CAR, (side, 0.2, 0)))
             faces.append(face(_inset(quad, left, right, 0.6, 0.88), (92, 106, 120), CAR, (side, 0.2, 0)))
-    for index in range(3):
-        quad = np.array(_across(model.cabin, index))
-        color = _polished(paint, 1.0) if index == 1 else paint
-        faces.append(face(quad, color, CAR, _outward(model.cabin, index)))
-        if index == 1:
-            continue
-        low, high = (0.06, 0.92) if index == 0 else (0.1, 0.84)
-        pane = _inset(quad, 0.06, 0.94, low, high)
-        faces.append(face(pane, GLASS, CAR, _outward(model.cabin, index)))
-        bright = _inset(quad, 0.06, 0.94, 0.55, 0.92) if index == 0 else _inset(quad, 0.06, 0.94, 0.1, 0.4)
-        faces.append(face(bright, (98, 112, 126), CAR, _outward(model.cabin, index)))
+    parts: tuple[tuple[Color, tuple[tuple[float, float, Color], ...]], ...] = (
+        (paint, ((0.06, 0.92, GLASS), (0.55, 0.92, (98, 112, 126)))),
+        (_polished(paint, 1.0), ()),
+        (paint, ((0.1, 0.84, GLASS), (0.1, 0.4, (98, 112, 126)))),
+    )
+    for index, (color, panes) in enumerate(parts):
+        quad, outward = np.array(_across(model.cabin, index)), _outward(model.cabin, index)
+        faces.append(face(quad, color, CAR, outward))
+        faces += [face(_inset(quad, 0.06, 0.94, low, high), tone, CAR, outward) for low, high, tone in panes]
     return faces
 
 
@@ -205,14 +195,13 @@ def _nose(model: CarModel, lit: bool) -> list[Face]:
     low, high = model.body[1][1], model.body[2][1]
     middle = (low + high) / 2
     lamp: Color = (255, 250, 224) if lit else (226, 230, 232)
-    parts = [
-        (rectangle(-0.42 * w, middle - 0.09, 0.42 * w, middle + 0.07), (30, 31, 33), False),
-        (rectangle(-0.7 * w, 0.3, 0.7 * w, 0.38), (40, 41, 44), False),
-        (rectangle(-0.26, 0.41, 0.26, 0.52), (236, 236, 230), False),
-        (rectangle(-0.95 * w, middle - 0.07, -0.52 * w, middle + 0.09), lamp, lit),
-        (rectangle(0.52 * w, middle - 0.07, 0.95 * w, middle + 0.09), lamp, lit),
+    return [
+        panel(rectangle(-0.42 * w, middle - 0.09, 0.42 * w, middle + 0.07), z, (30, 31, 33), CAR, 1),
+        panel(rectangle(-0.7 * w, 0.3, 0.7 * w, 0.38), z, (40, 41, 44), CAR, 1),
+        panel(rectangle(-0.26, 0.41, 0.26, 0.52), z, (236, 236, 230), CAR, 1),
+        panel(rectangle(-0.95 * w, middle - 0.07, -0.52 * w, middle + 0.09), z, lamp, CAR, 1, lit),
+        panel(rectangle(0.52 * w, middle - 0.07, 0.95 * w, middle + 0.09), z, lamp, CAR, 1, lit),
     ]
-    return [face(_upright(part, z), color, CAR, (0, 0, 1), glows) for part, color, glows in parts]
 
 
 def _tail(model: CarModel, lit: bool) -> list[Face]:
@@ -220,14 +209,13 @@ def _tail(model: CarModel, lit: bool) -> list[Face]:
     z, w = model.body[-2][0] - 0.02, model.body[-2][2]
     low, high = model.body[-2][1], model.body[4][1]
     lamp: Color = (255, 40, 30) if lit else (190, 22, 24)
-    parts = [
-        (rectangle(-0.9 * w, 0.28, 0.9 * w, 0.38), TRIM, False),
-        (rectangle(-0.95 * w, low - 0.06, 0.95 * w, low - 0.03), TRIM, False),
-        (rectangle(-0.26, low + 0.03, 0.26, low + 0.15), (228, 190, 50), False),
-        (rectangle(-0.97 * w, high - 0.3, -0.74 * w, high - 0.04), lamp, lit),
-        (rectangle(0.74 * w, high - 0.3, 0.97 * w, high - 0.04), lamp, lit),
+    return [
+        panel(rectangle(-0.9 * w, 0.28, 0.9 * w, 0.38), z, TRIM, CAR),
+        panel(rectangle(-0.95 * w, low - 0.06, 0.95 * w, low - 0.03), z, TRIM, CAR),
+        panel(rectangle(-0.26, low + 0.03, 0.26, low + 0.15), z, (228, 190, 50), CAR),
+        panel(rectangle(-0.97 * w, high - 0.3, -0.74 * w, high - 0.04), z, lamp, CAR, -1, lit),
+        panel(rectangle(0.74 * w, high - 0.3, 0.97 * w, high - 0.04), z, lamp, CAR, -1, lit),
     ]
-    return [face(_upright(part, z), color, CAR, (0, 0, -1), glows) for part, color, glows in parts]
 
 
 @lru_cache(maxsize=512)

@@ -6,8 +6,8 @@ from functools import lru_cache
 
 import numpy as np
 
-from steadyseg.seg.street.paint.camera import generator
-from steadyseg.seg.street.paint.light import Color, read_colors
+from steadyseg.seg.street.paint.camera import generator, pick
+from steadyseg.seg.street.paint.light import Color, read_colors, scaled
 from steadyseg.seg.street.paint.texture import Texture
 from steadyseg.seg.street.paint.wall import Wall
 
@@ -36,10 +36,6 @@ class Facade:
     """flat, eaves (a slope that rises from the front) or gable (the front carries a triangle)."""
 
 
-def _pick(random: np.random.Generator, colors: tuple[Color, ...]) -> Color:
-    return colors[int(random.integers(len(colors)))]
-
-
 def _upper_floors(
     wall: Wall, floors: int, bays: int, frame: Color, panes: tuple[int, int], lintel: Color | None
 ) -> None:
@@ -58,7 +54,7 @@ def _upper_floors(
 def _shop(wall: Wall, left: float, right: float) -> None:
     """A shopfront: fascia with a name, display windows, door, perhaps an awning."""
     random = wall.random
-    paint = np.array(_pick(random, SHOP_PAINTS), float)
+    paint = np.array(pick(random, SHOP_PAINTS), float)
     ink: Color = (236, 226, 196) if paint.sum() < 360 else (40, 34, 30)
     wall.rect(left, 0.0, right, 3.3, paint * 0.85)
     wall.glass(left + 0.2, 0.6, right - 1.4, 2.55)
@@ -72,10 +68,10 @@ def _shop(wall: Wall, left: float, right: float) -> None:
     wall.glass(right - 1.13, 0.5, right - 0.42, 2.3)
     wall.rect(left, 2.6, right, 3.3, paint)
     wall.scale(left, 2.6, right, 2.68, 0.6)
-    wall.words(SHOP_NAMES[int(random.integers(len(SHOP_NAMES)))], left + 0.4, 2.76, right - 0.4, 3.16, ink)
+    wall.words(pick(random, SHOP_NAMES), left + 0.4, 2.76, right - 0.4, 3.16, ink)
     wall.rect(left - 0.05, 3.3, right + 0.05, 3.42, paint * 1.15 + 12)
     if random.random() < 0.45:
-        cloth, x, odd = _pick(random, SHOP_PAINTS), left + 0.1, False
+        cloth, x, odd = pick(random, SHOP_PAINTS), left + 0.1, False
         while x < right - 0.1:
             stripe = (236, 232, 222) if odd else cloth
             wall.rect(x, 2.15, min(x + 0.35, right - 0.1), 2.62, np.array(stripe) * 0.96)
@@ -84,7 +80,7 @@ def _shop(wall: Wall, left: float, right: float) -> None:
 
 
 def _terrace(wall: Wall, floors: int) -> tuple[Color, str]:
-    brick, bays = _pick(wall.random, BRICKS), max(round(wall.width / 2.4), 2)
+    brick, bays = pick(wall.random, BRICKS), max(round(wall.width / 2.4), 2)
     wall.bricks(0.0, wall.height, brick)
     stone: Color = (214, 206, 190)
     _upper_floors(wall, floors, bays, (236, 234, 228), (2, 2), stone)
@@ -92,7 +88,7 @@ def _terrace(wall: Wall, floors: int) -> tuple[Color, str]:
     for bay in range(bays):
         middle = (bay + 0.5) * pitch
         if bay == door:
-            wall.door(middle - 0.5, 1.0, _pick(wall.random, SHOP_PAINTS))
+            wall.door(middle - 0.5, 1.0, pick(wall.random, SHOP_PAINTS))
         else:
             wall.lintel(middle - 0.6, 2.7, 1.2, stone)
             wall.window(middle - 0.6, 0.9, 1.2, 1.75, (236, 234, 228), (2, 2))
@@ -102,7 +98,7 @@ def _terrace(wall: Wall, floors: int) -> tuple[Color, str]:
 
 def _high_street(wall: Wall, floors: int) -> tuple[Color, str]:
     plain = wall.random.random() < 0.6
-    color = _pick(wall.random, RENDERS if plain else BRICKS)
+    color = pick(wall.random, RENDERS if plain else BRICKS)
     (wall.render if plain else wall.bricks)(0.0, wall.height, color)
     trim: Color = (240, 238, 230)
     _upper_floors(wall, floors, max(round(wall.width / 2.6), 2), trim, (2, 3), trim if not plain else None)
@@ -111,7 +107,7 @@ def _high_street(wall: Wall, floors: int) -> tuple[Color, str]:
         _shop(wall, wall.width / 2 + 0.1, wall.width - 0.15)
     else:
         _shop(wall, 0.15, wall.width - 0.15)
-    wall.band(wall.height - 0.4, wall.height, tuple((0.92 * np.array(color)).tolist()))
+    wall.band(wall.height - 0.4, wall.height, scaled(color, 0.92))
     return color, "flat" if wall.random.random() < 0.4 else "eaves"
 
 
@@ -135,8 +131,8 @@ def _office(wall: Wall, floors: int) -> tuple[Color, str]:
 
 
 def _flats(wall: Wall, floors: int) -> tuple[Color, str]:
-    color, bays = _pick(wall.random, RENDERS), max(round(wall.width / 3.4), 2)
-    wall.bricks(0.0, GROUND_FLOOR_M, _pick(wall.random, BRICKS))
+    color, bays = pick(wall.random, RENDERS), max(round(wall.width / 3.4), 2)
+    wall.bricks(0.0, GROUND_FLOOR_M, pick(wall.random, BRICKS))
     wall.render(GROUND_FLOOR_M, wall.height, color)
     pitch = wall.width / bays
     for floor in range(floors):
@@ -179,15 +175,15 @@ def _georgian(wall: Wall, floors: int) -> tuple[Color, str]:
 
 
 def _house(wall: Wall, floors: int) -> tuple[Color, str]:
-    brick, render = _pick(wall.random, BRICKS), _pick(wall.random, RENDERS)
+    brick, render = pick(wall.random, BRICKS), pick(wall.random, RENDERS)
     wall.bricks(0.0, wall.height, brick)
     wall.render(GROUND_FLOOR_M - 0.3, wall.height, render)
     white: Color = (240, 240, 236)
     pane = 0.3 * wall.width
-    wall.rect(0.6, 0.0, 0.8 + pane, GROUND_FLOOR_M - 0.3, tuple((0.9 * np.array(brick)).tolist()))
+    wall.rect(0.6, 0.0, 0.8 + pane, GROUND_FLOOR_M - 0.3, scaled(brick, 0.9))
     wall.window(0.7, 0.8, pane, 1.6, white, (3, 2))
     wall.window(wall.width - 0.7 - 0.8 * pane, 0.9, 0.8 * pane, 1.4, white, (2, 2))
-    wall.door(wall.width / 2 - 0.5, 1.0, _pick(wall.random, SHOP_PAINTS), 2.1)
+    wall.door(wall.width / 2 - 0.5, 1.0, pick(wall.random, SHOP_PAINTS), 2.1)
     for share in (0.14, 0.62):
         wall.window(share * wall.width, GROUND_FLOOR_M + 0.55, 0.24 * wall.width, 1.4, white, (3, 2))
     return render, "gable" if wall.random.random() < 0.4 else "eaves"

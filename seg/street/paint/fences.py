@@ -14,25 +14,18 @@ LENGTH_M = 4.0
 HEIGHTS_M = {"boards": 1.7, "pickets": 1.0, "railing": 1.25, "guard": 1.1}
 
 
-def _sheet(height: float) -> np.ndarray:
-    sheet = np.zeros((round(height * TEXELS_PER_METRE), round(LENGTH_M * TEXELS_PER_METRE), 4), np.uint8)
-    sheet[..., 3] = CLEAR
-    return sheet
-
-
 def _bar(sheet: np.ndarray, left: float, low: float, right: float, high: float, color: np.ndarray | Color) -> None:
     """Draws a filled rectangle; coordinates are metres from the bottom left."""
     rows = len(sheet)
     top, bottom = rows - round(high * TEXELS_PER_METRE), rows - round(low * TEXELS_PER_METRE)
-    columns = slice(
-        round(left * TEXELS_PER_METRE), max(round(right * TEXELS_PER_METRE), round(left * TEXELS_PER_METRE) + 1)
-    )
-    sheet[max(top, 0) : bottom, columns] = (*np.clip(color, 0, 255), FENCE)
+    first, end = round(left * TEXELS_PER_METRE), round(right * TEXELS_PER_METRE)
+    sheet[max(top, 0) : bottom, first : max(end, first + 1)] = (*np.clip(color, 0, 255), FENCE)
 
 
 def _uprights(kind: str, pitch: float, width: float, color: Color, random: np.random.Generator) -> np.ndarray:
     height = HEIGHTS_M[kind]
-    sheet = _sheet(height)
+    sheet = np.zeros((round(height * TEXELS_PER_METRE), round(LENGTH_M * TEXELS_PER_METRE), 4), np.uint8)
+    sheet[..., 3] = CLEAR
     for left in np.arange(0.0, LENGTH_M - 1e-6, pitch):
         top = height - (0.0 if kind != "boards" else 0.05 * random.random())
         tone = np.array(color) * random.uniform(0.9, 1.06)

@@ -33,111 +33,76 @@ def lamp_post(side: int, lit: bool, black: bool) -> Mesh:
     return mesh(faces)
 
 
-def _disc(
-    height: float, radius: float, rim: Color, middle: Color, share: float = 0.78, corners: int = 20
-) -> list[Face]:
-    start = np.pi / 2 if corners == 3 else 0.0
-    outer = ring(0.0, height, radius, corners, start)
-    inner = ring(0.0, height, radius * share, corners, start)
+def _plate(outer: np.ndarray, inner: np.ndarray, rim: Color, middle: Color) -> list[Face]:
     back = panel(outer, 0.0, (120, 122, 124), SIGN, 1)
     return [back, panel(outer, -0.05, rim, SIGN), panel(inner, -0.06, middle, SIGN)]
 
 
-def _board(left: float, low: float, right: float, high: float, color: Color, rim: Color) -> list[Face]:
-    outer, inner = rectangle(left, low, right, high), rectangle(left + 0.05, low + 0.05, right - 0.05, high - 0.05)
-    back = panel(outer, 0.0, (120, 122, 124), SIGN, 1)
-    return [back, panel(outer, -0.05, rim, SIGN), panel(inner, -0.06, color, SIGN)]
+def _disc(
+    height: float, radius: float, rim: Color, middle: Color, share: float = 0.78, corners: int = 20
+) -> list[Face]:
+    start = np.pi / 2 if corners == 3 else 0.0
+    outer, inner = (ring(0.0, height, size, corners, start) for size in (radius, radius * share))
+    return _plate(outer, inner, rim, middle)
 
 
-def _mark(left: float, low: float, right: float, high: float, color: Color) -> Face:
-    return panel(rectangle(left, low, right, high), -0.07, color, SIGN)
+def _board(left: float, low: float, right: float, high: float, rim: Color, middle: Color) -> list[Face]:
+    inner = rectangle(left + 0.05, low + 0.05, right - 0.05, high - 0.05)
+    return _plate(rectangle(left, low, right, high), inner, rim, middle)
 
 
-def _speed_limit() -> list[Face]:
-    digits = [_mark(-0.2, y, -0.06, y + 0.05, BLACK) for y in (2.64, 2.77, 2.9)]
-    digits += [_mark(-0.1, 2.64, -0.05, 2.95, BLACK), _mark(0.04, 2.64, 0.22, 2.69, BLACK)]
-    digits += [
-        _mark(0.04, 2.9, 0.22, 2.95, BLACK),
-        _mark(0.04, 2.64, 0.09, 2.95, BLACK),
-        _mark(0.17, 2.64, 0.22, 2.95, BLACK),
-    ]
-    return _disc(2.8, 0.42, RED, WHITE) + digits
+def _marks(color: Color, text: str) -> list[Face]:
+    """Reads marks between commas: rectangles `left low right high`, and polygons, `right up` of each corner."""
+    marks = [np.array(mark.split(), np.float64) for mark in text.split(",")]
+    outlines = [rectangle(*mark) if len(mark) == 4 else mark.reshape(-1, 2) for mark in marks]
+    return [panel(outline, -0.07, color, SIGN) for outline in outlines]
 
 
-def _warning() -> list[Face]:
-    stroke, dot = _mark(-0.05, 2.68, 0.05, 2.98, BLACK), _mark(-0.05, 2.56, 0.05, 2.63, BLACK)
-    return [*_disc(2.75, 0.55, RED, WHITE, 0.7, 3), stroke, dot]
-
-
-def _no_entry() -> list[Face]:
-    return [*_disc(2.8, 0.42, WHITE, RED, 0.94), _mark(-0.28, 2.72, 0.28, 2.88, WHITE)]
-
-
-def _keep_left() -> list[Face]:
-    arrow = np.array(((-0.25, 2.58), (0.0, 2.6), (-0.08, 2.68), (0.2, 2.96), (0.1, 3.05), (-0.17, 2.77), (-0.24, 2.84)))
-    return [*_disc(2.8, 0.42, WHITE, BLUE, 0.93), panel(arrow, -0.07, WHITE, SIGN)]
-
-
-def _parking() -> list[Face]:
-    letter = [_mark(-0.16, 2.55, -0.06, 3.05, WHITE), _mark(-0.06, 2.96, 0.14, 3.05, WHITE)]
-    letter += [_mark(-0.06, 2.76, 0.14, 2.85, WHITE), _mark(0.1, 2.76, 0.19, 3.05, WHITE)]
-    return _board(-0.36, 2.4, 0.36, 3.2, BLUE, WHITE) + letter
-
-
-def _direction(color: Color) -> list[Face]:
-    lines = [_mark(-1.0, 3.35, 0.3, 3.5, WHITE), _mark(-1.0, 3.05, 0.1, 3.2, WHITE), _mark(-1.0, 2.75, 0.4, 2.9, WHITE)]
-    arrow = panel(
-        np.array(((0.62, 2.75), (0.78, 2.75), (0.78, 3.3), (0.92, 3.3), (0.7, 3.58), (0.48, 3.3), (0.62, 3.3))),
-        -0.07,
+DIRECTIONS = _marks(
+    WHITE,
+    "-1.0 3.35 0.3 3.5, -1.0 3.05 0.1 3.2, -1.0 2.75 0.4 2.9, "
+    "0.62 2.75 0.78 2.75 0.78 3.3 0.92 3.3 0.7 3.58 0.48 3.3 0.62 3.3",
+)
+SIGNS: dict[str, list[Face]] = {
+    "speed limit": _disc(2.8, 0.42, RED, WHITE)
+    + _marks(
+        BLACK,
+        "-0.2 2.64 -0.06 2.69, -0.2 2.77 -0.06 2.82, -0.2 2.9 -0.06 2.95, -0.1 2.64 -0.05 2.95, "
+        "0.04 2.64 0.22 2.69, 0.04 2.9 0.22 2.95, 0.04 2.64 0.09 2.95, 0.17 2.64 0.22 2.95",
+    ),
+    "warning": _disc(2.75, 0.55, RED, WHITE, 0.7, 3) + _marks(BLACK, "-0.05 2.68 0.05 2.98, -0.05 2.56 0.05 2.63"),
+    "no entry": _disc(2.8, 0.42, WHITE, RED, 0.94) + _marks(WHITE, "-0.28 2.72 0.28 2.88"),
+    "keep left": _disc(2.8, 0.42, WHITE, BLUE, 0.93)
+    + _marks(WHITE, "-0.25 2.58 0.0 2.6 -0.08 2.68 0.2 2.96 0.1 3.05 -0.17 2.77 -0.24 2.84"),
+    "parking": _board(-0.36, 2.4, 0.36, 3.2, WHITE, BLUE)
+    + _marks(
         WHITE,
-        SIGN,
-    )
-    return [*_board(-1.15, 2.6, 1.15, 3.7, color, WHITE), *lines, arrow]
-
-
-def _bus_stop() -> list[Face]:
-    return [
-        *_board(-0.3, 2.3, 0.3, 3.1, YELLOW, BLACK),
-        _mark(-0.2, 2.75, 0.2, 2.98, RED),
-        _mark(-0.2, 2.42, 0.2, 2.6, BLACK),
-    ]
-
-
-SIGNS = {
-    "speed limit": _speed_limit,
-    "warning": _warning,
-    "no entry": _no_entry,
-    "keep left": _keep_left,
-    "parking": _parking,
-    "direction": lambda: _direction(GREEN),
-    "motorway": lambda: _direction(BLUE),
-    "bus stop": _bus_stop,
+        "-0.16 2.55 -0.06 3.05, -0.06 2.96 0.14 3.05, -0.06 2.76 0.14 2.85, 0.1 2.76 0.19 3.05",
+    ),
+    "direction": _board(-1.15, 2.6, 1.15, 3.7, WHITE, GREEN) + DIRECTIONS,
+    "motorway": _board(-1.15, 2.6, 1.15, 3.7, WHITE, BLUE) + DIRECTIONS,
+    "bus stop": _board(-0.3, 2.3, 0.3, 3.1, BLACK, YELLOW)
+    + _marks(RED, "-0.2 2.75 0.2 2.98")
+    + _marks(BLACK, "-0.2 2.42 0.2 2.6"),
 }
+LARGE = ("direction", "motorway")
+"""Signs on two posts."""
 
 
 @lru_cache(maxsize=16)
 def sign(name: str) -> Mesh:
-    """A road sign on its post, facing the camera."""
-    top = {"direction": 3.7, "motorway": 3.7}.get(name, 3.0)
-    posts = (
-        _post(0.05, top, GALVANISED, -0.8) + _post(0.05, top, GALVANISED, 0.8)
-        if top > 3.5
-        else _post(0.05, top, GALVANISED)
-    )
-    return mesh(posts + SIGNS[name]())
+    """A road sign on its posts, facing the camera."""
+    posts = [(3.7, -0.8), (3.7, 0.8)] if name in LARGE else [(3.0, 0.0)]
+    return mesh([face for height, right in posts for face in _post(0.05, height, GALVANISED, right)] + SIGNS[name])
 
 
-@lru_cache(maxsize=16)
-def traffic_light(green: bool) -> Mesh:
-    """Three lamps with a backing board on a post of three metres."""
+@lru_cache(maxsize=1)
+def traffic_light() -> Mesh:
+    """Three lamps, of which green is lit, with a backing board on a post of three metres."""
     housing = box((-0.2, 2.3, -0.12), (0.2, 3.5, 0.12), (26, 27, 29), SIGN)
     backing = [panel(rectangle(-0.34, 2.16, 0.34, 3.64), 0.13, (30, 31, 33), SIGN, facing) for facing in (1, -1)]
-    lit = {"red": (255, 44, 34), "amber": (255, 176, 40), "green": (60, 255, 150)}
-    dark = {"red": (84, 22, 22), "amber": (88, 64, 22), "green": (18, 66, 44)}
-    lamps = []
-    for name, height, on in (("red", 3.27, not green), ("amber", 2.9, False), ("green", 2.53, green)):
-        color = lit[name] if on else dark[name]
-        lamps.append(panel(ring(0.0, height, 0.14, 14), -0.13, color, SIGN, -1, on))
+    colors = ((3.27, (84, 22, 22), False), (2.9, (88, 64, 22), False), (2.53, (60, 255, 150), True))
+    lamps = [panel(ring(0.0, height, 0.14, 14), -0.13, color, SIGN, -1, lit) for height, color, lit in colors]
     return mesh(_post(0.07, 2.4, BLACK) + backing + housing + lamps)
 
 

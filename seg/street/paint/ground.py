@@ -130,15 +130,9 @@ def draw_ground(canvas: Canvas, variant: int) -> None:
         per_metre = across / (2 * HALF_WIDTH_M)
         x = (shifts[band, None] + HALF_WIDTH_M).astype(np.float32) + width_m[band, None].astype(np.float32) * columns
         y = ((camera.station + depths[band]) % PERIOD_M) * (rows / PERIOD_M)
-        map_y = np.broadcast_to(y[:, None].astype(np.float32), x.shape)
-        target = canvas.pixels[first + start : first + end]
-        target[:] = cv2.remap(
-            padded,
-            x * np.float32(per_metre) - 0.5,
-            np.ascontiguousarray(map_y),
-            cv2.INTER_LINEAR,
-            borderMode=cv2.BORDER_REPLICATE,
-        )
+        map_x, map_y = x * np.float32(per_metre) - 0.5, np.repeat(y[:, None].astype(np.float32), camera.width, axis=1)
+        seen = cv2.remap(padded, map_x, map_y, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE)
+        canvas.pixels[first + start : first + end] = seen
 
 
 class Shadows:

@@ -19,6 +19,10 @@ def read_colors(text: str) -> tuple[Color, ...]:
     return tuple((int(red), int(green), int(blue)) for red, green, blue in map(str.split, text.split(",")))
 
 
+def scaled(color: Color, gain: float) -> Color:
+    return (color[0] * gain, color[1] * gain, color[2] * gain)
+
+
 @dataclass(frozen=True)
 class Mood:
     """A time of day. Colours are display values, and the colours of surfaces are multiplied by the light's."""

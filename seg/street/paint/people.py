@@ -5,8 +5,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from steadyseg.seg.street.paint.camera import pick
 from steadyseg.seg.street.paint.canvas import BICYCLIST, PEDESTRIAN, Canvas, Limb
-from steadyseg.seg.street.paint.light import Color, read_colors
+from steadyseg.seg.street.paint.light import Color, read_colors, scaled
 
 SKINS: tuple[Color, ...] = ((226, 182, 152), (198, 148, 116), (148, 100, 74), (104, 70, 52), (238, 200, 172))
 HAIRS: tuple[Color, ...] = ((44, 32, 26), (92, 62, 38), (176, 140, 84), (150, 150, 150), (24, 22, 22))
@@ -34,15 +35,12 @@ class Person:
 
 
 def somebody(random: np.random.Generator) -> Person:
-    def pick(colors: tuple[Color, ...]) -> Color:
-        return colors[int(random.integers(len(colors)))]
-
     return Person(
-        height=HEIGHTS_M[int(random.integers(len(HEIGHTS_M)))],
-        skin=pick(SKINS),
-        hair=pick(HAIRS),
-        coat=pick(COATS),
-        trousers=pick(TROUSERS),
+        height=pick(random, HEIGHTS_M),
+        skin=pick(random, SKINS),
+        hair=pick(random, HAIRS),
+        coat=pick(random, COATS),
+        trousers=pick(random, TROUSERS),
         long_coat=bool(random.random() < 0.3),
         bag=bool(random.random() < 0.35),
     )
@@ -88,7 +86,7 @@ def _leg(person: Person, side: int, swing: float, gain: float) -> list[Limb]:
     knee = (right, 0.27 * h + 0.4 * lift, (0.12 * swing + 0.02) * h)
     foot = (right, 0.045 * h + lift, swing * 0.24 * h)
     toe = (right, foot[1] - 0.02 * h, foot[2] + 0.08 * h)
-    color = _scaled(person.trousers, gain)
+    color = scaled(person.trousers, gain)
     hip = (right, 0.5 * h, 0.0)
     return [
         Limb((foot, toe), 0.05 * h, (34, 30, 30)),
@@ -101,7 +99,7 @@ def _arm(person: Person, side: int, swing: float, gain: float) -> list[Limb]:
     h = person.height
     elbow = (side * 0.145 * h, 0.62 * h, 0.07 * swing * h)
     hand = (side * 0.14 * h, 0.48 * h, (swing * 0.18 + 0.05) * h)
-    sleeve = Limb(((side * 0.125 * h, 0.79 * h, 0.0), elbow, hand), 0.06 * h, _scaled(person.coat, gain))
+    sleeve = Limb(((side * 0.125 * h, 0.79 * h, 0.0), elbow, hand), 0.06 * h, scaled(person.coat, gain))
     return [sleeve, Limb((hand,), 0.052 * h, person.skin)]
 
 
@@ -109,9 +107,9 @@ def _trunk(person: Person) -> list[Limb]:
     h, coat = person.height, person.coat
     hem = 0.36 if person.long_coat else 0.52
     return [
-        Limb(((0, hem * h, 0), (0, 0.66 * h, 0)), 0.19 * h, _scaled(coat, 0.9)),
+        Limb(((0, hem * h, 0), (0, 0.66 * h, 0)), 0.19 * h, scaled(coat, 0.9)),
         Limb(((-0.06 * h, 0.66 * h, 0), (0.06 * h, 0.66 * h, 0)), 0.15 * h, coat),
-        Limb(((-0.07 * h, 0.76 * h, 0), (0.07 * h, 0.76 * h, 0)), 0.13 * h, _scaled(coat, 1.07)),
+        Limb(((-0.07 * h, 0.76 * h, 0), (0.07 * h, 0.76 * h, 0)), 0.13 * h, scaled(coat, 1.07)),
     ]
 
 
@@ -157,25 +155,21 @@ def _rider_side(person: Person, height: float, side: int, phase: float, gain: fl
     foot = (pedal[0], pedal[1] - 0.02, pedal[2] + 0.14)
     shoulder, hand = (side * 0.17, 0.96 + 0.27 * height, 0.1), (side * 0.24, 1.06, 0.34)
     elbow = (side * 0.26, 0.5 * (shoulder[1] + hand[1]) - 0.04, 0.22)
-    trousers = _scaled(person.trousers, gain)
+    trousers = scaled(person.trousers, gain)
     return [
         Limb((pedal, foot), 0.08, (230, 230, 228)),
         Limb(((side * 0.09, 0.98, -0.18), knee), 0.16, trousers),
         Limb((knee, pedal), 0.11, trousers),
-        Limb((shoulder, elbow, hand), 0.1, _scaled(person.coat, gain)),
+        Limb((shoulder, elbow, hand), 0.1, scaled(person.coat, gain)),
     ]
 
 
 def _rider_body(person: Person, height: float, paint: Color) -> list[Limb]:
     up = 0.98 + 0.27 * height
     return [
-        Limb(((0.0, 1.0, -0.18), (0.0, up, 0.1)), 0.3, _scaled(person.coat, 0.92)),
+        Limb(((0.0, 1.0, -0.18), (0.0, up, 0.1)), 0.3, scaled(person.coat, 0.92)),
         Limb(((-0.14, up - 0.06, 0.08), (0.14, up - 0.06, 0.08)), 0.22, person.coat),
         Limb(((0.0, up, 0.1), (0.0, up + 0.2, 0.16)), 0.1, person.skin),
         Limb(((0.0, up + 0.2, 0.16),), 0.23, person.skin),
         Limb(((0.0, up + 0.25, 0.14),), 0.25, paint if person.bag else person.hair),
     ]
-
-
-def _scaled(color: Color, gain: float) -> Color:
-    return (color[0] * gain, color[1] * gain, color[2] * gain)

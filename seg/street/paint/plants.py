@@ -1,13 +1,12 @@
 """Trees and hedges: cut-out textures painted clump by clump, dark and inside first, sunlit and outside last."""
 
-from dataclasses import dataclass
 from functools import lru_cache
 
 import cv2
 import numpy as np
 
 from steadyseg.seg.street.paint.camera import generator
-from steadyseg.seg.street.paint.canvas import TREE, Canvas
+from steadyseg.seg.street.paint.canvas import TREE
 from steadyseg.seg.street.paint.light import Color
 from steadyseg.seg.street.paint.texture import CLEAR, Texture, fractal_noise, labelled
 
@@ -41,14 +40,8 @@ def _trunk(image: np.ndarray, random: np.random.Generator, half_width: float, sp
     bark = (92.0, 78.0, 64.0, float(TREE))
     shade = (64.0, 54.0, 46.0, float(TREE))
     center, w = COLUMNS / 2, half_width * ROWS
-    outline = np.array(
-        (
-            (center - 1.3 * w, ROWS),
-            (center + 1.3 * w, ROWS),
-            (center + 0.5 * w, 0.4 * ROWS),
-            (center - 0.5 * w, 0.4 * ROWS),
-        )
-    )
+    foot, top = (center - 1.3 * w, center + 1.3 * w), (center - 0.5 * w, center + 0.5 * w)
+    outline = np.array(((foot[0], ROWS), (foot[1], ROWS), (top[1], 0.4 * ROWS), (top[0], 0.4 * ROWS)))
     cv2.fillPoly(image, [np.rint(outline).astype(np.int32)], bark)
     outline[[0, 3], 0] += 1.3 * w
     cv2.fillPoly(image, [np.rint(outline).astype(np.int32)], shade)
@@ -104,33 +97,3 @@ def hedge_texture(variant: int) -> Texture:
     ragged = 3 + 2.5 * fractal_noise(random, 2, columns, 60, 2)[0]
     image[np.arange(rows)[:, None] < ragged[None], 3] = CLEAR
     return Texture(image, cutout=True)
-
-
-@dataclass(frozen=True)
-class Tree:
-    """A tree that stands at a place; it turns to the camera and sways a little."""
-
-    species: str
-    variant: int
-    lateral: float
-    station: float
-    height: float
-    tint: Color
-
-    def draw(self, canvas: Canvas, time_s: float) -> None:
-        half = 0.5 * self.height * COLUMNS / ROWS
-        sway = 0.012 * self.height * np.sin(1.3 * time_s + self.station)
-        flip = -1 if canvas.light.to_sun[0] < 0 else 1
-        left, right, z = self.lateral - flip * half, self.lateral + flip * half, self.station
-        corners = np.array(
-            ((left + sway, self.height, z), (right + sway, self.height, z), (right, 0.0, z), (left, 0.0, z))
-        )
-        matrix = canvas.light.matrix((0.0, 1.0, 0.0), canvas.depth(z), self.tint)
-        canvas.textured(corners, tree_texture(self.species, self.variant), matrix)
-
-    def shadow_blobs(self) -> list[tuple[float, float, float, float]]:
-        """(right, up, half width, half height) of the crown's parts in metres, whose shadows fall on the ground."""
-        return [
-            (x * self.height, y * self.height, rx * self.height, ry * self.height)
-            for x, y, rx, ry in SPECIES[self.species][0]
-        ]

@@ -21,17 +21,15 @@ class Texture:
         halvings = (_halvings(columns, width), _halvings(rows, height))
         if halvings not in self._reduced:
             size = (max(columns >> halvings[0], 1), max(rows >> halvings[1], 1))
-            reduce = _reduce_cutout if self.cutout else _reduce
-            self._reduced[halvings] = reduce(self.texels, size)
+            if self.cutout:
+                self._reduced[halvings] = _reduce_cutout(self.texels, size)
+            else:
+                self._reduced[halvings] = cv2.resize(self.texels, size, interpolation=cv2.INTER_AREA)
         return self._reduced[halvings]
 
 
 def _halvings(texels: int, pixels: float) -> int:
     return max(int(np.log2(texels / max(pixels, 1.0)) + 0.35), 0) if texels > pixels else 0
-
-
-def _reduce(texels: np.ndarray, size: tuple[int, int]) -> np.ndarray:
-    return cv2.resize(texels, size, interpolation=cv2.INTER_AREA)
 
 
 def _reduce_cutout(texels: np.ndarray, size: tuple[int, int]) -> np.ndarray:

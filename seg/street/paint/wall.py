@@ -56,18 +56,17 @@ class Wall:
         if random.random() < 0.45:  # curtains or a blind
             cloth = np.array((214, 206, 190)) * random.uniform(0.6, 1.0)
             if random.random() < 0.5:
-                self.rect(
-                    left + 0.07, high - 0.07 - height * random.uniform(0.15, 0.5), right - 0.07, high - 0.07, cloth
-                )
+                drop = height * random.uniform(0.15, 0.5)
+                self.rect(left + 0.07, high - 0.07 - drop, right - 0.07, high - 0.07, cloth)
             else:
                 self.rect(left + 0.07, low + 0.07, left + 0.07 + 0.2 * width, high - 0.07, cloth)
                 self.rect(right - 0.07 - 0.2 * width, low + 0.07, right - 0.07, high - 0.07, 0.92 * cloth)
         for index in range(1, panes[0]):
-            self.rect(left + width * index / panes[0] - 0.03, low, left + width * index / panes[0] + 0.03, high, frame)
+            across = left + width * index / panes[0]
+            self.rect(across - 0.03, low, across + 0.03, high, frame)
         for index in range(1, panes[1]):
-            self.rect(
-                left, low + height * index / panes[1] - 0.03, right, low + height * index / panes[1] + 0.04, frame
-            )
+            up = low + height * index / panes[1]
+            self.rect(left, up - 0.03, right, up + 0.04, frame)
         self.scale(left, high - 0.16, right, high, 0.6)
         self.rect(left - 0.1, low - 0.12, right + 0.1, low, (206, 200, 190))
         self.scale(left - 0.1, low - 0.24, right + 0.1, low - 0.12, 0.72)
@@ -121,12 +120,8 @@ class Wall:
         """The finished wall (H, W, 4), with stains, soot towards the ground and a shaded top."""
         rows, columns = self.image.shape[:2]
         stains = 1 + 0.035 * fractal_noise(self.random, rows, columns, 6)
-        streaks = (
-            1
-            + 0.02
-            * fractal_noise(self.random, rows, columns, 60, 2).mean(0, keepdims=True)
-            * np.linspace(1, 2, rows)[:, None]
-        )
+        rain = fractal_noise(self.random, rows, columns, 60, 2).mean(0, keepdims=True)
+        streaks = 1 + 0.02 * rain * np.linspace(1, 2, rows)[:, None]
         height = np.linspace(self.height, 0, rows)[:, None]
         soot = 0.84 + 0.16 * np.minimum(height / 1.6, 1.0)
         return labelled(self.image * (stains * streaks * soot)[..., None], BUILDING)
