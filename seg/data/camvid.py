@@ -19,8 +19,8 @@ from steadyseg.seg.data.camvid_original import (
     read_color_label,
     read_label_file,
 )
-from steadyseg.seg.data.cityscapes import IMAGE_ENDING, IMAGES, is_cityscapes, pair_cityscapes, read_train_ids
 from steadyseg.seg.data.class_file import own_void
+from steadyseg.seg.data.formats.cityscapes import IMAGE_ENDING, IMAGES, is_cityscapes, pair_cityscapes, read_train_ids
 
 IMAGE_SUFFIXES = (".png", ".jpg", ".jpeg")
 LabelReader = Callable[[Path, ClassList], np.ndarray]

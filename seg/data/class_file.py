@@ -7,8 +7,7 @@ from steadyseg.core.errors import InputError
 from steadyseg.core.system.json_text import parse_json
 from steadyseg.core.system.pictures import has_suffix
 from steadyseg.seg.data.camvid_original import find_original, find_published_split
-from steadyseg.seg.data.cityscapes import LABELS, is_cityscapes
-from steadyseg.seg.data.formats.cityscapes import CITYSCAPES
+from steadyseg.seg.data.formats.cityscapes import CITYSCAPES, LABELS, is_cityscapes
 from steadyseg.seg.data.formats.source import CLASSES_FILE
 
 

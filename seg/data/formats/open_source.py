@@ -4,7 +4,7 @@ from pathlib import Path
 
 from steadyseg.core.errors import InputError
 from steadyseg.core.system.pictures import has_suffix
-from steadyseg.seg.data.formats.cityscapes import ENDING, read_cityscapes
+from steadyseg.seg.data.formats.cityscapes import LABEL_ENDING, read_cityscapes
 from steadyseg.seg.data.formats.coco import read_coco
 from steadyseg.seg.data.formats.colour_pngs import PALETTE_NAMES, read_colour_pngs, read_voc
 from steadyseg.seg.data.formats.cvat import read_cvat
@@ -36,7 +36,7 @@ def _open(source: Path, palette: Path | None, overlaps: Overlaps) -> LabelSource
     if (of_yolo := source / "data.yaml").is_file():
         return read_yolo(of_yolo, overlaps)
     palette = palette or next((path for name in PALETTE_NAMES if (path := source / name).is_file()), None)
-    if next(source.rglob(f"*{ENDING}"), None):
+    if next(source.rglob(f"*{LABEL_ENDING}"), None):
         return read_cityscapes(source)
     for within in ("", "VOC*/", "*/VOC*/"):  # VOCtrainval's archive holds VOCdevkit/VOC2012
         for masks in sorted(source.glob(f"{within}SegmentationClass")):
