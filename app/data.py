@@ -29,12 +29,12 @@ def fetch_camvid(job: FetchJob) -> int:
     console = Console(stderr=True)
     console.print(camvid_download.LICENCE_NOTE)
     with progress_bar("camvid", console=console) as show:
-        report = camvid_download.download_camvid(
+        fetched, kept = camvid_download.download_camvid(
             root,
             connections=CONNECTIONS,
             on_progress=lambda done, total, size: show(done, total, f"{size / 1e6:.1f} MB"),
         )
-    print(f"{root}: {report.files} files, {report.fetched} fetched, {report.kept} already there")
+    print(f"{root}: {fetched + kept} files, {fetched} fetched, {kept} already there")
     return 0
 
 

