@@ -24,7 +24,7 @@ from steadyseg.core.frame import Frame
 from steadyseg.core.system.files import whole_folder
 from steadyseg.core.system.pictures import read_upright
 from steadyseg.seg.data.held_out import recording_of
-from steadyseg.seg.data.label_writer import FILES, LabelWriter
+from steadyseg.seg.data.label_writer import FORMATS, LabelWriter
 from steadyseg.seg.selection import Chosen
 
 TABLE_FILE, IMAGES, UNCERTAINTY = "frames.csv", "images", "uncertainty"
@@ -69,7 +69,7 @@ def run_pick(job: PickJob) -> int:
         labels = LabelWriter(model.meta.classes.names, job.labels)
         chosen = track(chosen_frames(job.sources, rows), "frames written", len(rows))
         write_frames(folder, chosen, meter, model.meta.classes, labels)
-    file = job.output / FILES[job.labels]
+    file = job.output / FORMATS[job.labels].file
     print(f"{len(rows)} of {len(candidates)} frames chosen; look at {job.output / SHEET_FILE}")
     again = f"steadyseg data import {file} --images {job.output / IMAGES} -o own"
     print(f"correct the labels of {file} in a label tool, then: {again}")

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, Literal, NamedTuple
 from xml.etree import ElementTree
 
 import numpy as np
@@ -12,7 +12,6 @@ import yaml
 from steadyseg.seg.data.regions import Region, connected_regions
 
 Tool = Literal["coco", "cvat", "yolo", "label-studio"]
-FILES: dict[Tool, str] = {"coco": "coco.json", "cvat": "cvat.xml", "yolo": "data.yaml", "label-studio": "tasks.json"}
 Picture = tuple[str, int, int, list[Any]]
 """(path relative to the file, height, width, its objects as the tool has them)."""
 
@@ -32,17 +31,16 @@ class LabelWriter:
             ids: (H, W) uint8 class ids; other values are left out.
             confidence: (H, W) uint8, 255 = 1; the mean of a region becomes its score in COCO and Label Studio.
         """
-        kinds = {"coco": _coco, "cvat": _cvat, "yolo": _yolo, "label-studio": _label_studio}
-        objects, make = list[Any](), cast("Callable[..., Any]", kinds[self._tool])
+        objects = list[Any]()
         for region in connected_regions(np.where(ids < len(self._names), ids.astype(np.int64), -1)):
             score = round(float(confidence[region.rows, region.columns][region.mask].mean()) / 255, 4)
-            objects.append(make(region, self._names[region.id], score, *ids.shape))
+            objects.append(FORMATS[self._tool].object_of(region, self._names[region.id], score, *ids.shape))
         self._pictures.append((file_name, *ids.shape, objects))
 
     def write(self, folder: Path) -> None:
         """Writes the label file. For YOLO, labels/ gets a text file of polygons for each picture."""
-        write = {"coco": _write_coco, "cvat": _write_cvat, "yolo": _write_yolo, "label-studio": _write_label_studio}
-        write[self._tool](folder / FILES[self._tool], self._names, self._pictures)
+        form = FORMATS[self._tool]
+        form.write(folder / form.file, self._names, self._pictures)
 
 
 def _write_coco(path: Path, names: tuple[str, ...], pictures: list[Picture]) -> None:
@@ -115,6 +113,23 @@ def _label_studio(region: Region, name: str, score: float, height: int, width: i
     place = {"from_name": "label", "to_name": "image", "type": "polygonlabels", "image_rotation": 0}
     size = {"original_width": width, "original_height": height}
     return {**place, **size, "score": score, "value": {"points": points, "polygonlabels": [name], "closed": True}}
+
+
+class Format(NamedTuple):
+    """The label file of a tool."""
+
+    file: str
+    object_of: Callable[[Region, str, float, int, int], Any]
+    """(region, class name, score, picture's height, width) -> the region as the tool has it."""
+    write: Callable[[Path, tuple[str, ...], list[Picture]], None]
+
+
+FORMATS: dict[Tool, Format] = {
+    "coco": Format("coco.json", _coco, _write_coco),
+    "cvat": Format("cvat.xml", _cvat, _write_cvat),
+    "yolo": Format("data.yaml", _yolo, _write_yolo),
+    "label-studio": Format("tasks.json", _label_studio, _write_label_studio),
+}
 
 
 def outline(region: Region) -> np.ndarray:

@@ -15,7 +15,7 @@ from refusals import refusal
 from steadyseg.seg.data.formats.open_source import open_labels
 from steadyseg.seg.data.formats.source import UNLABELLED
 from steadyseg.seg.data.import_labels import import_labels
-from steadyseg.seg.data.label_writer import FILES, LabelWriter, Tool
+from steadyseg.seg.data.label_writer import FORMATS, LabelWriter, Tool
 from steadyseg.seg.street.drive import Street
 
 SQUARE = "0.25 0.25 0.75 0.25 0.75 0.75 0.25 0.75"
@@ -135,15 +135,15 @@ def write(folder: Path, tool: Tool) -> np.ndarray:
     return ids
 
 
-@pytest.mark.parametrize("tool", FILES)
+@pytest.mark.parametrize("tool", FORMATS)
 def test_every_pixel_is_read_back(tool: Tool, tmp_path: Path) -> None:
     ids = write(tmp_path, tool)
-    source = open_labels(tmp_path / FILES[tool])
+    source = open_labels(tmp_path / FORMATS[tool].file)
     (picture,) = source.pictures
     read = picture.read().ids
     expected = np.array([*NAMES, ""])[np.minimum(ids, len(NAMES))]
     found = np.array([*source.names, ""])[np.minimum(read, len(source.names))]
     assert np.array_equal(found, expected), (found != expected).sum()
     if tool == "cvat":  # Datumaro reads no file without it
-        found_names = ElementTree.parse(tmp_path / FILES[tool]).iterfind("meta/task/labels/label/name")
+        found_names = ElementTree.parse(tmp_path / FORMATS[tool].file).iterfind("meta/task/labels/label/name")
         assert tuple(one.text for one in found_names) == NAMES
