@@ -19,7 +19,6 @@ from steadyseg.seg.data.formats.source import (
     CLASSES_FILE,
     NOTES_FILE,
     SPLIT_NAMES,
-    SPLITS,
     UNLABELLED,
     Label,
     LabelledPicture,
@@ -170,11 +169,7 @@ def write_pair(folder: Path, split: str, name: str, path: Path, label: np.ndarra
     """Copies the picture (as PNG if trainings do not read its format), and writes the label, a grey PNG of ids.
 
     Out of a palette's PNG `cv2.imread(path, 0)` makes the brightness of its colours.
-
-    InputError for another split than train, val and test: its name would be a folder anywhere.
     """
-    if split not in SPLITS:
-        raise InputError(f"{shorten(split)} is no split; expected one of {', '.join(SPLITS)}")
     for place in (folder / split, folder / f"{split}annot"):
         place.mkdir(exist_ok=True)
     if path.suffix.lower() in IMAGE_SUFFIXES:

@@ -9,13 +9,12 @@ import cv2
 import numpy as np
 import pytest
 from PIL import Image
-from refusals import error_after_work, one_line_error, refusal
+from refusals import error_after_work, one_line_error
 
 from steadyseg.app.cli import main
 from steadyseg.core.classes import ClassList
 from steadyseg.seg.data.camvid import open_split
 from steadyseg.seg.data.class_file import read_classes
-from steadyseg.seg.data.import_labels import write_pair
 
 EXPORTS = Path(__file__).parent / "exports"
 
@@ -264,15 +263,6 @@ def test_the_folder_above_cityscapes_labels_is_never_a_split(tmp_path: Path, mon
     monkeypatch.chdir(tmp_path / "in" / "here")
     assert main(["data", "import", "../..", "-o", "own"]) == 0
     assert folders(Path("own")).keys() == {"train", "trainannot", "val", "valannot"}
-
-
-@pytest.mark.parametrize("split", ["", "..", "Train", "train/../..", "/absent/train"])
-def test_a_pair_is_written_to_no_other_split(tmp_path: Path, split: str) -> None:
-    Image.fromarray(np.zeros((2, 2, 3), np.uint8)).save(tmp_path / "a.png")
-    (tmp_path / "own").mkdir()
-    line = refusal(write_pair, tmp_path / "own", split, "a", tmp_path / "a.png", np.zeros((2, 2), np.uint8))
-    assert repr(split) in line and "train, val, test" in line
-    assert not [*(tmp_path / "own").iterdir()]
 
 
 def edited(file: Path, **changes: Any) -> Path:
