@@ -21,6 +21,7 @@ from steadyseg.seg.data.camvid_original import (
 )
 from steadyseg.seg.data.class_file import own_void
 from steadyseg.seg.data.formats.cityscapes import IMAGE_ENDING, IMAGES, is_cityscapes, pair_cityscapes, read_train_ids
+from steadyseg.seg.data.formats.source import listed_names
 
 IMAGE_SUFFIXES = (".png", ".jpg", ".jpeg")
 LabelReader = Callable[[Path, ClassList], np.ndarray]
@@ -192,11 +193,8 @@ def _pair(images: Path, labels: Path, original: OriginalSplit | None) -> tuple[L
 
 def _check_list(path: Path, found: set[str]) -> None:
     """Raises InputError where the list names an image that is not there: the copy is incomplete."""
-    if not path.is_file():
-        return
-    for line in path.read_text(errors="replace").splitlines():
-        listed = Path(line.split()[0]).stem if line.split() else ""
-        if listed and listed not in found:
+    for listed in (Path(name).stem for name in listed_names(path)):
+        if listed not in found:
             raise InputError(
                 f"{path}: lists {listed}, but {path.with_suffix('')} has no such image; is the copy complete?"
             )

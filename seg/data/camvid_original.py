@@ -12,6 +12,8 @@ from PIL import Image
 from steadyseg.core.classes import CAMVID, CAMVID_31, ClassList
 from steadyseg.core.errors import InputError
 from steadyseg.core.system.pictures import look_at
+from steadyseg.seg.data.formats.colour_pngs import color_codes, color_table
+from steadyseg.seg.data.formats.source import listed_names
 
 LABEL_ENDING = "_L"
 STILLS, LABELS = "701_StillsRaw_full", "LabeledApproved_full"
@@ -61,8 +63,7 @@ def find_original(root: Path, split: str) -> OriginalSplit | None:
         raise InputError(f"{root / STILLS}: no such folder; the labels of {LABELS}/ need the stills beside them")
     listed = root / f"{split}.txt"
     if listed.is_file():
-        lines = listed.read_text(errors="replace").splitlines()
-        names = frozenset(Path(line.split()[0]).stem for line in lines if line.split())
+        names = frozenset(Path(name).stem for name in listed_names(listed))
     else:
         names = _published(split, (path.stem for path in (root / STILLS).iterdir()), root)
     return OriginalSplit(root / STILLS, root / LABELS, names)
@@ -88,8 +89,8 @@ def read_color_label(path: Path, classes: ClassList) -> np.ndarray:
     Each of CamVid's 11 classes has the colours of all its members; a class of another list has only its own colour. A
     label whose pixels are all void but not all black is refused, since it has the colours of another class list.
     """
-    pixels = read_label_file(path, ("RGB",), "an RGB PNG of class colours").astype(np.uint32)
-    codes = (pixels[..., 0] << 16) | (pixels[..., 1] << 8) | pixels[..., 2]
+    pixels = read_label_file(path, ("RGB",), "an RGB PNG of class colours")
+    codes = color_codes(pixels)
     ids = _ids_by_code(classes)[codes]
     if (ids == classes.void_id).all() and codes.any():
         red, green, blue = pixels.reshape(-1, 3)[codes.argmax()].tolist()
@@ -102,19 +103,19 @@ def read_color_label(path: Path, classes: ClassList) -> np.ndarray:
 
 @lru_cache(maxsize=2)
 def _ids_by_code(classes: ClassList) -> np.ndarray:
-    """Returns the table (2^24,) uint8 of class ids by 0xRRGGBB: 16 MB, ten times faster than a search."""
-    by_name = dict(zip(CAMVID_31.names, CAMVID_31.colors, strict=True))
-    table, used = np.full(2**24, classes.void_id, np.uint8), set()
-    for class_id, (name, own) in enumerate(zip(classes.names, classes.colors, strict=True)):
-        members = [by_name[member] for member in MEMBERS[name]] if classes.names == CAMVID.names else [own]
-        for color in members:
-            if color in used:
-                raise InputError(
-                    f"the class {name} has the colour {color} of another one; labels in colours need their own"
-                )
-            used.add(color)
-            table[color[0] << 16 | color[1] << 8 | color[2]] = class_id
-    return table
+    """Returns the table of `color_table`; InputError where two classes have one colour."""
+    if classes.names == CAMVID.names:
+        by_name = dict(zip(CAMVID_31.names, CAMVID_31.colors, strict=True))
+        colors = [(number, by_name[one]) for number, name in enumerate(classes.names) for one in MEMBERS[name]]
+    else:
+        colors = [*enumerate(classes.colors)]
+    for place, (number, color) in enumerate(colors):
+        if color in [other for _, other in colors[:place]]:
+            raise InputError(
+                f"the class {classes.names[number]} has the colour {color} of another one; labels in colours need "
+                "their own"
+            )
+    return color_table(colors, classes.void_id)
 
 
 def _published(split: str, found: Iterable[str], root: Path) -> frozenset[str]:

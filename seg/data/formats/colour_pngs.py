@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -19,6 +19,7 @@ from steadyseg.seg.data.formats.source import (
     LabelledPicture,
     LabelSource,
     files_below,
+    listed_names,
     one_line,
     read_json,
 )
@@ -104,7 +105,8 @@ def read_voc(root: Path, palette: Path | None) -> LabelSource:
     """Reads SegmentationClass/ and the splits of ImageSets/Segmentation/; without a palette VOC's own classes."""
     _refuse_lossy(files_below(root / "SegmentationClass", LOSSY))
     colors = read_palette(palette) if palette else dict(zip(VOC_NAMES, map(_voc_color, range(21)), strict=True))
-    splits = {name: split for split in SPLITS for name in _listed(root / "ImageSets" / "Segmentation" / f"{split}.txt")}
+    listed = {split: listed_names(root / "ImageSets" / "Segmentation" / f"{split}.txt") for split in SPLITS}
+    splits = {name: split for split, names in listed.items() for name in names}
     labels = files_below(root / "SegmentationClass", (".png",))
     return _open("VOC", labels, colors, splits, in_colours=False)
 
@@ -117,15 +119,27 @@ def _refuse_lossy(found: Iterable[Path]) -> None:
 def _open(
     kind: str, labels: Iterable[Path], colors: Mapping[str, Color], splits: Mapping[str, str], *, in_colours: bool
 ) -> LabelSource:
-    table = np.full(2**24, UNLABELLED, np.uint8)  # 16 MB, by 0xRRGGBB
-    for class_id, (red, green, blue) in enumerate(colors.values()):
-        table[red << 16 | green << 8 | blue] = class_id
+    table = color_table([*enumerate(colors.values())], UNLABELLED)
     source = LabelSource(kind, tuple(colors), tuple(colors.values()))
     for label in labels:
         stem = ENDINGS.sub("", label.stem)
         read = partial(_read, label, table, len(colors), in_colours)
         source.pictures.append(LabelledPicture(f"{stem}.*", label, read, splits.get(stem, "")))
     return source
+
+
+def color_codes(colors: np.ndarray) -> np.ndarray:
+    """(..., 3) RGB -> (...) uint32 0xRRGGBB."""
+    channels = colors.astype(np.uint32)
+    return channels[..., 0] << 16 | channels[..., 1] << 8 | channels[..., 2]
+
+
+def color_table(colors: Sequence[tuple[int, Color]], void: int) -> np.ndarray:
+    """Returns the table (2^24,) uint8 of class ids by colour code, `void` elsewhere: 16 MB, ten times faster than a
+    search."""
+    table = np.full(2**24, void, np.uint8)
+    table[color_codes(np.array([color for _, color in colors]))] = [class_id for class_id, _ in colors]
+    return table
 
 
 def _read(path: Path, table: np.ndarray, count: int, in_colours: bool) -> Label:
@@ -138,8 +152,7 @@ def _read(path: Path, table: np.ndarray, count: int, in_colours: bool) -> Label:
     pixels = look_at(path, look)
     if pixels.ndim == 2:
         return Label(np.where(pixels < count, pixels, UNLABELLED).astype(np.uint8))
-    channels = pixels.astype(np.uint32)
-    ids = table[channels[..., 0] << 16 | channels[..., 1] << 8 | channels[..., 2]]
+    ids = table[color_codes(pixels)]
     unknown = (ids == UNLABELLED) & pixels.any(axis=2)
     if not unknown.any():
         return Label(ids)
@@ -147,11 +160,6 @@ def _read(path: Path, table: np.ndarray, count: int, in_colours: bool) -> Label:
     if unknown.all():
         raise InputError(f"{path}: no pixel has the colour of a class, one is {example}; is this the right palette?")
     return Label(ids, f"{unknown.mean():.2%} of the pixels have the colour of no class (one is {example}) and are void")
-
-
-def _listed(path: Path) -> Iterator[str]:
-    if path.is_file():
-        yield from (line.split()[0] for line in path.read_text(errors="replace").splitlines() if line.split())
 
 
 def _color(values: Iterable[int | str]) -> Color:

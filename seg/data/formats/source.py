@@ -84,6 +84,12 @@ def _written(folder: Path) -> bool:
     return all((folder / name).is_file() for name in (CLASSES_FILE, NOTES_FILE))
 
 
+def listed_names(path: Path) -> list[str]:
+    """Returns the first word of each line, a name or a path on another machine; nothing where there is no file."""
+    lines = path.read_text(errors="replace").splitlines() if path.is_file() else []
+    return [line.split()[0] for line in lines if line.strip()]
+
+
 class PictureFinder:
     """Finds pictures below one folder by name; where two pictures share a name, more of the path decides."""
 
