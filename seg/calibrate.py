@@ -113,29 +113,21 @@ class ConformalCheck:
         return record
 
 
-def read_class_weights(training: Mapping[str, Any]) -> Tensor | None:
-    """The class weights (K,) of a checkpoint's training record; None where it has no weights, or equal weights."""
-    weights = training.get("class_weights")
-    if not isinstance(weights, list) or len(set(weights)) < 2:
-        return None
-    return torch.tensor(weights)
-
-
 def adjust_head(tensors: Mapping[str, Tensor], training: Mapping[str, Any]) -> dict[str, Tensor]:
     """A checkpoint's tensors with the logarithms of its class weights subtracted from the last bias.
 
     A loss weighted by w makes a network answer p_c w_c, not p_c. Subtracting log w_c from the logits gives p_c again
     (logit adjustment: Menon et al. 2021, arXiv 2007.07314), at no cost in the bias. Rare classes are then found less
-    often, and right more often where they are found. InputError where the record holds no weights, or has its weights
-    adjusted already.
+    often, and right more often where they are found. InputError where the record holds no weights or equal weights, or
+    has its weights adjusted already.
     """
     if training.get("class_weights_undone"):
         raise InputError("the class weights of this checkpoint are adjusted for already; omit --logit-adjustment")
-    weights = read_class_weights(training)
-    if weights is None:
+    recorded = training.get("class_weights")
+    if not isinstance(recorded, list) or len(set(recorded)) < 2:
         raise InputError("this checkpoint records no class weights, so there is nothing to undo")
     name = next(name for name in HEAD_BIASES if name in tensors)
-    bias = tensors[name]
+    weights, bias = torch.tensor(recorded), tensors[name]
     if bool((weights <= 0).any()):
         raise InputError(
             "a class weight of this checkpoint is 0: that class was never trained and cannot be weighed back"

@@ -19,10 +19,10 @@ from steadyseg.core.errors import InputError
 from steadyseg.core.method import MethodOptions
 from steadyseg.core.model.tensor_file import read_tensors, write_tensors
 from steadyseg.core.picture_size import network_size
+from steadyseg.core.preprocess import resize
 from steadyseg.core.system.json_text import parse_json
 from steadyseg.core.system.machine import autocast, training_precision
 from steadyseg.core.training.distributed import SINGLE_PROCESS, Processes
-from steadyseg.seg.data.augment import to_tensors
 from steadyseg.seg.pretrained import find_checkpoint, read_segmenter
 from steadyseg.seg.torch_executor import torch_executor
 
@@ -45,10 +45,9 @@ class Teacher:
         self.precision = training_precision(device)
 
     def __call__(self, image: np.ndarray) -> Tensor:
-        height, width = image.shape[:2]
-        no_label = np.zeros((height, width), np.uint8)
-        picture, _ = to_tensors(image, no_label, *network_size(height, width, self.height))
-        both = torch.stack([picture, picture.flip(-1)]).to(self.device).float()
+        size = network_size(image.shape[0], image.shape[1], self.height)
+        picture = resize(torch.from_numpy(image).permute(2, 0, 1)[None], size)
+        both = torch.cat([picture, picture.flip(-1)]).to(self.device).float()
         means = []
         with torch.inference_mode(), autocast(self.device.type, self.precision):
             for module in self.modules:
@@ -59,14 +58,14 @@ class Teacher:
 
 def teacher_probs(
     models: Sequence[str | Path],
-    images: Iterable[np.ndarray],
+    examples: Iterable[tuple[np.ndarray, np.ndarray]],
     classes: ClassList,
     height: int,
     device: torch.device,
     file: Path | None = None,
     processes: Processes = SINGLE_PROCESS,
 ) -> list[Tensor]:
-    """Returns (K, h, w) uint8 for each (H, W, 3) uint8 image: the teachers' mean probabilities times 255.
+    """Returns (K, h, w) uint8 for each example's image (H, W, 3) uint8: the teachers' mean probabilities times 255.
 
     CamVid's take 0.6 GB at 360x480. With a file they are computed once, and read by every later training; with several
     processes the first process writes it. InputError where the file is of other teachers, images or height.
@@ -74,14 +73,14 @@ def teacher_probs(
 
     def compute() -> list[Tensor]:
         teacher = Teacher(models, classes, height, device)
-        return [teacher(image) for image in images]
+        return [teacher(image) for image, _ in examples]
 
     if file is None:
         return compute()
     record = {
         "teachers": [_digest([find_checkpoint(model).read_bytes()]) for model in models],
         "height": height,
-        "images": _digest(image.tobytes() for image in images),
+        "images": _digest(image.tobytes() for image, _ in examples),
     }
     if processes.is_main and not file.exists():
         tensors = {f"{index:06}": tensor for index, tensor in enumerate(compute())}

@@ -44,7 +44,7 @@ from steadyseg.seg.networks.imagenet import LICENCE, Pixel
 from steadyseg.seg.networks.smp import expected_pixels, is_packaged
 from steadyseg.seg.options import AugmentOptions, SegTrainConfig, check_training
 from steadyseg.seg.pretrained import find_checkpoint, read_segmenter
-from steadyseg.seg.training_set import LabelledImages, Pictures, open_training_images
+from steadyseg.seg.training_set import LabelledImages, open_training_images
 
 made_augment = lru_cache(maxsize=4)(Augment)
 """An `Augment` of these arguments, shared by all samples of an epoch."""
@@ -118,7 +118,7 @@ def prepare_segmentation(config: SegTrainConfig, run: Run) -> TrainingParts:
         names, file = config.teacher, config.teacher_probs
         if run.resume and file and not file.exists():
             file = None  # the folder's config.json may be a stranger's: it makes no file of its choosing
-        probs = teacher_probs(names, Pictures(trained), classes, config.size, run.device, file, run.processes)
+        probs = teacher_probs(names, trained, classes, config.size, run.device, file, run.processes)
     examples = AugmentedImages(config, classes, trained, probs, rare)
     order = partial(epoch_order, len(trained), config.loop, processes=run.processes)
     loader = EpochLoader(examples, config.loaders, order, config.loop.batch_size)

@@ -1,7 +1,6 @@
 """The images of a segmentation training: their source, and the held-out images."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -44,16 +43,6 @@ class LabelledImages(Dataset[tuple[np.ndarray, np.ndarray]]):
 
     def __iter__(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         return (self[place] for place in range(len(self)))
-
-
-@dataclass(frozen=True)
-class Pictures:
-    """The images in order, without labels; may be iterated repeatedly."""
-
-    images: LabelledImages
-
-    def __iter__(self) -> Iterator[np.ndarray]:
-        return (image for image, _ in self.images)
 
 
 def open_training_images(

@@ -113,14 +113,8 @@ def warp_still(image: np.ndarray, to_still: np.ndarray, gain: float, noise: np.n
     """Warps the still into an earlier frame; beyond its edge it is mirrored."""
     import cv2
 
-    height, width = image.shape[:2]
-    seen = cv2.warpAffine(
-        image.astype(np.float32),
-        to_still[:2],
-        (width, height),
-        flags=cv2.INTER_CUBIC | cv2.WARP_INVERSE_MAP,
-        borderMode=cv2.BORDER_REFLECT_101,
-    )
+    flags, floats = cv2.INTER_CUBIC | cv2.WARP_INVERSE_MAP, image.astype(np.float32)
+    seen = cv2.warpAffine(floats, to_still[:2], image.shape[1::-1], flags=flags, borderMode=cv2.BORDER_REFLECT_101)
     return np.clip(np.rint(seen * math.exp(gain) + noise), 0, 255).astype(np.uint8)
 
 
@@ -128,15 +122,8 @@ def warp_label(label: np.ndarray, to_still: np.ndarray, void: int) -> np.ndarray
     """Warps the label by nearest neighbour; void where the still shows nothing."""
     import cv2
 
-    height, width = label.shape
-    return cv2.warpAffine(
-        label,
-        to_still[:2],
-        (width, height),
-        flags=cv2.INTER_NEAREST | cv2.WARP_INVERSE_MAP,
-        borderMode=cv2.BORDER_CONSTANT,
-        borderValue=int(void),
-    )
+    flags = cv2.INTER_NEAREST | cv2.WARP_INVERSE_MAP
+    return cv2.warpAffine(label, to_still[:2], label.shape[::-1], flags=flags, borderValue=void)
 
 
 def seed_of(name: str) -> int:

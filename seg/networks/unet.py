@@ -1,7 +1,5 @@
 """The U-Net of the papers: additive skips, optional MC dropout and spatial smoothing."""
 
-from typing import get_args
-
 import torch.nn.functional as F
 from torch import nn
 
@@ -81,7 +79,8 @@ class UNet(StagedNetwork):
 
     def __init__(self, num_classes: int, options: UNetOptions = UNetOptions()) -> None:  # noqa: B008 (frozen)
         require_layout(num_classes, options.channels)
-        _check(options)
+        if not 2 <= options.depth <= 7:
+            raise InputError(f"depth must be 2..7, got {options.depth}")
         depth, widths = options.depth, [options.channels * 2**i for i in range(options.depth)]
         encoder = [EncoderStage(options, i + 1, 3 if i == 0 else widths[i - 1], widths[i]) for i in range(depth)]
         decoder = [
@@ -91,12 +90,3 @@ class UNet(StagedNetwork):
         head = nn.Conv2d(widths[0], num_classes, 1)
         super().__init__(encoder, decoder, head, options.dropout, options.dropout_places)
         self.options = options
-
-
-def _check(options: UNetOptions) -> None:
-    if options.skip not in ("before", "after"):
-        raise InputError(f"unknown skip {options.skip!r}; choose from before, after")
-    if options.order not in get_args(LayerOrder):
-        raise InputError(f"unknown order {options.order!r}; choose from {', '.join(get_args(LayerOrder))}")
-    if not 2 <= options.depth <= 7:
-        raise InputError(f"depth must be 2..7, got {options.depth}")

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from steadyseg.core.errors import InputError
-from steadyseg.seg.calibrate import adjust_head, read_class_weights
+from steadyseg.seg.calibrate import adjust_head
 from steadyseg.seg.networks.unet import UNet
 from steadyseg.seg.options import UNetOptions
 
@@ -44,14 +44,11 @@ def test_the_last_bias_does_it_for_a_whole_network() -> None:
     torch.testing.assert_close(network(picture), expected)
 
 
-def test_equal_weights_are_none() -> None:
-    assert read_class_weights({"class_weights": [1.0, 1.0]}) is None and read_class_weights({}) is None
-
-
 @pytest.mark.parametrize(
     ("record", "said"),
     [
         ({}, "records no class weights"),
+        ({"class_weights": [1.0, 1.0]}, "records no class weights"),
         ({"class_weights": [0.5, 2.0], "class_weights_undone": True}, "adjusted for already"),
         ({"class_weights": [0.0, 2.0]}, "never trained"),
     ],

@@ -173,7 +173,7 @@ def test_teacher_probabilities_are_stored_once(
     street: tuple[np.ndarray, np.ndarray], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     image, file = street[0], tmp_path / "probs" / "street.safetensors"
-    images = [image, np.ascontiguousarray(image[:, ::-1])]
+    images = [(image, street[1]), (np.ascontiguousarray(image[:, ::-1]), street[1])]
     alone = teacher_probs(["street-tiny"], images, CAMVID, 180, CPU)
     made = teacher_probs(["street-tiny"], images, CAMVID, 180, CPU, file)
     assert len(alone) == 2 and not torch.equal(alone[0], alone[1])
