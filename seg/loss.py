@@ -1,4 +1,4 @@
-"""The loss of a segmentation training: class-weighted cross-entropy of all heads, teachers' share, consistency."""
+"""The loss of a segmentation training: class-weighted cross-entropy of all heads, and the teachers' share."""
 
 from dataclasses import dataclass
 
@@ -9,7 +9,6 @@ from torch import Tensor
 from steadyseg.core.classes import ClassList
 from steadyseg.core.preprocess import enlarge
 from steadyseg.core.training.parts import Outputs
-from steadyseg.seg.consistency import WithViews, consistency_loss
 from steadyseg.seg.distill import soft_loss
 from steadyseg.seg.options import SegTrainConfig
 
@@ -19,8 +18,7 @@ class SegmentationLoss:
     """Callable (outputs, targets) -> (sum of the weighted losses, sum of the pixels' weights).
 
     Targets are class ids (B, h, w), or (B, 1 + K, h, w) uint8 with the teachers' probabilities after the label. The
-    losses of auxiliary heads are added with their weight. With second views in the batch their consistency loss is
-    added, times the sum of the weights, because the loop divides by that.
+    losses of auxiliary heads are added with their weight.
     """
 
     config: SegTrainConfig
@@ -28,16 +26,7 @@ class SegmentationLoss:
     weights: Tensor
     """(K,) weight of each class."""
 
-    def __call__(self, outputs: Outputs, targets: Tensor | WithViews) -> tuple[Tensor, Tensor]:
-        if not isinstance(targets, WithViews):
-            return self._label_loss(outputs, targets)
-        heads = outputs if isinstance(outputs, tuple) else (outputs,)
-        total, weight = self._label_loss(tuple(head[: len(targets)] for head in heads), targets.targets)
-        labels = subsample(self._labels(targets.targets), heads[0].shape[-2:])
-        consistency = consistency_loss(heads[0], targets.warps, labels != self.classes.void_id)
-        return total + self.config.consistency * weight * consistency, weight
-
-    def _label_loss(self, outputs: Outputs, targets: Tensor) -> tuple[Tensor, Tensor]:
+    def __call__(self, outputs: Outputs, targets: Tensor) -> tuple[Tensor, Tensor]:
         """Returns the losses of all heads, auxiliary heads times `auxiliary`, and the sum of the pixels' weights.
 
         An auxiliary head is compared with every n-th label, as many as its map has pixels. A step of the preset
@@ -56,7 +45,7 @@ class SegmentationLoss:
     def _head_loss(self, logits: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
         """Returns the class-weighted cross-entropy over non-void pixels and the sum of the weights, both mixed with
         the teachers' by the share `distill`."""
-        weights, labels = self.weights.to(logits.dtype), self._labels(targets)
+        weights, labels = self.weights.to(logits.dtype), targets[:, 0].long() if self.config.teacher else targets
         total = F.cross_entropy(logits, labels, weights, ignore_index=self.classes.void_id, reduction="sum")
         weight = (torch.bincount(labels.flatten(), minlength=256)[: len(self.classes)] * weights).sum()
         if not self.config.teacher:
@@ -64,10 +53,6 @@ class SegmentationLoss:
         share = self.config.distill
         soft, soft_weight = soft_loss(logits, targets[:, 1:], weights)
         return (1 - share) * total + share * soft, (1 - share) * weight + share * soft_weight
-
-    def _labels(self, targets: Tensor) -> Tensor:
-        """Returns the class ids (B, h, w) without the teachers' probabilities."""
-        return targets[:, 0].long() if self.config.teacher else targets
 
 
 def subsample(targets: Tensor, size: torch.Size) -> Tensor:

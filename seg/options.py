@@ -171,9 +171,6 @@ class SegTrainConfig:
     Without a file they are computed at every start."""
     distill: Rare[float] = 0.5
     """Share of the teachers in the loss; the labels have the rest."""
-    consistency: Rare[float] = 0.0
-    """Weight of the temporal consistency loss (arXiv 2002.11433): one picture of four gets a second view by a moving
-    camera. The loss grows where the two predictions disagree."""
     classes: Path | None = None
     """camvid or camvid-31: CamVid's 11 classes, or all of its original labels; or a JSON file {"names": [...],
     "colors": [[r, g, b], ...], "void": id}. The default is classes.json in the folder; CamVid's images and the street
@@ -207,7 +204,7 @@ def check_training(config: SegTrainConfig) -> None:
         {
             "size": (32, math.inf),
             "distill": (0, 1),
-            **dict.fromkeys(("soften", "consistency", "loaders", "auxiliary"), (0, math.inf)),
+            **dict.fromkeys(("soften", "loaders", "auxiliary"), (0, math.inf)),
             **dict.fromkeys(("full_image_epochs", "unzoomed_epochs"), (0, config.loop.epochs)),
         },
     )
@@ -216,6 +213,5 @@ def check_training(config: SegTrainConfig) -> None:
     require_ranges(config.loop, TRAIN_RANGES)
     if config.teacher_probs and not config.teacher:
         raise InputError("teacher_probs is the file for the probabilities of --config teacher; give teachers too")
-    for flag in ("auxiliary", "consistency"):
-        if getattr(config, flag) and config.loop.train_samples > 1:
-            raise InputError(f"{flag} takes one pass a batch; use --config train_samples=1, or {flag}=0")
+    if config.auxiliary and config.loop.train_samples > 1:
+        raise InputError("auxiliary takes one pass a batch; use --config train_samples=1, or auxiliary=0")

@@ -24,7 +24,6 @@ from steadyseg.core.training.loaders import EpochLoader
 from steadyseg.core.training.loop import epoch_order
 from steadyseg.core.training.parts import Batch, Run, TrainingParts, count_steps, limit_threads
 from steadyseg.core.training.run_folder import training_record
-from steadyseg.seg.consistency import add_views
 from steadyseg.seg.data.augment import Augment, Example, to_tensors
 from steadyseg.seg.data.class_file import classes_of
 from steadyseg.seg.data.rare import RarePictures, rare_classes
@@ -209,13 +208,8 @@ class SegmentationBatches:
     run: Run
 
     def __call__(self, epoch: int) -> Iterator[Batch]:
-        config = self.examples.config
-        for number, (images, targets) in enumerate(self.load(epoch)):
-            images = images.to(self.run.device).float()
-            if config.consistency:
-                seed = mix_seed(config.loop.seed, epoch, number, self.run.processes.rank)
-                images, targets = add_views(images, targets, seed)
-            yield self.normalize(images), targets
+        for images, targets in self.load(epoch):
+            yield self.normalize(images.to(self.run.device).float()), targets
 
 
 def evaluate_held_out(
