@@ -4,6 +4,7 @@ import dataclasses
 import json
 import os
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -30,10 +31,10 @@ from steadyseg.core.model.tensor_file import read_tensors, write_tensors
 from steadyseg.core.training.loaders import LONGEST_TMPDIR, load_batches
 from steadyseg.core.training.optimizer import learning_rate
 from steadyseg.core.training.parts import Run, TrainingParts
-from steadyseg.core.training.run_folder import open_run, snapshot_file
+from steadyseg.core.training.run_folder import snapshot_file
 from steadyseg.seg.data.camvid import open_split
 from steadyseg.seg.loss import SegmentationLoss
-from steadyseg.seg.options import AugmentOptions, SegTrainConfig, SmpOptions, TrainConfig, UNetOptions
+from steadyseg.seg.options import AugmentOptions, SegTrainConfig, TrainConfig, UNetOptions, check_training
 from steadyseg.seg.presets import PRESETS, with_crops_of_size
 from steadyseg.seg.train import SegmentationBatches, prepare_segmentation
 
@@ -167,6 +168,12 @@ def done(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return run
 
 
+@pytest.fixture
+def run(done: Path, tmp_path: Path) -> Path:
+    """A copy of the finished run that a test may change."""
+    return shutil.copytree(done, tmp_path / "run")
+
+
 def contents(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in sorted(folder.iterdir())} if folder.exists() else {}
 
@@ -177,7 +184,7 @@ def test_a_new_run_does_not_overwrite_an_old_one(data: Path, done: Path, capsys:
     assert contents(done) == before
 
 
-@pytest.mark.parametrize("flags", ["--epochs 2", "--channels 3", "--seed 1", "--size 64", "--config flip=0.1"])
+@pytest.mark.parametrize("flags", ["--epochs 2", "--config flip=0.1"])
 def test_a_resume_with_other_flags_is_refused(
     data: Path, done: Path, flags: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -186,65 +193,49 @@ def test_a_resume_with_other_flags_is_refused(
     assert "give --run and --resume alone" in message and contents(done) == before
 
 
-def test_a_resume_needs_the_run_alone(done: Path, tmp_path: Path) -> None:
-    run = tmp_path / "run"
-    shutil.copytree(done, run)
+def test_a_resume_needs_the_run_alone(run: Path) -> None:
     model = (run / "model.safetensors").read_bytes()
     (run / "model.safetensors").unlink()
     assert main(["train", "seg", "--run", str(run), "--resume"]) == 0
     assert (run / "model.safetensors").stat().st_size == pytest.approx(len(model), abs=8)
 
 
-@pytest.mark.parametrize("exists", [True, False])
-def test_a_resume_of_nothing_is_refused_and_leaves_nothing(
-    data: Path, tmp_path: Path, exists: bool, capsys: pytest.CaptureFixture[str]
-) -> None:
-    run = tmp_path / "empty"
-    if exists:
-        run.mkdir()
-    assert "no training to resume" in error_after_work(capsys, *arguments(data, run), "--resume")
-    assert run.exists() == exists and contents(run) == {}
+def test_a_resume_of_nothing_is_refused_and_leaves_nothing(data: Path, tmp_path: Path, capsys: Any) -> None:
+    for run in (tmp_path, tmp_path / "absent"):
+        assert "no training to resume" in error_after_work(capsys, *arguments(data, run), "--resume")
+    assert contents(tmp_path) == {}
 
 
 def test_a_resume_with_a_damaged_configuration_is_refused(
-    data: Path, done: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    data: Path, run: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    run = tmp_path / "run"
-    shutil.copytree(done, run)
-    for damaged in ('{"data": ', "[" * 100_000, '{"data":' * 400 + "1" + "}" * 400, "[5]"):
+    for damaged in ('{"data": ', "[" * 100_000, "[5]"):
         (run / "config.json").write_text(damaged)
         assert "config.json" in error_after_work(capsys, *arguments(data, run, epochs=1), "--resume")
 
 
-@pytest.mark.parametrize(
-    "header",
-    ["[]", '{"epochs_done": -3}', '{"epochs_done": 0}', '{"epochs_done": 2}', '{"epochs_done": 1e999}', "[" * 9999],
-)
+@pytest.mark.parametrize("header", ["[]", '{"epochs_done": 0}', '{"epochs_done": 2}', '{"epochs_done": 1e999}'])
 def test_a_resume_from_a_state_of_no_such_epoch_is_refused(
-    data: Path, done: Path, tmp_path: Path, header: str, capsys: pytest.CaptureFixture[str]
+    data: Path, run: Path, header: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    run = tmp_path / "run"
-    shutil.copytree(done, run)
     tensors, _ = read_tensors(run / "state.safetensors")
     write_tensors(run / "state.safetensors", tensors, header)
     message = error_after_work(capsys, *arguments(data, run, epochs=1), "--resume")
     assert "state.safetensors" in message and "expected 1 to 1 epochs done" in message
 
 
-def test_a_run_folder_of_a_stranger_makes_no_file_of_its_choosing(data: Path, done: Path, tmp_path: Path) -> None:
-    run, chosen = tmp_path / "run", tmp_path / "chosen.safetensors"
-    shutil.copytree(done, run)
+def test_a_run_folder_of_a_stranger_makes_no_file_of_its_choosing(data: Path, run: Path, tmp_path: Path) -> None:
+    chosen = tmp_path / "chosen.safetensors"
     record = json.loads((run / "config.json").read_text())
-    record |= {"teacher": [str(done / "model.safetensors")], "teacher_probs": str(chosen)}
+    record |= {"teacher": [str(run / "model.safetensors")], "teacher_probs": str(chosen)}
     (run / "config.json").write_text(json.dumps(record))
     assert main(["train", "seg", "--data", str(data), "--run", str(run), "--resume"]) == 0
     assert not chosen.exists()
 
 
 @pytest.mark.parametrize("name", [".lock", "checkpoints"])
-def test_a_link_in_a_run_folder_is_refused(name: str, data: Path, done: Path, tmp_path: Path, capsys: Any) -> None:
-    run, elsewhere = tmp_path / "run", tmp_path / "elsewhere"
-    shutil.copytree(done, run)
+def test_a_link_in_a_run_folder_is_refused(name: str, data: Path, run: Path, tmp_path: Path, capsys: Any) -> None:
+    elsewhere = tmp_path / "elsewhere"
     (run / name).unlink(missing_ok=True)
     elsewhere.mkdir() if name == "checkpoints" else elsewhere.write_text("mine")
     (run / name).symlink_to(elsewhere)
@@ -270,10 +261,8 @@ list(load_batches([torch.zeros(100_000)] * 4, 2, batch_size=1, order=range(4)))
 
 
 def test_a_resume_with_another_networks_optimizer_is_refused(
-    data: Path, done: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    data: Path, run: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    run = tmp_path / "run"
-    shutil.copytree(done, run)
     tensors, header = read_tensors(run / "state.safetensors")
     key = next(key for key, value in tensors.items() if key.startswith("optimizer.") and value.ndim)
     write_tensors(run / "state.safetensors", tensors | {key: tensors[key].flatten()[:1]}, header)
@@ -281,39 +270,24 @@ def test_a_resume_with_another_networks_optimizer_is_refused(
     assert f"{key} has the shape [1]" in message and "resume with the flags it began with" in message
 
 
-def copied_run(done: Path, run: Path, change: Callable[[dict[str, Any]], None]) -> Path:
-    """The finished run as if it had begun with another configuration."""
-    shutil.copytree(done, run)
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (
+            lambda record: record["loop"].update(step_epoch=31),
+            "program, whose settings differ in loop.step_epoch;",
+        ),
+        (lambda record: record["unet"].pop("skip"), "program, whose settings differ in unet.skip;"),
+        (lambda record: record.update(processes=2), "processes (2 then, 1 now)"),
+    ],
+)
+def test_a_run_begun_with_other_settings_or_processes_is_refused(
+    data: Path, run: Path, capsys: Any, change: Callable[[dict[str, Any]], None], says: str
+) -> None:
     record = json.loads((run / "config.json").read_text())
     change(record)
     (run / "config.json").write_text(json.dumps(record))
-    return run
-
-
-@pytest.mark.parametrize(
-    ("change", "name"),
-    [
-        (lambda record: record["loop"].update(step_epoch=31), "loop.step_epoch"),
-        (lambda record: record["unet"].pop("skip"), "unet.skip"),
-    ],
-)
-def test_a_run_begun_with_other_settings_than_this_version_has_is_refused(
-    data: Path,
-    done: Path,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    change: Callable[[dict[str, Any]], None],
-    name: str,
-) -> None:
-    run = copied_run(done, tmp_path / "run", change)
-    message = error_after_work(capsys, *arguments(data, run, epochs=1), "--resume")
-    assert f"another version of this program, whose settings differ in {name};" in message
-
-
-def test_a_run_goes_on_with_as_many_processes_as_it_began_with(done: Path) -> None:
-    config = SegTrainConfig()
-    with pytest.raises(InputError, match=r"processes \(1 then, 2 now\)"):
-        open_run(done, dataclasses.replace(config, **began_with(done)), resume=True, processes=2)
+    assert says in error_after_work(capsys, *arguments(data, run, epochs=1), "--resume")
 
 
 @pytest.mark.slow
@@ -326,18 +300,11 @@ def test_the_number_format_is_decided_once(
     assert main([*command, "precision=auto"]) == 0
     assert "on cpu in bf16;" in " ".join(capsys.readouterr().err.split())
     record = load_checkpoint(run / "model.safetensors")[1].training["config"]
-    assert record["loop"]["precision"] == "bf16" and began_with(run)["loop"].precision == "bf16"
+    began_with = json.loads((run / "config.json").read_text())
+    assert record["loop"]["precision"] == began_with["loop"]["precision"] == "bf16"
     monkeypatch.setattr("steadyseg.core.training.run.training_precision", lambda device: "fp32")
     assert "precision (bf16 then, fp32 now)" in one_line_error(capsys, *command, "precision=auto", "--resume")
     assert main([*command, "precision=bf16", "--resume"]) == 0
-
-
-def began_with(run: Path) -> dict[str, Any]:
-    record = json.loads((run / "config.json").read_text())
-    parts = {"unet": UNetOptions, "smp": SmpOptions, "augment": AugmentOptions, "loop": TrainConfig}
-    return {
-        name: parts[name](**value) if name in parts else value for name, value in record.items() if name != "processes"
-    }
 
 
 def test_a_run_moves_with_its_data_to_another_place(data: Path, done: Path, tmp_path: Path) -> None:
@@ -351,16 +318,8 @@ def test_a_loss_that_is_no_number_ends_with_code_one_and_keeps_the_last_epoch(
 ) -> None:
     """From the second epoch on the learning rate is 1e36 times higher."""
     run = tmp_path / "run"
-    command = [
-        *arguments(data, run, epochs=4),
-        "--config",
-        "schedule=step",
-        "step_epochs=1",
-        "warmup=0",
-        "step_factor=1e36",
-        "clip_norm=0",
-        "optimizer=sgd",
-    ]
+    settings = "schedule=step step_epochs=1 warmup=0 step_factor=1e36 clip_norm=0 optimizer=sgd".split()
+    command = [*arguments(data, run, epochs=4), "--config", *settings]
     message = error_after_work(capsys, *command, code=1)
     assert "epoch 2, step" in message and "--resume" in message
     assert epochs_logged(run) == 1 and not (run / "model.safetensors").exists()
@@ -369,15 +328,29 @@ def test_a_loss_that_is_no_number_ends_with_code_one_and_keeps_the_last_epoch(
     assert all(tensor.isfinite().all() for tensor in load_file(run / "state.safetensors").values())
 
 
+OUTSIDE = """
+crop_height=0 crop_width=-3 flip=2 flip=-0.5 brightness=-1 contrast=-1 saturation=-1 hue=0.7 scale_min=0 scale_max=0.5
+paste=2 corrupt=2 batch_size=0 accumulate=0 epochs=0 size=16 learning_rate=-1 loaders=-1 threads=-1 average_decay=1.5
+warmup=-1 weight_decay=-1 clip_norm=-1 evaluate_every=-1 soften=nan distill=2 auxiliary=-1 full_image_epochs=61
+unzoomed_epochs=61
+"""
+
+
+@pytest.mark.parametrize("setting", OUTSIDE.split())
+def test_a_setting_outside_its_range_is_refused(setting: str) -> None:
+    name, value = setting.split("=")
+    config = SegTrainConfig()
+    for part in ("augment", "loop", ""):
+        holder = getattr(config, part) if part else config
+        if hasattr(holder, name):
+            changed = dataclasses.replace(holder, **{name: float(value)})
+            config = dataclasses.replace(config, **{part: changed}) if part else changed
+    assert re.search(rf"{name.replace('_', '.')} must lie in", refusal(check_training, config))
+
+
 SENSELESS = """
---batch-size 9 --config accumulate=1 | --batch-size 0 | --batch-size -2 | --config accumulate=0 | --epochs 0 |
---hold-out nosuchfile.txt | --size 16 | --channels 0 | --config depth=9 | --dropout 1.5 | --dropout -1 |
---config blur=4 | --config dropout_places=enc9 | --data nosuchfolder | --classes nosuchfile.json |
---config crop_height=0 | --config crop_width=-3 | --config flip=2 | --config flip=-0.5 | --config brightness=-1 |
---config hue=0.7 | --config scale_min=0 | --config scale_min=2 scale_max=1 | --learning-rate -1 |
---learning-rate nan | --config loaders=-1 | --config threads=-1 | --config average_decay=1.5 |
---config warmup=-1 | --config weight_decay=-1 | --config clip_norm=-1 | --config evaluate_every=-1 |
---config soften=nan | --config full_image_epochs=9 | --config unzoomed_epochs=9
+--batch-size 9 --config accumulate=1 | --hold-out nosuchfile.txt | --config depth=9 | --data nosuchfolder |
+--classes nosuchfile.json | --learning-rate nan
 """
 
 
@@ -387,26 +360,6 @@ def test_settings_that_make_no_sense_are_refused_before_anything_is_written(
 ) -> None:
     error_after_work(capsys, *arguments(data, tmp_path / "run", epochs=1), *flags.split())
     assert not (tmp_path / "run").exists()
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        "{",
-        "[]",
-        "5",
-        '{"names": ["a"], "colors": [[0, 0, 0]]}',
-        '{"names": ["a", "b"], "colors": [[0, 0, 0], 5]}',
-        '{"names": ["a", "b"], "colors": [[0, 0], [0, 0]]}',
-    ],
-)
-def test_a_class_list_that_is_none_is_refused(
-    data: Path, tmp_path: Path, text: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "classes.json").write_text(text)
-    command = [*arguments(data, tmp_path / "run"), "--classes", str(tmp_path / "classes.json")]
-    assert str(tmp_path / "classes.json") in error_after_work(capsys, *command)
 
 
 # the loss, by hand
@@ -425,7 +378,7 @@ def prepared(data: Path, run: Path, class_weights: str = "none", **changes: Any)
     return prepare_segmentation(dataclasses.replace(config, **changes), Run(run, CPU))
 
 
-@pytest.mark.parametrize("class_weights", ["none", "softened", "median-frequency"])
+@pytest.mark.parametrize("class_weights", ["none", "softened"])
 def test_the_loss_is_weighted_by_class_and_void_does_not_count(data: Path, tmp_path: Path, class_weights: str) -> None:
     made = prepared(data, tmp_path, class_weights)
     assert isinstance(made.loss, SegmentationLoss)
@@ -444,16 +397,6 @@ def test_the_loss_is_weighted_by_class_and_void_does_not_count(data: Path, tmp_p
     assert float(total) == pytest.approx(expected_total, rel=1e-9)
     assert float(weight) == pytest.approx(expected_weight, rel=1e-6)
     assert len(set(of_class.tolist())) == (1 if class_weights == "none" else 11)
-
-
-def test_void_pixels_get_no_gradient(data: Path, tmp_path: Path) -> None:
-    made = prepared(data, tmp_path, "softened")
-    logits = torch.randn(1, 11, 4, 4, requires_grad=True)
-    labels = torch.full((1, 4, 4), 11)
-    labels[0, 0, 0] = 3
-    made.loss(logits, labels)[0].backward()
-    assert logits.grad is not None
-    assert logits.grad[0, :, 0, 0].all() and logits.grad.count_nonzero() == 11
 
 
 # batches and held-out images
