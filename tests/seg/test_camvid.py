@@ -10,7 +10,6 @@ from PIL import Image
 from refusals import refusal
 
 from steadyseg.core.classes import CAMVID, ClassList
-from steadyseg.core.errors import InputError
 from steadyseg.core.system.pictures import read_upright
 from steadyseg.seg.data.camvid import open_split, read_label
 from steadyseg.seg.data.statistics import class_weights, measure
@@ -38,24 +37,21 @@ def test_images_and_labels_are_paired_by_their_base_names(tmp_path: Path) -> Non
         np.testing.assert_array_equal(label, labels(seed))
 
 
-@pytest.mark.parametrize("suffix", [".jpg", ".JPEG", ".PNG"])
-def test_other_image_suffixes_are_read_too(tmp_path: Path, suffix: str) -> None:
-    assert len(open_split(made(tmp_path, suffix=suffix), "train")) == 3
-
-
-def test_other_files_are_passed_over(tmp_path: Path) -> None:
-    root = made(tmp_path)
+def test_other_files_are_passed_over_and_jpegs_are_not(tmp_path: Path) -> None:
+    root = made(tmp_path, suffix=".JPEG")
     (root / "train" / "Thumbs.db").write_bytes(b"x")
     (root / "trainannot" / "extra.png").write_bytes(b"x")
     assert len(open_split(root, "train")) == 3
 
 
-def test_the_stream_has_consecutive_labelled_frames(tmp_path: Path) -> None:
-    frames = list(open_split(made(tmp_path), "train").frames(fps=10.0))
-    assert [frame.index for frame in frames] == [0, 1, 2]
-    assert [frame.time_s for frame in frames] == pytest.approx([0.0, 0.1, 0.2])
-    assert [frame.discontinuity for frame in frames] == [True, False, False]
-    assert all(frame.label is not None for frame in frames)
+def test_a_stream_has_labelled_frames_and_a_subset_keeps_its_gaps(tmp_path: Path) -> None:
+    split = open_split(made(tmp_path), "train")
+    for kept, indices in ((split, [0, 1, 2]), (split.subset(["a", "c"]), [0, 2])):
+        frames = list(kept.frames(fps=10.0))
+        assert [frame.index for frame in frames] == indices
+        assert [frame.time_s for frame in frames] == pytest.approx([index / 10 for index in indices])
+        assert [frame.discontinuity for frame in frames] == [True, False, False][: len(frames)]
+        assert all(frame.label is not None for frame in frames)
 
 
 def test_a_missing_label_names_its_files(tmp_path: Path) -> None:
@@ -99,12 +95,7 @@ def test_a_subset_keeps_the_split_s_order_and_knows_what_is_missing(tmp_path: Pa
     part = split.subset(["c.png", "a"])
     assert [example.name for example in part.examples] == ["a", "c"]
     assert "nosuch" in refusal(lambda: split.subset(["a", "nosuch"]))
-
-
-def test_what_is_left_out_is_gone_and_must_have_been_there(tmp_path: Path) -> None:
-    split = open_split(made(tmp_path), "train", CAMVID)
-    assert [example.name for example in split.without(["b.png"]).examples] == ["a", "c"]
-    assert "nowhere" in refusal(lambda: split.without(["nowhere"]))
+    assert "nosuch" in refusal(lambda: split.without(["nosuch"]))
 
 
 def test_a_training_leaves_out_the_listed_images(tmp_path: Path) -> None:
@@ -128,22 +119,17 @@ def test_the_hash_is_that_of_the_frames_and_not_of_their_place(tmp_path: Path) -
 # labels
 
 
-@pytest.mark.parametrize(("value", "known"), [(0, True), (10, True), (11, True), (12, False), (255, False)])
-def test_ids_outside_the_class_list_and_void_are_refused(tmp_path: Path, value: int, known: bool) -> None:
+@pytest.mark.parametrize(("classes", "void", "unknown"), [(CAMVID, 11, 12), (THREE, 255, 3)])
+def test_ids_outside_the_class_list_and_void_are_refused(
+    tmp_path: Path, classes: ClassList, void: int, unknown: int
+) -> None:
     path = tmp_path / "l.png"
-    Image.fromarray(np.full((4, 4), value, np.uint8)).save(path)
-    if known:
-        assert (read_label(path, CAMVID) == value).all()
-    else:
-        message = refusal(lambda: read_label(path, CAMVID))
-        assert str(value) in message and str(path) in message
-
-
-def test_another_class_list_has_another_void(tmp_path: Path) -> None:
-    path = tmp_path / "l.png"
-    Image.fromarray(np.array([[0, 2, 255]], np.uint8)).save(path)
-    assert read_label(path, THREE).tolist() == [[0, 2, 255]]
-    assert "11 (void)" in refusal(lambda: read_label(path, CAMVID))
+    known = [[0, len(classes) - 1, void]]
+    Image.fromarray(np.array(known, np.uint8)).save(path)
+    assert read_label(path, classes).tolist() == known
+    Image.fromarray(np.full((4, 4), unknown, np.uint8)).save(path)
+    message = refusal(lambda: read_label(path, classes))
+    assert f"[{unknown}]" in message and f"{void} (void)" in message and str(path) in message
 
 
 def test_a_palette_label_is_read_as_ids_and_not_as_colours(tmp_path: Path) -> None:
@@ -154,7 +140,7 @@ def test_a_palette_label_is_read_as_ids_and_not_as_colours(tmp_path: Path) -> No
     np.testing.assert_array_equal(read_label(tmp_path / "p.png", CAMVID), labels(3))
 
 
-@pytest.mark.parametrize("mode", ["RGB", "RGBA", "1", "I;16", "LA"])
+@pytest.mark.parametrize("mode", ["RGB", "I;16"])
 def test_labels_of_other_kinds_are_refused(tmp_path: Path, mode: str) -> None:
     Image.new(mode, (4, 4)).save(tmp_path / "l.png")
     message = refusal(lambda: read_label(tmp_path / "l.png", CAMVID))
@@ -168,13 +154,9 @@ def test_labels_of_other_kinds_are_refused(tmp_path: Path, mode: str) -> None:
 def test_grey_palette_and_transparent_images_become_rgb(tmp_path: Path, mode: str) -> None:
     original = Image.fromarray(picture(1)).convert(mode)
     original.save(tmp_path / "i.png")
-    np.testing.assert_array_equal(read_upright(tmp_path / "i.png"), np.asarray(original.convert("RGB")))
-
-
-def test_a_read_image_can_be_handed_on(tmp_path: Path) -> None:
-    Image.fromarray(picture(1)).save(tmp_path / "i.png")
     image = read_upright(tmp_path / "i.png")
-    assert image.flags.c_contiguous and image.flags.writeable and image.dtype == np.uint8
+    np.testing.assert_array_equal(image, np.asarray(original.convert("RGB")))
+    assert image.flags.c_contiguous and image.flags.writeable
 
 
 def damaged(path: Path, whole: bytes, damage: str) -> None:
@@ -191,23 +173,12 @@ def damaged(path: Path, whole: bytes, damage: str) -> None:
         path.write_bytes(content[damage])
 
 
-DAMAGES = ("empty", "text", "half", "head", "turned bit", "absent")
-
-
-@pytest.mark.parametrize("damage", DAMAGES)
-def test_a_damaged_image_is_named(tmp_path: Path, damage: str) -> None:
-    Image.fromarray(picture(1)).save(tmp_path / "i.png")
-    whole = (tmp_path / "i.png").read_bytes()
-    damaged(tmp_path / "x.png", whole, damage)
-    assert str(tmp_path / "x.png") in refusal(lambda: read_upright(tmp_path / "x.png"))
-
-
-@pytest.mark.parametrize("damage", [*DAMAGES, "chunk length"])
-def test_a_damaged_label_is_named(tmp_path: Path, damage: str) -> None:
+@pytest.mark.parametrize("damage", ["empty", "text", "half", "head", "turned bit", "absent", "chunk length"])
+def test_a_damaged_label_or_image_is_named(tmp_path: Path, damage: str) -> None:
     Image.fromarray(labels(1)).save(tmp_path / "l.png")
-    whole = (tmp_path / "l.png").read_bytes()
-    damaged(tmp_path / "x.png", whole, damage)
+    damaged(tmp_path / "x.png", (tmp_path / "l.png").read_bytes(), damage)
     assert str(tmp_path / "x.png") in refusal(lambda: read_label(tmp_path / "x.png", CAMVID))
+    assert str(tmp_path / "x.png") in refusal(lambda: read_upright(tmp_path / "x.png"))
 
 
 # statistics
@@ -297,22 +268,3 @@ def test_train_has_the_counted_colours_and_class_weights(camvid: Path) -> None:
     assert found.std == pytest.approx((0.307073, 0.311611, 0.307218), abs=1e-6)
     weights = (0.279298, 0.201729, 4.786517, 0.149018, 1.0, 0.421700, 3.846682, 1.973586, 0.788940, 6.374724, 8.858733)
     assert found.median_frequency == pytest.approx(weights, abs=1e-5)
-
-
-def test_a_subset_keeps_the_gaps_of_the_stream(tmp_path: Path) -> None:
-    split = open_split(made(tmp_path), "train")
-    names = [example.name for example in split.examples]
-    frames = list(split.subset([names[0], names[-1]]).frames(fps=10.0))
-    assert [frame.index for frame in frames] == [0, len(names) - 1]
-    assert [frame.discontinuity for frame in frames] == [True, False]
-
-
-def test_an_image_that_claims_to_be_giant_is_refused(tmp_path: Path) -> None:
-    import struct
-    import zlib
-
-    path = tmp_path / "giant.png"
-    header = b"IHDR" + struct.pack(">IIBBBBB", 60_000, 60_000, 8, 2, 0, 0, 0)
-    path.write_bytes(b"\x89PNG\r\n\x1a\n" + struct.pack(">I", 13) + header + struct.pack(">I", zlib.crc32(header)))
-    with pytest.raises(InputError, match="cannot be read as an image"):
-        read_upright(path)

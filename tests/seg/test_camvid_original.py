@@ -112,20 +112,10 @@ def test_a_label_in_which_no_class_occurs_is_refused_unless_it_is_black(tmp_path
     assert (read_color_label(path, CAMVID) == 11).all()
 
 
-@pytest.mark.parametrize("mode", ["P", "L", "RGBA", "1", "I;16", "CMYK"])
-def test_labels_of_other_kinds_are_refused(tmp_path: Path, mode: str) -> None:
-    path = tmp_path / ("l.tif" if mode == "CMYK" else "l.png")
-    Image.new(mode, (4, 4)).save(path)
-    message = refusal(lambda: read_color_label(path, CAMVID))
-    assert str(path) in message and "RGB PNG of class colours" in message and message.endswith(f"got {mode}")
-
-
-@pytest.mark.parametrize("content", [b"", b"not a picture", None])
-def test_a_damaged_label_is_named(tmp_path: Path, content: bytes | None) -> None:
-    path = tmp_path / "l.png"
-    color_label().save(path)
-    path.write_bytes(path.read_bytes()[:200] if content is None else content)
-    assert str(path) in refusal(lambda: read_color_label(path, CAMVID))
+def test_labels_of_other_kinds_are_refused(tmp_path: Path) -> None:
+    Image.new("P", (4, 4)).save(tmp_path / "l.png")
+    message = refusal(lambda: read_color_label(tmp_path / "l.png", CAMVID))
+    assert "l.png" in message and "RGB PNG of class colours" in message and message.endswith("got P")
 
 
 # the folders of a split
@@ -153,13 +143,6 @@ def test_a_missing_label_names_its_files(tmp_path: Path) -> None:
     (root / "train_labels" / "x_2_L.png").rename(root / "train_labels" / "x_2.png")
     message = refusal(lambda: open_split(root, "train"))
     assert str(root / "train" / "x_2.png") in message and str(root / "train_labels" / "x_2_L.png") in message
-
-
-def test_a_label_of_another_size_is_refused(tmp_path: Path) -> None:
-    root = made(tmp_path)
-    color_label().resize((32, 24), Image.Resampling.NEAREST).save(root / "train_labels" / "x_1_L.png")
-    message = refusal(lambda: open_split(root, "train")[0])
-    assert "32x24" in message and "64x48" in message and "x_1_L.png" in message
 
 
 def test_a_missing_folder_of_stills_and_an_empty_one_are_named(tmp_path: Path) -> None:
@@ -230,8 +213,10 @@ def test_an_incomplete_copy_of_the_archives_is_refused_and_a_list_decides(tmp_pa
     [
         ('{"names": ["a", "b"], "colors": [], "void": null}', "needs colours and a void id"),
         ('{"names": ["a", "b"], "colors": [[1, 2, 3], [4, 5, 6]], "void": Infinity}', "whole numbers in 0..255"),
+        ("", "expected JSON"),
         ("[" * 100_000, "expected JSON"),
-        ('{"names":' * 100 + "1" + "}" * 100, "expected JSON"),
+        ('{"names": ["a", "b"], "colors": [[0, 0, 0], 5]}', "are lists"),
+        ('{"names": ["a", "b"], "colors": [[0, 0], [0, 0]]}', "c.json"),
         ("[]", "two or more different names"),
         ('{"names": 5}', "expected JSON"),
         ("\ud800", "expected JSON"),
@@ -248,12 +233,11 @@ def test_the_street_with_other_classes_is_refused() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("flags", "classes"), [([], CAMVID), (["--classes", "camvid-31"], CAMVID_31)])
-def test_training_and_evaluation_run_on_it(tmp_path: Path, flags: list[str], classes: ClassList) -> None:
+def test_training_and_evaluation_run_on_it(tmp_path: Path) -> None:
     root, run, report = made(tmp_path / "data", ("train", "test")), tmp_path / "run", tmp_path / "r.json"
     small = "--size 32 --channels 2 --epochs 1 --batch-size 1 --config crop_height=32 crop_width=32 loaders=0".split()
-    assert main(["train", "seg", "--data", str(root), "--run", str(run), *small, *flags]) == 0
-    assert read_meta(run / "model.safetensors").classes == classes
+    assert main(["train", "seg", "--data", str(root), "--run", str(run), *small, "--classes", "camvid-31"]) == 0
+    assert read_meta(run / "model.safetensors").classes == CAMVID_31
     assert main(["evaluate", str(run / "model.safetensors"), "--data", str(root), "--report", str(report)]) == 0
     assert json.loads(report.read_text())["frames"] == 3
 

