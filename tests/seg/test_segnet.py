@@ -61,7 +61,7 @@ def written(network: SegNet, x: Tensor, masks: dict[str, Tensor]) -> Tensor:
     return logits
 
 
-@pytest.mark.parametrize("size", [(32, 48), (40, 56), (45, 60), (37, 51), (1, 1), (3, 40)], ids=str)
+@pytest.mark.parametrize("size", [(40, 56), (45, 60), (1, 1)], ids=str)
 def test_the_network_is_the_published_one_for_odd_heights_too(size: tuple[int, int]) -> None:
     """40 rows are 5 at the fourth pool and 45 are 23 at the second: the last windows are half outside of the map."""
     network, seen = built(), dict[str, Tensor]()

@@ -21,8 +21,8 @@ from steadyseg.seg.networks.build import build_network
 from steadyseg.seg.networks.smp import SmpNetwork
 from steadyseg.seg.options import SmpOptions
 
-ARCHITECTURES = ("Unet", "UnetPlusPlus", "FPN", "DeepLabV3Plus", "Linknet")
-"""Unet and Linknet have a list of decoder blocks; other networks get one dropout layer after the decoder."""
+ARCHITECTURES = ("Unet", "UnetPlusPlus", "FPN")
+"""Unet has a list of decoder blocks; other networks get one dropout layer after the decoder."""
 
 
 def network(architecture: str = "Unet", dropout: float = 0.3) -> SmpNetwork:
@@ -54,18 +54,6 @@ def test_odd_sizes_come_back_passes_differ_and_prefix_then_suffix_is_the_network
     assert torch.equal(first, parts)
 
 
-@pytest.mark.parametrize("architecture", ["Unet", "DeepLabV3Plus"])
-def test_without_dropout_it_is_the_library_s_own_network(architecture: str) -> None:
-    smp, x = network(architecture), picture(64, 96)
-    set_dropout_active(smp, False)
-    with torch.no_grad():
-        torch.testing.assert_close(smp(x), smp.model(x))
-        bare = network(architecture, dropout=0.0)
-        assert not dropouts(bare)
-        bare.load_state_dict(smp.state_dict(), strict=True)  # dropout adds no tensor
-        torch.testing.assert_close(bare(x), smp(x))
-
-
 def test_every_decoder_block_but_the_last_has_its_own_dropout() -> None:
     smp, shapes = network(), []
     blocks = list(smp.model.decoder.blocks)
@@ -87,18 +75,6 @@ def test_networks_without_a_list_of_blocks_get_one_dropout_after_the_decoder() -
     assert len(dropouts(smp)) == 1 and dropouts(smp.model.decoder) == dropouts(smp)
 
 
-def test_the_encoder_runs_once_for_many_samples() -> None:
-    smp, calls = network(), []
-    smp.model.encoder.conv1.register_forward_hook(lambda *_: calls.append(1))
-    with torch.no_grad():
-        torch.manual_seed(2)
-        mixture = MonteCarlo(smp, 4)(picture())
-        assert len(calls) == 1
-        torch.manual_seed(2)
-        expected = torch.stack([torch.softmax(smp(picture()), 1) for _ in range(4)]).mean(0)
-    torch.testing.assert_close(mixture.probs, expected, rtol=0, atol=1e-5)
-
-
 @pytest.mark.parametrize("encoder", ["resnet18", "tu-regnetx_002"])
 def test_without_smoothing_and_dropout_it_is_the_library_s_unet_bit_by_bit(encoder: str) -> None:
     torch.manual_seed(0)
@@ -107,6 +83,7 @@ def test_without_smoothing_and_dropout_it_is_the_library_s_unet_bit_by_bit(encod
     plain = SmpNetwork(5, options).eval()
     smoothed = SmpNetwork(5, dataclasses.replace(options, encoder_smoothing=True)).eval()
     plain.model.load_state_dict(library.state_dict(), strict=True)
+    assert network().state_dict().keys() == SmpNetwork(5, SmpOptions(decoder_dropout=0.0)).state_dict().keys()
     for own, theirs in zip(smoothed.parameters(), library.parameters(), strict=True):
         own.data.copy_(theirs)
     with torch.no_grad():
@@ -180,23 +157,17 @@ def test_the_encoder_runs_once_for_many_samples_until_it_draws_itself() -> None:
     "options",
     [
         {"architecture": "SegNet"},
-        {"encoder": "resnet19"},
         {"encoder": "tu-nosuchnet"},
         {"encoder_weights": "cityscapes"},
         {"decoder_dropout": 1.0},
-        {"decoder_dropout": -0.3},
         {"blocks": 5},
         {"architecture": "UnetPlusPlus", "encoder": "mit_b0"},
-        {"architecture": "DPT"},
         {"architecture": 5},
         {"architecture": "FPN", "head_stride": 2},
-        {"architecture": "Linknet", "head_stride": 2},
         {"decoder_channels": (128, 64, 32, 24, 16, 8), "head_stride": 2},
         {"decoder_channels": ()},
         {"encoder_dropout": 1.0},
         {"encoder_prob": "swish"},
-        {"encoder_linear_prob": "swish"},
-        {"encoder_blur": 4},
     ],
     ids=str,
 )

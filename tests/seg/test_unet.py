@@ -11,7 +11,6 @@ from refusals import refusal
 from torch import Tensor, nn
 
 from steadyseg.core.dropout import Dropout, set_dropout_active
-from steadyseg.core.errors import InputError
 from steadyseg.core.options import PaddingName
 from steadyseg.core.smoothing import SpatialSmoothing
 from steadyseg.seg.networks.build import build_network
@@ -104,9 +103,10 @@ class Written:
         return logits
 
 
-@pytest.mark.parametrize("order", ["conv-bn-relu", "conv-relu-bn"])
-@pytest.mark.parametrize("smoothing", [False, True])
-@pytest.mark.parametrize("size", [(32, 48), (37, 51), (16, 17)])
+@pytest.mark.parametrize(
+    ("size", "smoothing", "order"),
+    [((37, 51), False, "conv-relu-bn"), ((37, 51), True, "conv-bn-relu"), ((32, 48), True, "conv-relu-bn")],
+)
 def test_the_network_is_the_published_one(size: tuple[int, int], smoothing: bool, order: str) -> None:
     unet, x = built(smoothing=smoothing, dropout=0.5, order=order), picture(*size)
     seen: dict[str, Tensor] = {}
@@ -150,39 +150,6 @@ def test_the_published_layout_at_width_64() -> None:
     assert all(layer.rate == 0.5 for layer in unet.dropouts if isinstance(layer, Dropout))
 
 
-def parameters_by_hand(width: int, classes: int) -> int:
-    total, channels = 0, 3
-    for stage, count in enumerate((2, 2, 3, 3, 3)):
-        for _ in range(count):
-            out = width * 2**stage
-            total += 9 * channels * out + out + 2 * out  # kernel, bias, BatchNorm's gain and shift
-            channels = out
-    for stage, count in ((3, 3), (2, 3), (1, 3), (0, 2)):
-        out = width * 2**stage
-        total += 9 * channels * out + 2 * out + count * (9 * out * out + out + 2 * out)
-        channels = out
-    return total + width * classes + classes
-
-
-@pytest.mark.parametrize(("width", "classes"), [(64, 11), (16, 11), (1, 2)])
-@pytest.mark.parametrize("smoothing", [False, True])
-def test_the_parameter_count_is_the_one_by_hand(width: int, classes: int, smoothing: bool) -> None:
-    with torch.device("meta"):
-        unet = UNet(classes, UNetOptions(channels=width, smoothing=smoothing))
-    assert sum(p.numel() for p in unet.parameters()) == parameters_by_hand(width, classes)
-
-
-@pytest.mark.parametrize("smoothing", [False, True])
-def test_the_maps_at_360x480_have_the_published_sizes(smoothing: bool) -> None:
-    unet, sizes = built(smoothing=smoothing, channels=1).float(), []
-    for stage in unet.stages:
-        stage.register_forward_hook(lambda *args: sizes.append(tuple(args[2].x.shape[-2:])))
-    with torch.no_grad():
-        assert unet(picture(360, 480).float()).shape == (1, 4, 360, 480)
-    down = [(360, 480), (180, 240), (90, 120), (45, 60), (23, 30)]
-    assert sizes == down + down[-2::-1]
-
-
 @pytest.mark.parametrize("blur", [1, 2, 3, 5])
 @pytest.mark.parametrize("padding", ["published", "same"])
 def test_every_option_gives_the_size_of_its_input(padding: PaddingName, blur: int) -> None:
@@ -194,16 +161,10 @@ def test_every_option_gives_the_size_of_its_input(padding: PaddingName, blur: in
             assert UNet(3, options).eval()(torch.zeros(1, 3, height, width)).shape == (1, 3, height, width)
 
 
-@pytest.mark.parametrize("size", [(2, 2), (1, 1), (1, 40), (3, 5)])
+@pytest.mark.parametrize("size", [(1, 1), (3, 5)])
 def test_images_smaller_than_the_depth_pass(size: tuple[int, int]) -> None:
     with torch.no_grad():
         assert built()(picture(*size)).shape == (1, 4, *size)
-
-
-@pytest.mark.parametrize(("smoothing", "count"), [(True, 4), (False, 0)])
-def test_smoothing_sits_before_each_of_the_four_subsamplings(smoothing: bool, count: int) -> None:
-    unet = built(smoothing=smoothing)
-    assert len([m for m in unet.modules() if isinstance(m, SpatialSmoothing)]) == count
 
 
 def test_the_skip_is_taken_before_or_after_the_smoothing() -> None:
@@ -221,24 +182,8 @@ def test_the_skip_is_taken_before_or_after_the_smoothing() -> None:
     assert found["before"].min() < 0 <= found["after"].min()
 
 
-def test_dropout_does_not_touch_the_skip() -> None:
-    unet, x = built(dropout_places=("enc1",), dropout=0.5, order="conv-relu-bn"), picture(16, 16)
-    skips: list[Tensor] = []
-    unet.stages[-1].register_forward_hook(lambda _, inputs, out: skips.append(inputs[0].skips[0]))
-    with torch.no_grad():
-        first, second = unet(x), unet(x)
-    assert torch.equal(skips[0], skips[1]) and (skips[0] != 0).all()
-    assert not torch.equal(first, second)
-
-
 def test_rate_zero_makes_no_dropout_layer() -> None:
     assert not [m for m in built(dropout=0.0).modules() if isinstance(m, Dropout)]
-
-
-def test_images_of_a_batch_do_not_touch_each_other() -> None:
-    unet, batch = built(dropout=0.0), picture(20, 24, batch=3)
-    with torch.no_grad():
-        torch.testing.assert_close(unet(batch)[1:2], unet(batch[1:2]), rtol=0, atol=1e-12)
 
 
 def test_every_weight_gets_a_gradient() -> None:
@@ -247,40 +192,27 @@ def test_every_weight_gets_a_gradient() -> None:
     assert all(p.grad is not None and p.grad.isfinite().all() and p.grad.any() for p in unet.parameters())
 
 
-@pytest.mark.parametrize("depth", [2, 3, 4, 5])
-def test_stages_are_counted_as_published(depth: int) -> None:
-    names = stage_names(depth, depth - 1)
-    assert names == [f"enc{i}" for i in range(1, depth + 1)] + [f"dec{i}" for i in range(depth + 1, 2 * depth)]
-    if depth == 5:
-        assert tuple(names) == NAMES
+def test_stages_are_counted_as_published() -> None:
+    assert tuple(stage_names(5, 4)) == NAMES and stage_names(2, 1) == ["enc1", "enc2", "dec3"]
 
 
 @pytest.mark.parametrize(
     "options",
     [
         {"channels": 0},
-        {"channels": -4},
         {"depth": 1},
         {"depth": 8},
         {"dropout": 1.0},
-        {"dropout": -0.5},
         {"dropout": float("nan")},
         {"dropout_places": ("enc6",)},
-        {"dropout_places": ("dec10",)},
         {"dropout_places": "enc3"},
-        {"depth": 3},
+        {"depth": 3},  # without dec8, a place of dropout
         {"prob": "relu"},
         {"blur": 4},
-        {"blur": 0},
         {"padding": "valid"},
         {"skip": "both"},
         {"colour": "blue"},
-        {"channels": "wide"},
         {"channels": 2.5},
-        {"depth": "deep"},
-        {"dropout": "much"},
-        {"dropout_places": 5},
-        {"blur": [2]},
     ],
     ids=str,
 )
@@ -289,15 +221,9 @@ def test_options_that_make_no_sense_are_refused_in_one_line(options: dict[str, A
     refusal(build_network, "unet", {"channels": 2} | options, 4)
 
 
-@pytest.mark.parametrize("classes", [0, 1, -3])
-def test_a_network_needs_two_classes(classes: int) -> None:
-    with pytest.raises(InputError, match="two or more classes"):
-        UNet(classes)
-
-
-def test_an_unknown_architecture_is_answered_with_the_known_ones() -> None:
-    with pytest.raises(InputError, match="unet, segnet, smp"):
-        build_network("resunet", {}, 11)
+def test_a_single_class_and_an_unknown_architecture_are_refused() -> None:
+    assert "two or more classes" in refusal(UNet, 1)
+    assert "unet, segnet, smp" in refusal(build_network, "resunet", {}, 11)
 
 
 def test_the_options_of_a_record_build_the_same_network() -> None:
