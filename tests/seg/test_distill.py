@@ -11,6 +11,7 @@ import torch
 import torch.nn.functional as F
 from made.trainings import boxes_folder
 from refusals import refusal
+from test_augment import STILL
 from torch import Tensor
 
 from steadyseg.core.classes import CAMVID
@@ -25,18 +26,6 @@ from steadyseg.seg.street.drive import Street
 from steadyseg.seg.train import prepare_segmentation
 
 CPU = torch.device("cpu")
-STILL = AugmentOptions(
-    crop_height=64,
-    crop_width=96,
-    flip=0.0,
-    scale_min=1.0,
-    scale_max=1.0,
-    brightness=0.0,
-    contrast=0.0,
-    saturation=0.0,
-    hue=0.0,
-)
-"""No variation at all for a picture of 64x96 at a network height of 64."""
 COUNT = 4
 """Classes of the painted labels."""
 
@@ -130,8 +119,7 @@ def one_hot(label: np.ndarray, stride: int) -> Tensor:
     return F.one_hot(small, COUNT).permute(2, 0, 1).to(torch.uint8) * 255
 
 
-@pytest.mark.parametrize("stride", [1, 2])
-@pytest.mark.parametrize("crop", [(64, 96), (40, 48), (80, 120)], ids=str)
+@pytest.mark.parametrize(("crop", "stride"), [((40, 48), 1), ((40, 48), 2), ((80, 120), 2)], ids=str)
 @pytest.mark.parametrize("seed", range(4))
 def test_teacher_probabilities_move_exactly_as_the_label(seed: int, crop: tuple[int, int], stride: int) -> None:
     """At zoom 1, cropped or padded, and flipped in two of four draws; at half size bilinear keeps 9/16 for a pixel's
@@ -148,7 +136,7 @@ def test_teacher_probabilities_move_exactly_as_the_label(seed: int, crop: tuple[
     assert not target[1:, ~known].any() and not picture[:, ~known].any()  # padding teaches nothing
 
 
-@pytest.mark.parametrize("zoom", [0.6, 0.85, 1.5])
+@pytest.mark.parametrize("zoom", [0.6, 1.5])
 def test_a_zoom_keeps_teacher_probabilities_on_their_label(zoom: float) -> None:
     """Only pixels on the edges of the squares of 16 may disagree; off by one pixel, 1 / (16 zoom) and more would."""
     image, label = painted(block=16)
@@ -157,16 +145,6 @@ def test_a_zoom_keeps_teacher_probabilities_on_their_label(zoom: float) -> None:
     _, target = Augment(options, 64, void=255)(Example(image, label, one_hot(label, 2)), 0)
     agree = target[1:].argmax(0) == target[0]
     assert agree.float().mean() > 1 - 0.5 / (16 * zoom)
-
-
-def test_both_flips_are_drawn_for_the_test_above() -> None:
-    image, label = painted(block=2)
-    augment = Augment(dataclasses.replace(STILL, flip=0.5), 64, void=255)
-    flipped = {
-        torch.equal(augment(Example(image, label), seed)[1].flip(-1), torch.from_numpy(label).long())
-        for seed in range(4)
-    }
-    assert flipped == {True, False}
 
 
 def test_teacher_probabilities_are_stored_once(

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from PIL import Image
+from made.pictures import labels, picture, save_split
 
 from steadyseg.core.classes import CAMVID
 from steadyseg.core.frame import Frame
@@ -30,6 +30,7 @@ STILL = {
     "noise_levels": 0.0,
 }
 VOID = CAMVID.void
+SIZE = (40, 48)
 NAMES = ("a", "b", "c", "d")
 
 
@@ -38,26 +39,15 @@ def camera(**changes: object) -> CameraMotion:
     return CameraMotion(**STILL | changes)
 
 
-def picture(seed: int, height: int = 40, width: int = 48) -> np.ndarray:
-    return np.random.default_rng(seed).integers(0, 256, (height, width, 3), dtype=np.uint8)
-
-
-def labels(seed: int, height: int = 40, width: int = 48) -> np.ndarray:
-    return np.random.default_rng(seed).integers(0, len(CAMVID), (height, width), dtype=np.uint8)
-
-
 def clip_of(
     motion: CameraMotion, seed: int = 0, image: np.ndarray | None = None
 ) -> list[tuple[np.ndarray, np.ndarray]]:
-    return still_clip(picture(1) if image is None else image, labels(1), VOID, seed, motion)
+    return still_clip(picture(1, *SIZE) if image is None else image, labels(1, *SIZE, 11), VOID, seed, motion)
 
 
 @pytest.fixture
 def split(tmp_path: Path) -> ImageFolderSplit:
-    for folder, make in (("test", picture), ("testannot", labels)):
-        (tmp_path / folder).mkdir()
-        for seed, name in enumerate(NAMES):
-            Image.fromarray(make(seed)).save(tmp_path / folder / f"{name}.png")
+    save_split(tmp_path, "test", ((name, picture(n, *SIZE), labels(n, *SIZE, 11)) for n, name in enumerate(NAMES)))
     return open_split(tmp_path, "test")
 
 
@@ -70,9 +60,9 @@ def test_every_clip_ends_on_its_still_bit_for_bit(split: ImageFolderSplit) -> No
     made = clips(split)
     assert len(made) == len(NAMES)
     for seed, clip in enumerate(made):
-        np.testing.assert_array_equal(clip[-1].image, picture(seed))
-        np.testing.assert_array_equal(clip[-1].label, labels(seed))
-        assert not any(np.array_equal(frame.image, picture(seed)) for frame in clip[:-1])
+        np.testing.assert_array_equal(clip[-1].image, picture(seed, *SIZE))
+        np.testing.assert_array_equal(clip[-1].label, labels(seed, *SIZE, 11))
+        assert not any(np.array_equal(frame.image, picture(seed, *SIZE)) for frame in clip[:-1])
 
 
 def test_only_the_last_two_frames_of_a_clip_are_labelled_and_its_first_starts_anew(split: ImageFolderSplit) -> None:
@@ -98,30 +88,30 @@ def test_a_camera_at_rest_shows_the_still_seven_times() -> None:
     clip = clip_of(camera())
     assert len(clip) == CLIP_FRAMES
     for image, label in clip:
-        np.testing.assert_array_equal(image, picture(1))
-        np.testing.assert_array_equal(label, labels(1))
+        np.testing.assert_array_equal(image, picture(1, *SIZE))
+        np.testing.assert_array_equal(label, labels(1, *SIZE, 11))
 
 
-@pytest.mark.parametrize(("x", "y"), [(2, 0), (-3, 0), (0, 1), (2, -2)])
+@pytest.mark.parametrize(("x", "y"), [(-3, 0), (2, -2)])
 def test_whole_pixels_of_shift_move_image_and_label_exactly(x: int, y: int) -> None:
     """What is at a pixel of a frame lies (x, y) further in the next; shifts are in pixels of a picture 480 wide."""
     scale = REFERENCE_WIDTH / 48
     clip = clip_of(camera(shift_x_px=(x * scale, 0.0, 0.0), shift_y_px=(y * scale, 0.0, 0.0)))
-    height, width = labels(1).shape
+    height, width = labels(1, *SIZE, 11).shape
     rows, columns = np.mgrid[:height, :width]
     for place, (image, label) in enumerate(clip):
         ahead = CLIP_FRAMES - 1 - place
         source_rows, source_columns = rows + ahead * y, columns + ahead * x
         seen = (source_rows >= 0) & (source_rows < height) & (source_columns >= 0) & (source_columns < width)
         assert seen.sum() == (height - ahead * abs(y)) * (width - ahead * abs(x))
-        np.testing.assert_array_equal(image[seen], picture(1)[source_rows[seen], source_columns[seen]])
-        np.testing.assert_array_equal(label[seen], labels(1)[source_rows[seen], source_columns[seen]])
+        np.testing.assert_array_equal(image[seen], picture(1, *SIZE)[source_rows[seen], source_columns[seen]])
+        np.testing.assert_array_equal(label[seen], labels(1, *SIZE, 11)[source_rows[seen], source_columns[seen]])
         assert (label[~seen] == VOID).all()
 
 
 def test_what_the_still_does_not_show_is_mirrored_in_the_picture() -> None:
     image = clip_of(camera(shift_x_px=(-20.0, 0.0, 0.0)))[-2][0]  # the frame before: its left 2 columns lie outside
-    np.testing.assert_array_equal(image[:, :2], picture(1)[:, [2, 1]])
+    np.testing.assert_array_equal(image[:, :2], picture(1, *SIZE)[:, [2, 1]])
 
 
 def test_zoom_leaves_the_middle_where_it_is_and_widens_the_view_of_earlier_frames() -> None:
@@ -135,7 +125,7 @@ def test_a_frame_s_pixels_walk_to_the_still_step_by_step() -> None:
     """Turned and zoomed about the middle, then shifted, once for each frame that is still to come."""
     motion = camera(shift_x_px=(10.0, 0.0, 30.0), log_zoom=(0.0, 0.0, 0.05), angle_rad=(0.0, 0.0, 0.1))
     steps = camera_steps(np.random.default_rng(3), CLIP_FRAMES - 1, motion, 48 / REFERENCE_WIDTH)
-    (height, width), middle = labels(1).shape, 23.5 + 19.5j
+    (height, width), middle = labels(1, *SIZE, 11).shape, 23.5 + 19.5j
     start = np.arange(width) + 1j * np.arange(height)[:, None]
     for place, (_, label) in enumerate(clip_of(motion, seed=3)):
         place_in_still = start
@@ -145,7 +135,7 @@ def test_a_frame_s_pixels_walk_to_the_still_step_by_step() -> None:
         off = np.maximum(abs(place_in_still.real - columns), abs(place_in_still.imag - rows))
         clear = (off < 0.45) & (rows >= 0) & (rows < height) & (columns >= 0) & (columns < width)
         assert clear.mean() > 0.5
-        np.testing.assert_array_equal(label[clear], labels(1)[rows[clear], columns[clear]])
+        np.testing.assert_array_equal(label[clear], labels(1, *SIZE, 11)[rows[clear], columns[clear]])
 
 
 def test_velocities_are_drawn_once_a_clip_and_shake_for_each_frame() -> None:

@@ -5,10 +5,11 @@ import dataclasses
 
 import pytest
 from made.pictures import labels, picture, save_split
+from refusals import refusal
 
 from steadyseg.core.model.checkpoint import read_meta
 from steadyseg.seg.data.camvid import ImageFolderSplit, open_split
-from steadyseg.seg.novelty.frames import BLOCK, GAP, Frames
+from steadyseg.seg.novelty.frames import BLOCK, GAP, Frames, hold_out_blocks
 from steadyseg.seg.pretrained import find_checkpoint
 
 COUNT = 2 * BLOCK + 2 * GAP
@@ -37,3 +38,11 @@ def test_the_temperature_is_fitted_on_what_the_record_lists(split: ImageFolderSp
 def test_a_record_that_does_not_tell_is_noted(split: ImageFolderSplit, held_out: object) -> None:
     found = frames(split, held_out)
     assert found.untrained == found.held_out and "does not list" in found.note
+
+
+def test_the_middle_of_every_recording_is_held_out_with_gaps() -> None:
+    names = [f"a_{i:03}" for i in range(10)] + [f"b_{i:03}" for i in range(8)]
+    fitted, held_out = hold_out_blocks(names, block=2, gap=1)
+    assert held_out == [4, 5, 13, 14]
+    assert fitted == [0, 1, 2, 7, 8, 9, 10, 11, 16, 17]
+    assert "recording b has 5 frames" in refusal(hold_out_blocks, [f"b_{i}" for i in range(5)], 2, 1)

