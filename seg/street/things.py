@@ -121,9 +121,7 @@ class Building(Long):
             self._draw_end(canvas, front)
         left, right = (self.start, self.end) if self.side < 0 else (self.end, self.start)
         points = [(0.0, front.height, left), (0.0, front.height, right), (0.0, 0.0, right), (0.0, 0.0, left)]
-        canvas.textured(
-            self._world(points), front.texture, canvas.light.matrix((-self.side, 0.0, 0.0), depth, self.tint)
-        )
+        canvas.textured(self._world(points), front.texture, (-self.side, 0.0, 0.0), depth, self.tint)
 
     def _surface(
         self, canvas: Canvas, points: list[tuple[float, float, float]], color: Color, normal: Color, depth: float
@@ -154,7 +152,7 @@ class Building(Long):
             self._surface(canvas, triangle, front.wall, (0.0, 0.0, -1.0), canvas.depth(z))
         inner, outer = (HOUSE_DEPTH_M, 0.0) if self.side < 0 else (0.0, HOUSE_DEPTH_M)
         corners = self._world([(inner, top, z), (outer, top, z), (outer, 0.0, z), (inner, 0.0, z)])
-        canvas.textured(corners, front.end, canvas.light.matrix((0.0, 0.0, -1.0), canvas.depth(z), self.tint))
+        canvas.textured(corners, front.end, (0.0, 0.0, -1.0), canvas.depth(z), self.tint)
 
     def shade(self, shadows: Shadows) -> None:
         height = facade(self.style, self.variant).height
@@ -182,7 +180,7 @@ class Panel(Long):
         points = [(self.height, self.start), (self.height, self.end), (0.0, self.end), (0.0, self.start)]
         corners = np.array([(self.lateral, height, station) for height, station in points])
         normal = (-1.0 if self.lateral > canvas.camera.lateral else 1.0, 0.0, 0.0)
-        canvas.textured(corners, texture, canvas.light.matrix(normal, canvas.depth(self.middle)))
+        canvas.textured(corners, texture, normal, canvas.depth(self.middle))
 
     def shade(self, shadows: Shadows) -> None:
         _throw(shadows, _footprint(self.lateral, self.middle, 0.05, 0.5 * (self.end - self.start)), self.height)
@@ -214,8 +212,8 @@ class Tree(Short):
         corners = np.array(
             ((left + sway, self.height, z), (right + sway, self.height, z), (right, 0.0, z), (left, 0.0, z))
         )
-        matrix = canvas.light.matrix((0.0, 1.0, 0.0), canvas.depth(z), self.tint)
-        canvas.textured(corners, tree_texture(self.species, self.variant), matrix)
+        texture = tree_texture(self.species, self.variant)
+        canvas.textured(corners, texture, (0.0, 1.0, 0.0), canvas.depth(z), self.tint)
 
     def shade(self, shadows: Shadows) -> None:
         light = shadows.canvas.light

@@ -13,6 +13,7 @@ from PIL import Image
 from steadyseg.seg.data.formats.masks import Overlaps, Shape, fill_polygon, paint
 from steadyseg.seg.data.formats.source import LabelledPicture, LabelSource, one_line, read_json
 
+EXPECTED = "LabelMe's shapes, imagePath, imageHeight and imageWidth"
 KINDS = ("polygon", "rectangle", "mask")
 """Kinds of shapes that have an area here."""
 
@@ -21,21 +22,20 @@ def read_labelme(files: Sequence[Path], overlaps: Overlaps) -> LabelSource:
     """Reads the files as one source; the classes are those that occur, in the order of their names."""
     contents: dict[Path, dict[str, Any]] = {}
     for path in files:
-        with one_line(path, "LabelMe's shapes, imagePath, imageHeight and imageWidth"):
+        with one_line(path, EXPECTED):
             contents[path] = record = read_json(path)
             record["shapes"] = [shape | {"label": str(shape["label"])} for shape in record["shapes"]]
     kept = {path: [one for one in record["shapes"] if _kind(one) in KINDS] for path, record in contents.items()}
     names = tuple(sorted({shape["label"] for shapes in kept.values() for shape in shapes}))
     source = LabelSource("LabelMe", names)
     for path, record in contents.items():
-        with one_line(path, "LabelMe's shapes, imagePath, imageHeight and imageWidth"):
+        with one_line(path, EXPECTED):
             named, size = str(record["imagePath"]), (record["imageHeight"], record["imageWidth"])
             if left := len(record["shapes"]) - len(kept[path]):
                 source.remarks.append(f"{named}: {left} shapes that are no polygon, rectangle or mask are left out")
             shapes = [Shape(shape["label"], partial(_draw, shape)) for shape in kept[path]]
-            source.pictures.append(
-                LabelledPicture(named, path, partial(paint, shapes, size, names, overlaps), size=size)
-            )
+            read = partial(paint, shapes, size, names, overlaps)
+            source.pictures.append(LabelledPicture(named, path, read, size=size))
     return source
 
 

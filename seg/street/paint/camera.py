@@ -98,7 +98,8 @@ class StreetCamera:
         v = self.horizon + scale * (self.height - points[:, 1])
         return np.column_stack((u, v))
 
-    def ground_depths(self) -> tuple[int, np.ndarray]:
+    @cached_property
+    def ground_rows(self) -> tuple[int, np.ndarray]:
         """The first row of the ground, and the depths of this row and of each row below."""
         first = max(math.floor(self.horizon) + 1, 0)
         rows = np.arange(first, self.rows, dtype=np.float64)

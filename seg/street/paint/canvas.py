@@ -1,7 +1,6 @@
 """The canvas: one call draws colour and class into four channels, so that the label always fits the picture."""
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import cv2
 import numpy as np
@@ -47,10 +46,6 @@ class Canvas:
     def depth(self, station: float) -> float:
         return max(station - self.camera.station, NEAR_M)
 
-    @cached_property
-    def ground_rows(self) -> tuple[int, np.ndarray]:
-        return self.camera.ground_depths()
-
     def sees(self, coordinates: np.ndarray) -> bool:
         """True if the bounding box of the canvas coordinates (N, 2) touches the picture."""
         left, top = coordinates.min(0).tolist()
@@ -88,8 +83,11 @@ class Canvas:
                 thickness = min(max(round(limb.width * scale), 1), 255)
                 cv2.polylines(self.pixels, [chain], limb.closed, (*color, label), thickness, cv2.LINE_8, _FRACTION_BITS)
 
-    def textured(self, corners: np.ndarray, texture: Texture, matrix: np.ndarray) -> None:
-        """Draws a texture on a world quad (4, 3): top left, top right, bottom right, bottom left of the texture."""
+    def textured(
+        self, corners: np.ndarray, texture: Texture, normal: Color, depth: float, tint: Color = (1.0, 1.0, 1.0)
+    ) -> None:
+        """Draws a texture on a world quad (4, 3): top left, top right, bottom right, bottom left of the texture. Light
+        and haze are those of one normal at `depth` metres."""
         quad = self.camera.project(corners)
         if not self.sees(quad):
             return
@@ -97,7 +95,7 @@ class Canvas:
         right, bottom = np.minimum(np.ceil(quad.max(0)).astype(int) + 1, (self.camera.width, self.camera.rows))
         width = max(np.linalg.norm(quad[1] - quad[0]), np.linalg.norm(quad[2] - quad[3]))
         height = max(np.linalg.norm(quad[3] - quad[0]), np.linalg.norm(quad[2] - quad[1]))
-        source = cv2.transform(texture.reduced_to(float(width), float(height)), matrix)
+        source = cv2.transform(texture.reduced_to(float(width), float(height)), self.light.matrix(normal, depth, tint))
         rows, columns = source.shape[:2]
         edges = np.array(((0, 0), (columns, 0), (columns, rows), (0, rows)), np.float32) - 0.5
         target = (quad - (left, top)).astype(np.float32)

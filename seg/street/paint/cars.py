@@ -6,12 +6,12 @@ from functools import lru_cache
 import numpy as np
 
 from steadyseg.seg.street.paint.canvas import CAR, ROAD
-from steadyseg.seg.street.paint.light import Color, read_colors, scaled
+from steadyseg.seg.street.paint.light import Color, read_triples, scaled
 from steadyseg.seg.street.paint.mesh import Face, Mesh, face, mesh, panel, rectangle, ring
 
 Outline = tuple[tuple[float, float, float], ...]
 
-PAINTS = read_colors(
+PAINTS = read_triples(
     "196 198 202, 232 232 230, 52 55 60, 28 30 34, 128 132 138, 168 30 34, 32 62 128, 74 108 150, 34 74 58, "
     "142 122 92, 206 168 60, 96 26 36, 88 150 170"
 )
@@ -33,63 +33,58 @@ class CarModel:
     paints: tuple[Color, ...] = PAINTS
 
 
-def _outline(text: str) -> Outline:
-    """Reads points, `forward up half-width` between commas."""
-    return tuple((float(z), float(y), float(w)) for z, y, w in map(str.split, text.split(",")))
-
-
 MODELS: dict[str, CarModel] = {
     "hatchback": CarModel(
-        _outline(
+        read_triples(
             "1.92 0.24 0.74, 2.0 0.5 0.8, 1.88 0.72 0.8, 1.05 0.95 0.84, -1.8 1.0 0.84, -1.95 0.72 0.83, "
             "-2.0 0.5 0.83, -1.92 0.26 0.78"
         ),
-        _outline("1.15 0.93 0.8, 0.3 1.45 0.62, -1.25 1.48 0.63, -1.86 0.98 0.79"),
+        read_triples("1.15 0.93 0.8, 0.3 1.45 0.62, -1.25 1.48 0.63, -1.86 0.98 0.79"),
         (1.28, -1.25),
         0.31,
         ((0.1, 0.48), (0.53, 0.9)),
     ),
     "saloon": CarModel(
-        _outline(
+        read_triples(
             "2.22 0.24 0.76, 2.3 0.5 0.84, 2.15 0.7 0.84, 1.1 0.93 0.87, -1.3 0.96 0.87, -2.2 0.96 0.84, "
             "-2.28 0.6 0.85, -2.2 0.26 0.8"
         ),
-        _outline("1.2 0.91 0.82, 0.25 1.4 0.64, -1.0 1.41 0.64, -1.75 0.96 0.8"),
+        read_triples("1.2 0.91 0.82, 0.25 1.4 0.64, -1.0 1.41 0.64, -1.75 0.96 0.8"),
         (1.42, -1.38),
         0.32,
         ((0.1, 0.48), (0.53, 0.88)),
     ),
     "estate": CarModel(
-        _outline(
+        read_triples(
             "2.25 0.34 0.8, 2.32 0.6 0.88, 2.2 0.88 0.88, 1.15 1.1 0.91, -2.05 1.14 0.91, -2.2 0.8 0.9, "
             "-2.25 0.55 0.9, -2.18 0.34 0.84"
         ),
-        _outline("1.2 1.08 0.86, 0.45 1.66 0.7, -1.75 1.7 0.7, -2.1 1.12 0.86"),
+        read_triples("1.2 1.08 0.86, 0.45 1.66 0.7, -1.75 1.7 0.7, -2.1 1.12 0.86"),
         (1.42, -1.38),
         0.37,
         ((0.08, 0.36), (0.4, 0.66), (0.7, 0.93)),
     ),
     "van": CarModel(
-        _outline(
+        read_triples(
             "2.5 0.34 0.84, 2.58 0.65 0.94, 2.5 0.95 0.94, 1.9 1.25 0.97, -2.5 1.25 0.97, -2.52 0.9 0.97, "
             "-2.54 0.6 0.97, -2.5 0.34 0.94"
         ),
-        _outline("1.98 1.22 0.93, 1.2 2.2 0.82, -2.4 2.26 0.86, -2.5 1.25 0.95"),
+        read_triples("1.98 1.22 0.93, 1.2 2.2 0.82, -2.4 2.26 0.86, -2.5 1.25 0.95"),
         (1.6, -1.6),
         0.36,
         ((0.07, 0.24),),
-        paints=read_colors("236 236 234, 236 236 234, 214 216 218, 40 74 140, 190 40 36, 62 66 70"),
+        paints=read_triples("236 236 234, 236 236 234, 214 216 218, 40 74 140, 190 40 36, 62 66 70"),
     ),
     "bus": CarModel(
-        _outline(
+        read_triples(
             "4.9 0.34 1.15, 5.0 0.6 1.24, 5.0 0.95 1.24, 4.98 1.15 1.24, -4.95 1.15 1.24, -5.0 0.95 1.24, "
             "-5.0 0.6 1.24, -4.95 0.34 1.2"
         ),
-        _outline("4.98 1.15 1.22, 4.75 3.0 1.18, -4.8 3.05 1.18, -4.95 1.15 1.22"),
+        read_triples("4.98 1.15 1.22, 4.75 3.0 1.18, -4.8 3.05 1.18, -4.95 1.15 1.22"),
         (3.2, -2.6),
         0.48,
         ((0.03, 0.15), (0.17, 0.33), (0.35, 0.51), (0.53, 0.69), (0.71, 0.95)),
-        paints=read_colors("186 34 36, 40 96 160, 226 190 60, 46 120 84"),
+        paints=read_triples("186 34 36, 40 96 160, 226 190 60, 46 120 84"),
     ),
 }
 

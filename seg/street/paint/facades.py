@@ -7,15 +7,15 @@ from functools import lru_cache
 import numpy as np
 
 from steadyseg.seg.street.paint.camera import generator, pick
-from steadyseg.seg.street.paint.light import Color, read_colors, scaled
+from steadyseg.seg.street.paint.light import Color, read_triples, scaled
 from steadyseg.seg.street.paint.texture import Texture
 from steadyseg.seg.street.paint.wall import Wall
 
 GROUND_FLOOR_M = 3.5
 FLOOR_M = 3.0
 BRICKS: tuple[Color, ...] = ((150, 86, 66), (172, 110, 82), (182, 152, 108), (128, 78, 64), (162, 132, 104))
-RENDERS = read_colors("226 220 206, 232 214 178, 214 196 190, 196 208 204, 238 236 230, 206 178 146, 178 192 208")
-SHOP_PAINTS = read_colors("32 62 52, 38 48 84, 120 28 34, 34 34 36, 196 150 44, 60 104 110, 148 70 40, 88 50 84")
+RENDERS = read_triples("226 220 206, 232 214 178, 214 196 190, 196 208 204, 238 236 230, 206 178 146, 178 192 208")
+SHOP_PAINTS = read_triples("32 62 52, 38 48 84, 120 28 34, 34 34 36, 196 150 44, 60 104 110, 148 70 40, 88 50 84")
 SHOP_NAMES = (
     "BAKERY, CAFE ROMA, BOOKS, FLOWERS, PHARMACY, BARBER, THE CROWN, GROCER, BIKES, TAILOR, PIZZA, MUSIC, OPTICIAN, "
     "SHOES, HARDWARE, TEA ROOM, BUTCHER, TOYS"

@@ -111,7 +111,7 @@ def cross_section(variant: int) -> Texture:
 
 def draw_ground(canvas: Canvas, variant: int) -> None:
     """Fills every row below the horizon, in bands of rows that share one reduction of the texture."""
-    camera, (first, depths) = canvas.camera, canvas.ground_rows
+    camera, (first, depths) = canvas.camera, canvas.camera.ground_rows
     if not len(depths):
         return
     texture = cross_section(variant)
@@ -153,7 +153,7 @@ class Shadows:
     def apply(self) -> None:
         """Multiplies the ground by the light that reaches it and adds the haze; the class channel stays."""
         canvas, light = self.canvas, self.canvas.light
-        first, depths = canvas.ground_rows
+        first, depths = canvas.camera.ground_rows
         if not len(depths):
             return
         ground = canvas.pixels[first:]

@@ -14,9 +14,9 @@ Color = tuple[float, float, float]
 HAZE_FREE_M = 10.0
 
 
-def read_colors(text: str) -> tuple[Color, ...]:
-    """Reads colours, `red green blue` between commas."""
-    return tuple((int(red), int(green), int(blue)) for red, green, blue in map(str.split, text.split(",")))
+def read_triples(text: str) -> tuple[Color, ...]:
+    """Reads colours or other triples of numbers, `red green blue` between commas."""
+    return tuple((float(one), float(two), float(three)) for one, two, three in map(str.split, text.split(",")))
 
 
 def scaled(color: Color, gain: float) -> Color:
@@ -86,7 +86,7 @@ class Light:
         share = float(self.haze(depth))
         return np.minimum(lit, 255.0) * (1 - share) + share * self.haze_color
 
-    def matrix(self, normal: Color, depth: float, tint: Color = (1.0, 1.0, 1.0)) -> np.ndarray:
+    def matrix(self, normal: Color, depth: float, tint: Color) -> np.ndarray:
         """(4, 5) affine map of RGB + label that applies light and haze to a texture and keeps the label channel."""
         share = float(self.haze(depth))
         gain = self.falling_on(np.array([normal]))[0] * np.array(tint) * (1 - share)

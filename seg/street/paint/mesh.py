@@ -58,10 +58,9 @@ class Mesh:
 def mesh(faces: Iterable[Face]) -> Mesh:
     parts = list(faces)
     ends = np.cumsum([len(part.points) for part in parts]).tolist()
-    starts = [0, *ends[:-1]]
     return Mesh(
         vertices=np.concatenate([part.points for part in parts]),
-        faces=tuple(slice(start, end) for start, end in zip(starts, ends, strict=True)),
+        faces=tuple(map(slice, [0, *ends], ends)),
         colors=np.array([part.color for part in parts], dtype=np.float64),
         normals=np.array([part.normal for part in parts]),
         anchors=np.array([part.points.mean(0) for part in parts]),

@@ -7,11 +7,11 @@ import numpy as np
 
 from steadyseg.seg.street.paint.camera import pick
 from steadyseg.seg.street.paint.canvas import BICYCLIST, PEDESTRIAN, Canvas, Limb
-from steadyseg.seg.street.paint.light import Color, read_colors, scaled
+from steadyseg.seg.street.paint.light import Color, read_triples, scaled
 
 SKINS: tuple[Color, ...] = ((226, 182, 152), (198, 148, 116), (148, 100, 74), (104, 70, 52), (238, 200, 172))
 HAIRS: tuple[Color, ...] = ((44, 32, 26), (92, 62, 38), (176, 140, 84), (150, 150, 150), (24, 22, 22))
-COATS = read_colors(
+COATS = read_triples(
     "46 52 68, 150 40 44, 36 92 96, 186 150 60, 92 96 102, 208 206 200, 62 84 140, 120 66 110, 74 98 60, 214 110 50, "
     "34 34 38"
 )

@@ -89,11 +89,9 @@ def hedge_texture(variant: int) -> Texture:
     """The texture of six metres of clipped hedge, 1.5 m high."""
     random = generator("texture", 90, variant)
     rows, columns = 96, 384
-    image = np.zeros((rows, columns, 4), np.uint8)
     leaf = np.array((84, 110, 56)) * random.uniform(0.85, 1.1)
     tone = 0.62 + 0.16 * fractal_noise(random, rows, columns, 40, 3) + np.linspace(0.34, -0.2, rows)[:, None]
-    image[:] = labelled(leaf * tone[..., None], TREE)
-    image[..., 3] = TREE
+    image = labelled(leaf * tone[..., None], TREE)
     ragged = 3 + 2.5 * fractal_noise(random, 2, columns, 60, 2)[0]
     image[np.arange(rows)[:, None] < ragged[None], 3] = CLEAR
     return Texture(image, cutout=True)
