@@ -1,7 +1,7 @@
 """The frame and its maps: this file defines layout and colour order for all others."""
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -44,6 +44,22 @@ class Frame:
             raise ValueError(f"a frame must be (H, W, 3) uint8 RGB, got {image.shape} {image.dtype}")
         if label is not None and (label.shape != image.shape[:2] or label.dtype != np.uint8):
             raise ValueError(f"a label must be {image.shape[:2]} uint8, got {label.shape} {label.dtype}")
+
+
+class FrameNovelty(NamedTuple):
+    """Score, temperature and energy of each picture of a batch (core/novelty): tensors, or floats and an array (h', w')
+    of one picture where no torch runs."""
+
+    score: Any
+    """(B,) novelty score, in standard deviations of the network's training domain."""
+    temperature: Any
+    """(B,) divisor of the logits."""
+    energy: Any
+    """(B, h', w'). 0 is the training domain's median, 1 its 99th percentile."""
+
+    def blend(self, other: "FrameNovelty", weight: Any) -> "FrameNovelty":
+        """(1 - weight) * self + weight * other, as of several passes over one picture."""
+        return FrameNovelty(*(mine + (its - mine) * weight for mine, its in zip(self, other, strict=True)))
 
 
 class Below(NamedTuple):
@@ -89,7 +105,7 @@ class Maps:
 
 
 def energy_map(energy: np.ndarray, size: tuple[int, ...]) -> np.ndarray:
-    """Energy (h', w') of `core.prediction.FrameNovelty` -> (H, W) uint8 of `Maps.energy`."""
+    """Energy (h', w') of `FrameNovelty` -> (H, W) uint8 of `Maps.energy`."""
     import cv2
 
     shades = np.clip(np.nan_to_num(energy * RARE_LEVEL, nan=255.0), 0, 255).astype(np.uint8)

@@ -2,11 +2,11 @@
 
 import math
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
+from steadyseg.core.frame import FrameNovelty
 from steadyseg.core.tracing import is_exporting
 
 FINITE = 1e9
@@ -18,21 +18,6 @@ def entropy(probs: Tensor) -> Tensor:
     if is_exporting():  # entr becomes a dozen graph nodes for cases that probabilities do not have
         return -(probs * probs.clamp_min(1e-30).log()).sum(dim=1)
     return torch.special.entr(probs).sum(dim=1)
-
-
-class FrameNovelty(NamedTuple):
-    """Score, temperature and energy of each picture of a batch (core/novelty)."""
-
-    score: Tensor
-    """(B,) novelty score, in standard deviations of the network's training domain."""
-    temperature: Tensor
-    """(B,) divisor of the logits."""
-    energy: Tensor
-    """(B, h', w'). 0 is the training domain's median, 1 its 99th percentile."""
-
-    def blend(self, other: "FrameNovelty", weight: float | Tensor) -> "FrameNovelty":
-        """(1 - weight) * self + weight * other, as of several passes over one picture."""
-        return FrameNovelty(*(mine + (its - mine) * weight for mine, its in zip(self, other, strict=True)))
 
 
 @dataclass(frozen=True, eq=False)

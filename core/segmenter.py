@@ -14,30 +14,13 @@ from steadyseg.core.alarm import LOW_ACCURACY, LowAccuracy, PlaceAlarm
 from steadyseg.core.classes import ClassList
 from steadyseg.core.cuts import CutDetector
 from steadyseg.core.errors import InputError
-from steadyseg.core.frame import Below, Frame, Maps, energy_map
+from steadyseg.core.frame import Below, Frame, FrameNovelty, Maps, energy_map
 from steadyseg.core.method import Method
 from steadyseg.core.motion import Motion, MotionEstimator
 from steadyseg.core.reference import NOVEL, ReferenceScores, smooth_score
 
 MAX_TIMES = 10_000
 """Percentiles are over the latest samples of each stage, at most this many: 400 s at 25 frames/s, and flat memory."""
-
-
-class NoveltyArrays(NamedTuple):
-    """`core.prediction.FrameNovelty` of one frame as NumPy values."""
-
-    score: float
-    temperature: float
-    energy: np.ndarray
-    """(h', w') float32."""
-
-    def blend(self, other: "NoveltyArrays", weight: float) -> "NoveltyArrays":
-        """(1 - weight) * self + weight * other, as of several passes over one frame."""
-        return NoveltyArrays(
-            self.score + (other.score - self.score) * weight,
-            self.temperature + (other.temperature - self.temperature) * weight,
-            self.energy + (other.energy - self.energy) * weight,
-        )
 
 
 class StageClock:
@@ -131,7 +114,7 @@ class Executor(Protocol):
         """(h, w) of the temporal mean of frames of H x W, at which motion is estimated."""
         ...
 
-    def compute(self, image: np.ndarray, gap: int, motion: Motion | None) -> tuple[Maps, NoveltyArrays | None]:
+    def compute(self, image: np.ndarray, gap: int, motion: Motion | None) -> tuple[Maps, FrameNovelty | None]:
         """Computes the maps of an image (H, W, 3) uint8 RGB; the second value is its novelty, None if the maps contain
         it.
 
@@ -147,7 +130,7 @@ class Waiting(NamedTuple):
 
     frame: Frame
     gap: int
-    novelty: NoveltyArrays | None
+    novelty: FrameNovelty | None
 
 
 class Segmenter:

@@ -9,12 +9,12 @@ from torch.utils._pytree import tree_flatten, tree_leaves, tree_unflatten
 
 from steadyseg.core.cuts import CUT, MAX_GAP, distance, structure, thumbnail
 from steadyseg.core.dropout import drawing_dropouts, dropout_calls
-from steadyseg.core.frame import FAMILIARITY_OUTPUTS, MOTION_INPUTS, RARE_LEVEL, STREAMS
+from steadyseg.core.frame import FAMILIARITY_OUTPUTS, MOTION_INPUTS, RARE_LEVEL, STREAMS, FrameNovelty
 from steadyseg.core.lag import LaggedState
 from steadyseg.core.motion import Motion, no_motion
 from steadyseg.core.novelty.head import NoveltyPredictor
 from steadyseg.core.picture_size import SIZE_MULTIPLE
-from steadyseg.core.prediction import FrameNovelty, Prediction
+from steadyseg.core.prediction import Prediction
 from steadyseg.core.predictors import OnePass
 from steadyseg.core.preprocess import resize
 from steadyseg.core.reference import ReferenceScores, familiarity_share, smooth_score

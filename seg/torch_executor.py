@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from steadyseg.core.frame import Maps
+from steadyseg.core.frame import FrameNovelty, Maps
 from steadyseg.core.lag import LaggedState
 from steadyseg.core.method import Method
 from steadyseg.core.model.checkpoint import CheckpointMeta
@@ -18,7 +18,7 @@ from steadyseg.core.model.int8 import Ranges, round_convolutions
 from steadyseg.core.model.model import Model
 from steadyseg.core.motion import Motion
 from steadyseg.core.prediction import Prediction
-from steadyseg.core.segmenter import NoveltyArrays, StageClock
+from steadyseg.core.segmenter import StageClock
 from steadyseg.core.system.machine import autocast
 from steadyseg.core.temporal import State
 from steadyseg.seg.of_model import streaming_module
@@ -54,7 +54,7 @@ class TorchExecutor:
         return self.module.state_size(height, width)
 
     @torch.inference_mode()
-    def compute(self, image: np.ndarray, gap: int, motion: Motion | None) -> tuple[Maps, NoveltyArrays | None]:
+    def compute(self, image: np.ndarray, gap: int, motion: Motion | None) -> tuple[Maps, FrameNovelty | None]:
         with self.clock.measure("preprocess"):
             pixels = np.require(image, requirements=["C", "W"])  # torch takes no reversed or read-only view
             batch = self.module.preprocess(torch.from_numpy(pixels).to(self.device)[None])
@@ -68,7 +68,7 @@ class TorchExecutor:
             if novelty is None:
                 return maps, None
             energy = novelty.energy[0].float().cpu().numpy()
-            return maps, NoveltyArrays(float(novelty.score), float(novelty.temperature), energy)
+            return maps, FrameNovelty(float(novelty.score), float(novelty.temperature), energy)
 
     def at_temperature(self, temperature: float, network: nn.Module | None = None) -> "TorchExecutor":
         """Returns an executor of this or an equal network at another temperature, for another stream and without

@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from steadyseg.core.classes import ClassList
-from steadyseg.core.frame import Maps
+from steadyseg.core.frame import FrameNovelty, Maps
 from steadyseg.core.method import Method
 from steadyseg.core.motion import Motion
 from steadyseg.core.reference import ReferenceScores
-from steadyseg.core.segmenter import NoveltyArrays, StageClock
+from steadyseg.core.segmenter import StageClock
 from steadyseg.export.kernels.lagged import LaggedPostprocess
 from steadyseg.export.kernels.postprocess import FusedPostprocess
 from steadyseg.export.kernels.resize import nearest, resize_frame
@@ -51,13 +51,13 @@ class CpuExecutor:
         self._postprocess = open_postprocess(len(classes), method, head_stride)
         self._head_stride, self._open, self._size_rule = head_stride, open_network, size_rule
         self._compiled: tuple[int, int] | None = None
-        self._novelty: NoveltyArrays | None = None
+        self._novelty: FrameNovelty | None = None
 
     def state_size(self, height: int, width: int) -> tuple[int, int]:
         height, width = (-(-length // self._head_stride) for length in self._size_rule(height, width))
         return height, width
 
-    def compute(self, image: np.ndarray, gap: int, motion: Motion | None) -> tuple[Maps, NoveltyArrays | None]:
+    def compute(self, image: np.ndarray, gap: int, motion: Motion | None) -> tuple[Maps, FrameNovelty | None]:
         height, width = image.shape[:2]
         size = self._size_rule(height, width)
         with self.clock.measure("preprocess"):

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from steadyseg.core.frame import FrameNovelty
 from steadyseg.core.seeds import masks_seed
-from steadyseg.core.segmenter import NoveltyArrays
 from steadyseg.core.system.machine import available_cpus, onednn_may_use_bf16
 from steadyseg.export.run.converted import Converted
 from steadyseg.export.run.sessions import cpu_session, import_onnxruntime, openvino_core, runtime_errors
@@ -22,7 +22,7 @@ class FrameNetwork:
 
     executor: str
     """Name, version and number format, for the report."""
-    novelty: NoveltyArrays | None = None
+    novelty: FrameNovelty | None = None
     """Novelty in the last pass; None where the network has no statistics of its training domain."""
 
     def outputs(self, frame: np.ndarray) -> list[np.ndarray]:
@@ -40,7 +40,7 @@ class FrameNetwork:
     def logits(self, outputs: list[np.ndarray]) -> np.ndarray:
         """Keeps the novelty among the outputs, its energy copied out of the runtime's memory; returns the logits."""
         logits, *novelty = outputs
-        self.novelty = NoveltyArrays(float(novelty[0]), float(novelty[1]), novelty[2].copy()) if novelty else None
+        self.novelty = FrameNovelty(float(novelty[0]), float(novelty[1]), novelty[2].copy()) if novelty else None
         return logits
 
 

@@ -9,8 +9,9 @@ from torch import Tensor, nn
 
 from steadyseg.core.dropout import Dropout, draw_mask, set_dropout_active
 from steadyseg.core.errors import InputError
+from steadyseg.core.frame import FrameNovelty
 from steadyseg.core.novelty.head import NoveltyPredictor
-from steadyseg.core.prediction import FrameNovelty, Prediction, entropy
+from steadyseg.core.prediction import Prediction, entropy
 from steadyseg.core.predictors import MonteCarlo, OnePass, SplitNetwork, first_tensor, forward_passes
 from steadyseg.seg.networks.unet import UNet
 from steadyseg.seg.options import PUBLISHED_PLACES, UNetOptions

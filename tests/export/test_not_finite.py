@@ -18,12 +18,11 @@ from steadyseg.app.sources.source import SourceInfo
 from steadyseg.app.video.report import StreamReport
 from steadyseg.core.classes import ClassList, distinct_colors
 from steadyseg.core.errors import CheckFailed
-from steadyseg.core.frame import Maps
+from steadyseg.core.frame import FrameNovelty, Maps
 from steadyseg.core.method import Method
 from steadyseg.core.model.checkpoint import CheckpointMeta
-from steadyseg.core.prediction import FrameNovelty
 from steadyseg.core.reference import ReferenceScores
-from steadyseg.core.segmenter import Executor, NoveltyArrays, Segmenter, segment
+from steadyseg.core.segmenter import Executor, Segmenter, segment
 from steadyseg.export.file.metadata import GraphMeta
 from steadyseg.export.file.onnx_file import check_onnx
 from steadyseg.export.run.graph import GraphExecutor
@@ -156,9 +155,9 @@ def test_a_frame_without_an_answer_is_novel_and_left_out_of_the_mean_novelty() -
     executor = opened("torch", "vq-dnn")
     executor.reference, compute = ReferenceScores(tuple(map(float, range(40)))), executor.compute
 
-    def scored(image: np.ndarray, gap: int, motion: Any) -> tuple[Maps, NoveltyArrays]:
+    def scored(image: np.ndarray, gap: int, motion: Any) -> tuple[Maps, FrameNovelty]:
         score = math.nan if tuple(image[0, 0]) == POISON else float(image[0, 0, 0] % 40)
-        return compute(image, gap, motion)[0], NoveltyArrays(score, 1.0, np.zeros((4, 4), np.float32))
+        return compute(image, gap, motion)[0], FrameNovelty(score, 1.0, np.zeros((4, 4), np.float32))
 
     executor.compute = scored  # type: ignore[method-assign]
     segmenter, frames = Segmenter(executor), pictures(6, BAD)
