@@ -25,7 +25,7 @@ from steadyseg.core.model.checkpoint import CheckpointMeta
 from steadyseg.core.novelty.features import FeatureExtractor, read_statistics
 from steadyseg.core.novelty.frame_temperature import fit_warmth
 from steadyseg.core.novelty.gaussians import GaussianSums
-from steadyseg.core.novelty.head import NoveltyHead
+from steadyseg.core.novelty.head import FrameStatistics
 from steadyseg.core.novelty.record import NoveltyRecord, Scale
 from steadyseg.core.novelty.statistics import ClassDistance, pooled, score_weights
 from steadyseg.core.novelty.stored import NoveltyFit, novelty_tensors
@@ -72,7 +72,7 @@ def fit_statistics(
     try:
         seen = in_batches(extractor, meta.height, with_cameras(trained, meta.height, watch, "class means"))
         distances, shrinkage = fit_distances(stages, seen, len(meta.classes))
-        head = NoveltyHead.without_scale(stages, [1] * len(stages), distances).to(device)
+        head = FrameStatistics(stages, [1] * len(stages), distances).to(device)
         own = in_batches(extractor, meta.height, with_cameras(held_out, meta.height, watch, "training domain"))
         rows, logs = zip(*(read_statistics(head, logits, features) for logits, features, _ in own), strict=True)
         scale = Scale.of(torch.cat(rows), torch.cat(logs).flatten(), weights)

@@ -5,7 +5,7 @@ import torch
 from torch import Tensor, nn
 
 from steadyseg.core.model.checkpoint import CheckpointMeta
-from steadyseg.core.novelty.head import NoveltyHead
+from steadyseg.core.novelty.head import FrameStatistics
 from steadyseg.core.preprocess import Normalize, resize
 from steadyseg.core.stages import StageFeatures
 
@@ -25,6 +25,6 @@ class FeatureExtractor:
         return self.network(self.normalize(resize(pixels, size))), self.taps.take()
 
 
-def read_statistics(head: NoveltyHead, logits: Tensor, features: list[Tensor]) -> tuple[Tensor, Tensor]:
+def read_statistics(head: FrameStatistics, logits: Tensor, features: list[Tensor]) -> tuple[Tensor, Tensor]:
     """Statistics (B, S) and the energies (B, R) of a batch of pictures."""
     return head.statistics(head.subsample(features), logits).cpu().double(), head.energy(logits).cpu().flatten(1)

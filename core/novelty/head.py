@@ -1,14 +1,14 @@
 """The novelty head of a network: score, temperature and energy of a frame, from its features and logits."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from steadyseg.core.frame import FrameNovelty
 from steadyseg.core.novelty.frame_temperature import warmth
-from steadyseg.core.novelty.record import statistic_names
+from steadyseg.core.novelty.record import NoveltyRecord
 from steadyseg.core.novelty.statistics import (
     ClassDistance,
     FrameDistance,
@@ -16,7 +16,7 @@ from steadyseg.core.novelty.statistics import (
     logit_statistics,
     subsample,
 )
-from steadyseg.core.prediction import FrameNovelty, Prediction
+from steadyseg.core.prediction import Prediction
 from steadyseg.core.predictors import SplitNetwork, forward_passes, running_mean
 from steadyseg.core.reference import ReferenceScores
 from steadyseg.core.stages import StageFeatures
@@ -25,77 +25,15 @@ MAX_DEVIATION = 1e4
 """Standardised statistics end here, so that a picture of one colour gives numbers."""
 
 
-@dataclass(frozen=True)
-class NoveltyParameters:
-    """Parameters that map the statistics of a frame to score, temperature and energy; tensors are (S,)."""
-
-    mean: Tensor
-    """Mean of each statistic over frames of the training domain."""
-    deviation: Tensor
-    weights: Tensor
-    """Weights of the standardised statistics in the score."""
-    slopes: Tensor
-    """Weights of the standardised statistics in the warmth of a novel frame (`core.novelty.frame_temperature`)."""
-    level: float
-    """Warmth of a novel frame with mean statistics; usually negative."""
-    temperature: float
-    """The fitted temperature of all frames that are not novel."""
-    energy_median: float
-    """Median energy over the pixels of reference frames of the training domain."""
-    energy_rare: float
-    """99th percentile of the energy over the same pixels."""
-    reference: ReferenceScores
-
-
-class NoveltyHead(nn.Module):
-    """(features of `names`, logits) -> `FrameNovelty`; runs beside the network and exports with it."""
-
-    mean: Tensor
-    deviation: Tensor
-    weights: Tensor
-    slopes: Tensor
+class FrameStatistics(nn.Module):
+    """Computes the statistics of frames from (features of `names`, logits)."""
 
     def __init__(
-        self,
-        names: Sequence[str],
-        steps: Sequence[int],
-        stages: Sequence[FrameDistance | ClassDistance],
-        readings: NoveltyParameters,
+        self, names: Sequence[str], steps: Sequence[int], stages: Sequence[FrameDistance | ClassDistance]
     ) -> None:
         """`steps`: for each stage, the step between the rows and columns that are used."""
         super().__init__()
         self.names, self.steps, self.stages = tuple(names), tuple(steps), nn.ModuleList(stages)
-        for name in ("mean", "deviation", "weights", "slopes"):
-            self.register_buffer(name, getattr(readings, name).float().clone(), persistent=False)
-        self.readings, self.reference = readings, readings.reference
-
-    @classmethod
-    def without_scale(
-        cls,
-        names: Sequence[str],
-        steps: Sequence[int],
-        stages: Sequence[FrameDistance | ClassDistance],
-    ) -> Self:
-        """Makes a head that only computes statistics, to fit a scale to them."""
-        blank = torch.zeros(len(statistic_names(tuple(names))))
-        return cls(
-            names,
-            steps,
-            stages,
-            NoveltyParameters(blank, blank + 1, blank, blank, 0.0, 1.0, 0.0, 1.0, ReferenceScores(())),
-        )
-
-    def forward(self, features: Sequence[Tensor], logits: Tensor) -> FrameNovelty:
-        score, temperature = self.read(self.statistics(self.subsample(features), logits))
-        scale = 1.0 / (self.readings.energy_rare - self.readings.energy_median)
-        return FrameNovelty(score, temperature, (self.energy(logits) - self.readings.energy_median) * scale)
-
-    def read(self, statistics: Tensor) -> tuple[Tensor, Tensor]:
-        """Statistics (B, S) -> score and temperature, (B,) each."""
-        deviations = ((statistics - self.mean) / self.deviation).clamp(-MAX_DEVIATION, MAX_DEVIATION)
-        score = deviations @ self.weights
-        logs = warmth(deviations, self.reference.excess(score), self.slopes, self.readings.level)
-        return score, self.readings.temperature * logs.exp()
 
     def subsample(self, features: Sequence[Tensor]) -> list[Tensor]:
         """Subsamples the features of each stage first: a decoder's last stage is as large as the picture."""
@@ -106,9 +44,42 @@ class NoveltyHead(nn.Module):
         return energy(logits if logits.ndim == 2 else subsample(logits, self.steps[-1]))
 
     def statistics(self, features: Sequence[Tensor], logits: Tensor) -> Tensor:
-        """Statistics (B, S) of subsampled features, in the order of `core.novelty.record.statistic_names`."""
+        """Statistics (B, S) of subsampled features, a column for each stage and then `LOGIT_STATISTICS`."""
         distances = [stage(found) for stage, found in zip(self.stages, features, strict=True)]
         return torch.cat([torch.stack(distances, 1), logit_statistics(logits)], 1)
+
+
+class NoveltyHead(FrameStatistics):
+    """(features of `names`, logits) -> `FrameNovelty`; runs beside the network and exports with it."""
+
+    mean: Tensor
+    deviation: Tensor
+    weights: Tensor
+    slopes: Tensor
+
+    def __init__(
+        self, record: NoveltyRecord, stages: Sequence[FrameDistance | ClassDistance], temperature: float
+    ) -> None:
+        """`temperature`: of all frames that are not novel."""
+        super().__init__(record.stages, record.steps, stages)
+        columns = {"mean": record.mean, "deviation": record.deviation, "weights": record.weights}
+        for name, column in (columns | {"slopes": record.warming["slopes"]}).items():
+            self.register_buffer(name, torch.tensor(column, dtype=torch.float32), persistent=False)
+        self.level, self.temperature = float(record.warming["level"]), temperature
+        self.energy_median, self.energy_rare = record.energy_median, record.energy_rare
+        self.reference = ReferenceScores(record.scores)
+
+    def forward(self, features: Sequence[Tensor], logits: Tensor) -> FrameNovelty:
+        score, temperature = self.read(self.statistics(self.subsample(features), logits))
+        scale = 1.0 / (self.energy_rare - self.energy_median)
+        return FrameNovelty(score, temperature, (self.energy(logits) - self.energy_median) * scale)
+
+    def read(self, statistics: Tensor) -> tuple[Tensor, Tensor]:
+        """Statistics (B, S) -> score and temperature, (B,) each."""
+        deviations = ((statistics - self.mean) / self.deviation).clamp(-MAX_DEVIATION, MAX_DEVIATION)
+        score = deviations @ self.weights
+        logs = warmth(deviations, self.reference.excess(score), self.slopes, self.level)
+        return score, self.temperature * logs.exp()
 
 
 class NoveltyPredictor(nn.Module):

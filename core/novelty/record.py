@@ -17,19 +17,24 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 LOGIT_STATISTICS = ("entropy", "lead", "lead_spread")
+"""The last columns of a frame's statistics, behind a column for each stage."""
 MAX_STAGES, MAX_STEP, MAX_SCORES = 8, 64, 10_000
 MAX_STATISTIC = 1e9
 
 
 @dataclass(frozen=True)
 class Scale:
-    """Statistics of held-out frames in a record; `NoveltyParameters` explains the fields."""
+    """Statistics of held-out frames in a record."""
 
     mean: tuple[float, ...]
+    """Mean of each statistic over the frames."""
     deviation: tuple[float, ...]
     energy_median: float
+    """Median energy over the pixels of the frames."""
     energy_rare: float
+    """99th percentile of the energy over the same pixels."""
     scores: tuple[float, ...]
+    """Scores of the frames, ascending."""
 
     @classmethod
     def of(cls, statistics: "Tensor", energies: "Tensor", weights: "Tensor") -> Self:
@@ -73,7 +78,7 @@ SCALE = tuple(field.name for field in fields(Scale))
 
 @dataclass(frozen=True)
 class NoveltyRecord:
-    """The fit of `calibrate --familiarity`; fields as in `core.novelty.head.NoveltyParameters`."""
+    """The fit of `calibrate --familiarity`, with the fields of its `Scale`."""
 
     stages: tuple[str, ...]
     """Stages whose mean features are compared with training frames."""
@@ -82,12 +87,12 @@ class NoveltyRecord:
     mean: tuple[float, ...]
     deviation: tuple[float, ...]
     weights: tuple[float, ...]
+    """Weights of the standardised statistics in the score."""
     energy_median: float
     energy_rare: float
     scores: tuple[float, ...]
-    """Scores of the held-out frames, ascending."""
     warming: dict[str, Any]
-    """How novel frames raise the temperature: `slopes`, `level` and the data of the fit."""
+    """How novel frames raise the temperature (`core.novelty.frame_temperature`): `slopes`, `level`, data of the fit."""
     about: dict[str, Any]
     """Data of the statistics, their shrinkage, and the interval of the alarm rate."""
     dropout: dict[str, Any]
@@ -134,7 +139,7 @@ class NoveltyRecord:
         return replace(self, **{name: _tuple(self.dropout[name]) for name in SCALE})
 
     def _check(self) -> None:
-        columns = len(statistic_names(self.stages))
+        columns = len(self.stages) + len(LOGIT_STATISTICS)
         for name, holds in {
             "stages": 0 < len(self.stages) <= MAX_STAGES and all(isinstance(stage, str) for stage in self.stages),
             "steps": len(self.steps) == len(self.stages)
@@ -159,11 +164,6 @@ def _tuple(value: Any) -> Any:
 
 def _are_numbers(values: Any, count: int) -> bool:
     return len(values) == count and all(is_number(one, -MAX_STATISTIC, MAX_STATISTIC) for one in values)
-
-
-def statistic_names(stages: tuple[str, ...]) -> list[str]:
-    """Names of a frame's statistics, in the order of their columns."""
-    return [*stages, *LOGIT_STATISTICS]
 
 
 def novelty_record(meta: CheckpointMeta, method: Method) -> NoveltyRecord | None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -11,12 +11,9 @@ from steadyseg.core.errors import InputError, first_line
 from steadyseg.core.method import Method
 from steadyseg.core.model.checkpoint import NOVELTY_PREFIX as PREFIX
 from steadyseg.core.model.model import Model
-from steadyseg.core.novelty.head import NoveltyHead, NoveltyParameters
+from steadyseg.core.novelty.head import NoveltyHead
 from steadyseg.core.novelty.record import NoveltyRecord, novelty_record
 from steadyseg.core.novelty.statistics import ClassDistance, FrameDistance
-from steadyseg.core.reference import ReferenceScores
-
-Distance = TypeVar("Distance", FrameDistance, ClassDistance)
 
 
 @dataclass(frozen=True)
@@ -40,12 +37,7 @@ def build_head(record: NoveltyRecord, tensors: Mapping[str, Tensor], temperature
         raise InputError(
             f"the matrices of novelty do not fit their record ({first_line(error)}); calibrate it again"
         ) from error
-    columns = (record.mean, record.deviation, record.weights, record.warming["slopes"])
-    mean, deviation, weights, slopes = (torch.tensor(column, dtype=torch.float32) for column in columns)
-    warming, scale = (slopes, float(record.warming["level"])), (record.energy_median, record.energy_rare)
-    reference = ReferenceScores(record.scores)
-    readings = NoveltyParameters(mean, deviation, weights, *warming, temperature, *scale, reference)
-    return NoveltyHead(record.stages, record.steps, stages, readings)
+    return NoveltyHead(record, stages, temperature)
 
 
 def _below(values: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
@@ -53,16 +45,15 @@ def _below(values: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
 
 
 def _distance(values: Mapping[str, Tensor]) -> FrameDistance | ClassDistance:
-    """The distance of a stage: to the mean of all frames, or to the nearest class if there are class means."""
-    return _filled(ClassDistance, values) if "classes.bias" in values else _filled(FrameDistance, values)
-
-
-def _filled(kind: type[Distance], values: Mapping[str, Tensor]) -> Distance:
-    """A distance that uses the tensors of the file without a copy; their biases give its sizes."""
-    layers = ("whiten",) if kind is FrameDistance else ("whiten", "classes")
-    sizes = [values[f"{layer}.bias"].numel() for layer in layers]
+    """The distance of a stage: to the mean of all frames, or to the nearest class if there are class means. It uses the
+    tensors of the file without a copy; their biases give its sizes."""
+    channels = values["whiten.bias"].numel()
+    found: FrameDistance | ClassDistance
     with torch.device("meta"):
-        found = kind(*sizes)
+        if "classes.bias" in values:
+            found = ClassDistance(channels, values["classes.bias"].numel())
+        else:
+            found = FrameDistance(channels)
     found.load_state_dict(values, assign=True)
     return found
 

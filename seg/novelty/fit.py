@@ -20,7 +20,7 @@ from steadyseg.core.model.checkpoint import CheckpointMeta
 from steadyseg.core.novelty.features import FeatureExtractor, read_statistics
 from steadyseg.core.novelty.frame_temperature import fit_warmth
 from steadyseg.core.novelty.gaussians import GaussianSums
-from steadyseg.core.novelty.head import NoveltyHead
+from steadyseg.core.novelty.head import FrameStatistics
 from steadyseg.core.novelty.record import NoveltyRecord, Scale
 from steadyseg.core.novelty.statistics import FrameDistance, pooled, score_weights, subsample, subsampling_step
 from steadyseg.core.novelty.stored import NoveltyFit, novelty_tensors
@@ -64,7 +64,7 @@ def fit_statistics(
     fitting = _Fitting(meta, frames, extractor, watch)
     distances, steps, shrinkage = fitting.distances()
     weights = score_weights(len(stages))  # what the logits say is in the temperature alone
-    head = NoveltyHead.without_scale(stages, steps, distances).to(device)
+    head = FrameStatistics(stages, steps, distances).to(device)
     of_dropout = fitting.scale(head, weights, masks=True) if has_dropout(network) else None
     scale = fitting.scale(head, weights, masks=False)
     warming = fitting.warming(head, scale, weights, temperature)
@@ -114,7 +114,7 @@ class _Fitting:
         shrinkage = {name: round(fit.shrinkage, 6) for name, fit in zip(self.extractor.stages, fits, strict=True)}
         return [FrameDistance.of(fit) for fit in fits], tuple(steps), shrinkage
 
-    def scale(self, head: NoveltyHead, weights: Tensor, masks: bool) -> Scale:
+    def scale(self, head: FrameStatistics, weights: Tensor, masks: bool) -> Scale:
         """Fits the scale of novelty on held-out frames and simulated other cameras, with or without dropout masks."""
         set_dropout_active(self.extractor.network, masks)
         torch.manual_seed(0)  # of the masks
@@ -122,7 +122,7 @@ class _Fitting:
         rows, logs = zip(*(read_statistics(head, *self.look(image)[:2]) for image, _ in pictures), strict=True)
         return Scale.of(torch.cat(rows), torch.cat(logs, 1)[0], weights)
 
-    def warming(self, head: NoveltyHead, scale: Scale, weights: Tensor, temperature: float) -> dict[str, Any]:
+    def warming(self, head: FrameStatistics, scale: Scale, weights: Tensor, temperature: float) -> dict[str, Any]:
         """Fits the warmth of novel frames, above the fitted temperature, and returns its record."""
         rows, logits, labels, clean = [], [], [], []
         for is_clean, image, label in tuning_pictures(self.frames, self.watch):
