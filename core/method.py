@@ -6,7 +6,7 @@ a record. No torch here: the command line reads these to print its help.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, Protocol, Self, TypeVar, get_args
+from typing import Any, Literal, Protocol, Self, get_args
 
 from steadyseg.core.errors import InputError, shorten
 from steadyseg.core.options import is_number, is_whole
@@ -24,7 +24,6 @@ MAX_SAMPLES, MAX_TAU = 10_000, 1e6
 """Passes; frames. Larger values are a slip, or a record that asks for all memory."""
 MIN_TEMPERATURE, MAX_TEMPERATURE = 1e-3, 1e3
 """Far beyond what a fit gives; logits divided by a temperature outside leave float32."""
-Fit = TypeVar("Fit", bound=Mapping[str, Any])
 SETTINGS = ("mode", "samples", "tau", "motion")
 """The settings that a fitted temperature belongs to."""
 
@@ -218,14 +217,6 @@ class MethodOptions(PassOptions):
             return replace(method, adaptive=True)
         why = method.note if can_adapt else f"there are no statistics of frames for {method}"
         raise InputError(f"--adaptive on: {why}; omit it, or use steadyseg calibrate --familiarity with this method")
-
-
-def fit_of(fits: Mapping[str, Fit], method: Method) -> Fit | None:
-    """The fit with the settings of the method (its temperature does not matter), or None."""
-    if method.lag:  # no temperature is fitted with a lag
-        return None
-    asked = settings(method)
-    return next((fit for fit in fits.values() if settings(method_of_fit(fit)) == asked), None)
 
 
 def default_tau(motion: bool) -> float:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from steadyseg.core.classes import ClassList
 from steadyseg.core.errors import InputError, shorten
-from steadyseg.core.method import Method, draws_dropout, fit_of, method_of_fit
+from steadyseg.core.method import Method, draws_dropout, method_of_fit, settings
 from steadyseg.core.model.int8_record import is_int8_record, is_proven
 from steadyseg.core.model.tensor_file import (
     StoredTensors,
@@ -73,7 +73,10 @@ class CheckpointMeta:
 
     def fit(self, method: Method) -> dict[str, Any] | None:
         """The calibration that was fitted for this method, whose temperature does not matter, or None."""
-        return fit_of(self.calibration, method)
+        if method.lag:  # no temperature is fitted with a lag
+            return None
+        asked = settings(method)
+        return next((fit for fit in self.calibration.values() if settings(method_of_fit(fit)) == asked), None)
 
     def fit_in_use(self, method: Method) -> dict[str, Any]:
         """The calibration in use, or an empty dict."""

@@ -5,8 +5,7 @@ import signal
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial
-from itertools import chain, count, islice
+from itertools import count, islice
 from typing import Any
 
 from torch.utils.data import DataLoader, Dataset
@@ -46,15 +45,17 @@ class EpochLoader:
     def __call__(self, epoch: int) -> Iterator[Any]:
         """Yields the batches of this epoch."""
         if epoch != self._next:
-            keys = chain.from_iterable(map(partial(_keys, self._order), count(epoch)))
+            keys = _keys(self._order, epoch)
             self._stream = load_batches(self._examples, self._loaders, batch_size=self._batch_size, order=keys)
         self._next = -1  # an epoch that is left early leaves the stream between two epochs
         yield from islice(self._stream, len(self._order(epoch)) // (self._batch_size or 1))
         self._next = epoch + 1
 
 
-def _keys(order: Callable[[int], Sequence[Any]], epoch: int) -> Iterator[tuple[int, Any]]:
-    return ((epoch, key) for key in order(epoch))
+def _keys(order: Callable[[int], Sequence[Any]], first_epoch: int) -> Iterator[tuple[int, Any]]:
+    for epoch in count(first_epoch):
+        for key in order(epoch):
+            yield epoch, key
 
 
 def load_batches(

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from steadyseg.core.errors import InputError, first_line
 from steadyseg.core.model.tensor_file import read_tensors, write_tensors
+from steadyseg.core.options import is_whole
 from steadyseg.core.system.files import DISK_ERRORS, lock, no_link, write_atomic
 from steadyseg.core.system.interrupts import TORCHRUN
 from steadyseg.core.system.json_text import parse_json
@@ -200,11 +201,10 @@ def load_state(state: TrainingState, run: Path, epochs: int) -> int:
 def _epochs_done(header: str, path: Path, epochs: int) -> int:
     """Reads the number of epochs done, 1 to `epochs`: no state is saved before the first epoch ends."""
     try:
-        record = parse_json(header)
-    except ValueError:
-        record = None
-    done = record.get("epochs_done") if isinstance(record, dict) else None
-    if not isinstance(done, int) or isinstance(done, bool) or not 1 <= done <= epochs:
+        done: int = parse_json(header)["epochs_done"]
+    except (KeyError, TypeError, ValueError):
+        done = 0
+    if not is_whole(done, 1, epochs):
         raise InputError(
             f"{path}: its header is {header[:40]!r}, expected 1 to {epochs} epochs done; start in another folder"
         )
