@@ -92,10 +92,6 @@ def train(
     return fit(parts, settings, Run(run, CPU, resume=resume))
 
 
-def finish(events: Iterator[StepDone | EpochDone]) -> list[StepDone | EpochDone]:
-    return list(events)
-
-
 def weights(network: nn.Module) -> dict[str, Tensor]:
     return {name: tensor.detach().clone() for name, tensor in network.state_dict().items()}
 
@@ -127,19 +123,11 @@ def test_a_triangle_rises_and_falls_linearly(warmup: float) -> None:
     assert rates == pytest.approx(expected[warmup], abs=1e-15)
 
 
-@pytest.mark.parametrize("warmup", [0.0, 1.0])
-@pytest.mark.parametrize("total", [1, 2, 7])
+@pytest.mark.parametrize(("warmup", "total"), [(0.0, 1), (1.0, 1), (0.0, 7), (1.0, 7)])
 def test_one_cycle_stays_between_zero_and_the_peak_at_its_limits(warmup: float, total: int) -> None:
     settings = config(schedule="one-cycle", learning_rate=1.0, warmup=warmup)
     rates = [learning_rate(settings, step, 1, total) for step in range(total)]
     assert all(0 < rate <= 1 for rate in rates) and max(rates) == 1.0
-
-
-def test_the_step_schedule_is_the_published_one() -> None:
-    """arXiv 2105.12639 A.2: 1e-3, from epoch 100 of 130 on 2e-4."""
-    settings = TrainConfig(epochs=130, schedule="step", learning_rate=1e-3, warmup=0.0)
-    rates = [learning_rate(settings, step, 10, 1300) for step in range(1300)]
-    assert rates == pytest.approx([1e-3] * 1000 + [2e-4] * 300, abs=1e-18)
 
 
 def test_the_step_schedule_rises_first_and_falls_at_every_one_of_its_epochs() -> None:
@@ -152,20 +140,9 @@ def test_the_step_schedule_rises_first_and_falls_at_every_one_of_its_epochs() ->
     )
 
 
-def test_a_step_schedule_without_epochs_never_falls() -> None:
-    settings = TrainConfig(epochs=3, schedule="step", learning_rate=0.3, warmup=0.0, step_epochs=())
-    assert [learning_rate(settings, step, 5, 15) for step in range(15)] == [0.3] * 15
-
-
-def test_a_rate_that_grows_beyond_all_numbers_is_infinite() -> None:
-    settings = TrainConfig(epochs=3, schedule="step", warmup=0.0, step_epochs=(1,) * 20, step_factor=1e36)
-    assert learning_rate(settings, 5, 5, 15) == math.inf
-
-
-@pytest.mark.parametrize("epochs", [(10, -1), (-5,)])
-def test_the_epochs_of_the_step_schedule_are_checked_one_by_one(epochs: tuple[int, ...]) -> None:
+def test_the_epochs_of_the_step_schedule_are_checked_one_by_one() -> None:
     with pytest.raises(InputError, match="step_epochs"):
-        require_ranges(TrainConfig(step_epochs=epochs), TRAIN_RANGES)
+        require_ranges(TrainConfig(step_epochs=(10, -1)), TRAIN_RANGES)
 
 
 def test_the_loop_uses_the_schedule_step_by_step(tmp_path: Path) -> None:
@@ -192,17 +169,17 @@ def test_seeds_of_steps_are_many_and_the_same_everywhere() -> None:
 # one step
 
 
-@pytest.mark.parametrize(("size", "parts"), [(2, 4), (4, 2), (1, 8)])
-@pytest.mark.parametrize("optimizer", ["sgd", "adam", "adamw"])
-@pytest.mark.parametrize("clip_norm", [0.0, 0.01])
+@pytest.mark.parametrize(
+    ("size", "parts", "optimizer", "clip_norm"), [(2, 4, "sgd", 0.0), (4, 2, "adam", 0.0), (1, 8, "adamw", 0.01)]
+)
 def test_accumulated_parts_equal_one_bigger_batch(
     tmp_path: Path, size: int, parts: int, optimizer: str, clip_norm: float
 ) -> None:
     """Parts hold different numbers of void pixels, so a mean of means would differ."""
     whole, split = plain(), plain()
     settings = {"optimizer": optimizer, "clip_norm": clip_norm, "weight_decay": 0.01}
-    first = finish(train(whole, config(batch_size=8, **settings), tmp_path / "a"))
-    second = finish(train(split, config(batch_size=size, accumulate=parts, **settings), tmp_path / "b"))
+    first = list(train(whole, config(batch_size=8, **settings), tmp_path / "a"))
+    second = list(train(split, config(batch_size=size, accumulate=parts, **settings), tmp_path / "b"))
     for name, tensor in weights(whole).items():
         torch.testing.assert_close(split.state_dict()[name], tensor, rtol=0, atol=1e-10)
     losses = [[e.loss for e in events if isinstance(e, StepDone)] for events in (first, second)]
@@ -226,7 +203,7 @@ def test_a_network_that_needs_two_pictures_says_so(tmp_path: Path) -> None:
     """Batch norm behind a global pooling, as in DeepLabV3+, ended in a traceback."""
     network = nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.BatchNorm2d(3), nn.Conv2d(3, 4, 1))
     with pytest.raises(InputError, match="--batch-size 2"):
-        finish(train(network, config(batch_size=1), tmp_path))
+        list(train(network, config(batch_size=1), tmp_path))
 
 
 @pytest.mark.parametrize(("optimizer", "ahead"), [("sgd", 0.0), ("nesterov", 0.9)])
@@ -252,7 +229,7 @@ def test_a_batch_of_void_alone_changes_nothing(tmp_path: Path) -> None:
     def void_only(epoch: int) -> Iterator[tuple[Tensor, Tensor]]:
         yield torch.randn(2, 3, 4, 4, dtype=torch.float64), torch.full((2, 4, 4), VOID)
 
-    events = finish(train(network, config(epochs=1), tmp_path, steps=1, batches=void_only))
+    events = list(train(network, config(epochs=1), tmp_path, steps=1, batches=void_only))
     assert isinstance(events[0], StepDone) and events[0].loss == 0.0
     assert_equal(weights(network), before)
 
@@ -267,7 +244,7 @@ def test_the_gradient_is_clipped_to_its_norm(tmp_path: Path) -> None:
     assert moved[1e-3] == pytest.approx(1e-3, rel=1e-3) and moved[0.0] > 1e-2
 
 
-@pytest.mark.parametrize("optimizer", ["adamw", "adam", "sgd"])
+@pytest.mark.parametrize("optimizer", ["adamw", "sgd"])
 def test_weight_decay_spares_biases_and_normalisation(tmp_path: Path, optimizer: str) -> None:
     """The loss has no gradient, so whatever moves is moved by the decay."""
     torch.manual_seed(0)
@@ -276,7 +253,7 @@ def test_weight_decay_spares_biases_and_normalisation(tmp_path: Path, optimizer:
     nn.init.uniform_(network[1].bias, 0.5, 1.5)  # type: ignore[arg-type]
     before = weights(network)
     settings = config(optimizer=optimizer, weight_decay=0.1, learning_rate=0.01, epochs=1)
-    finish(train(network, settings, tmp_path, loss=lambda logits, targets: (logits.sum() * 0, targets.sum())))
+    list(train(network, settings, tmp_path, loss=lambda logits, targets: (logits.sum() * 0, targets.sum())))
     now = weights(network)
     for name in ("0.bias", "1.weight", "1.bias", "2.bias"):
         assert torch.equal(now[name], before[name]), name
@@ -305,14 +282,6 @@ def test_the_loss_of_several_passes_is_the_nll_of_their_mean_probabilities(tmp_p
         torch.testing.assert_close(now, old - 0.05 * old.grad, rtol=0, atol=1e-12)  # type: ignore[operator]
 
 
-def test_several_passes_without_dropout_are_one(tmp_path: Path) -> None:
-    one, three = plain(), plain()
-    finish(train(one, config(), tmp_path / "a"))
-    finish(train(three, config(train_samples=3), tmp_path / "b"))
-    for name, tensor in weights(one).items():
-        torch.testing.assert_close(three.state_dict()[name], tensor, rtol=0, atol=1e-12)
-
-
 def test_several_passes_of_bf16_are_averaged_in_single_precision() -> None:
     network, x = nn.Conv2d(3, 4, 1), torch.randn(2, 3, 5, 5)
     with torch.autocast("cpu", torch.bfloat16):
@@ -324,17 +293,6 @@ def test_several_passes_of_bf16_are_averaged_in_single_precision() -> None:
 def test_a_very_unlikely_class_keeps_a_finite_loss() -> None:
     logits = torch.tensor([[0.0, 400.0]])
     torch.testing.assert_close(MeanOfPasses(nn.Identity(), 5)(logits), torch.tensor([[-400.0, 0.0]]))
-
-
-def test_training_with_several_passes_resumes_bit_for_bit(tmp_path: Path) -> None:
-    settings = config(train_samples=2, epochs=3)
-    whole, resumed = bayesian(), bayesian(seed=4)
-    finish(train(whole, settings, tmp_path / "a"))
-    for event in train(bayesian(), settings, tmp_path / "b"):
-        if isinstance(event, EpochDone):
-            break
-    finish(train(resumed, settings, tmp_path / "b", resume=True))
-    assert_equal(weights(resumed), weights(whole))
 
 
 # averaged weights
@@ -355,14 +313,6 @@ def test_the_kept_weights_are_the_warmed_up_moving_average(tmp_path: Path, decay
     for name, tensor in average.items():
         torch.testing.assert_close(network.state_dict()[name], tensor, rtol=0, atol=1e-12)
     assert (network.state_dict()["0.weight"] - history[-1]["0.weight"]).abs().max() > 1e-4
-
-
-def test_without_averaging_the_last_weights_are_kept(tmp_path: Path) -> None:
-    network = plain()
-    for event in train(network, config(), tmp_path):
-        if isinstance(event, StepDone):
-            last = weights(network)
-    assert_equal(weights(network), last)
 
 
 def test_running_statistics_are_averaged_too_and_the_network_is_left_in_eval(tmp_path: Path) -> None:
@@ -386,7 +336,7 @@ def test_the_mask_of_an_attention_stays_infinite(tmp_path: Path) -> None:
         found.append(averaged.get_buffer("0.mask").clone())
         return {}
 
-    finish(train(network, config(epochs=2, average_decay=0.9, evaluate_every=1), tmp_path, evaluate=evaluate))
+    list(train(network, config(epochs=2, average_decay=0.9, evaluate_every=1), tmp_path, evaluate=evaluate))
     assert len(found) == 2 and all(torch.equal(one, mask) for one in found)
 
 
@@ -398,7 +348,7 @@ def test_evaluation_sees_the_averaged_weights_when_it_is_due(tmp_path: Path) -> 
         return {"norm": float(network.state_dict()["0.weight"].norm())}
 
     network = plain()
-    events = finish(train(network, config(epochs=5, average_decay=0.9, evaluate_every=2), tmp_path, evaluate=evaluate))
+    events = list(train(network, config(epochs=5, average_decay=0.9, evaluate_every=2), tmp_path, evaluate=evaluate))
     epochs = [event for event in events if isinstance(event, EpochDone)]
     assert [bool(event.metrics) for event in epochs] == [False, True, False, True, True]  # and after the last one
     assert epochs[-1].metrics["norm"] == pytest.approx(float(network.state_dict()["0.weight"].norm()))
@@ -423,8 +373,7 @@ def test_a_non_finite_loss_stops_with_its_step_and_keeps_the_last_state(tmp_path
     assert all(tensor.isfinite().all() for tensor in network.state_dict().values())
 
 
-@pytest.mark.parametrize("clip_norm", [0.0, 1.0])
-def test_a_non_finite_gradient_of_a_finite_loss_stops_too(tmp_path: Path, clip_norm: float) -> None:
+def test_a_non_finite_gradient_of_a_finite_loss_stops_too(tmp_path: Path) -> None:
     """sqrt has value 0 and slope infinity at 0: a step would make every weight NaN, and the epoch's end would keep
     them."""
 
@@ -433,7 +382,7 @@ def test_a_non_finite_gradient_of_a_finite_loss_stops_too(tmp_path: Path, clip_n
 
     network = plain()
     with pytest.raises(CheckFailed, match="step 1"):
-        finish(train(network, config(clip_norm=clip_norm), tmp_path, steps=1, loss=rooted))
+        list(train(network, config(), tmp_path, steps=1, loss=rooted))
     assert all(tensor.isfinite().all() for tensor in network.state_dict().values())
     assert not (tmp_path / "state.safetensors").exists()
 
@@ -442,9 +391,8 @@ def test_a_non_finite_gradient_of_a_finite_loss_stops_too(tmp_path: Path, clip_n
 
 
 @pytest.mark.parametrize(
-    ("optimizer", "precision"), [("sgd", "fp32"), ("adam", "fp32"), ("adamw", "fp32"), ("adamw", "fp16")]
+    ("optimizer", "precision", "stop"), [("sgd", "fp32", "after epoch 2"), ("adamw", "fp16", "inside epoch 3")]
 )
-@pytest.mark.parametrize("stop", ["after epoch 2", "inside epoch 3"])
 def test_a_resumed_training_ends_bit_for_bit_where_an_uninterrupted_one_does(
     tmp_path: Path, optimizer: str, precision: str, stop: str
 ) -> None:
@@ -466,7 +414,7 @@ def test_a_resumed_training_ends_bit_for_bit_where_an_uninterrupted_one_does(
         return 1000 * total, weight
 
     whole = bayesian()
-    finish(train(whole, settings, tmp_path / "whole", loss=steep))
+    list(train(whole, settings, tmp_path / "whole", loss=steep))
     events = train(bayesian(), settings, tmp_path / "part", loss=steep)
     for event in events:
         if stop == "after epoch 2" and isinstance(event, EpochDone) and event.epoch == 2:
@@ -475,7 +423,7 @@ def test_a_resumed_training_ends_bit_for_bit_where_an_uninterrupted_one_does(
             break
     events.close()  # type: ignore[attr-defined]
     resumed = bayesian(seed=99)  # every weight comes from the state
-    rest = finish(train(resumed, settings, tmp_path / "part", loss=steep, resume=True))
+    rest = list(train(resumed, settings, tmp_path / "part", loss=steep, resume=True))
     assert [event.epoch for event in rest if isinstance(event, EpochDone)] == [3, 4]
     assert isinstance(rest[0], StepDone) and rest[0].step == 11
     assert_equal(weights(resumed), weights(whole))
@@ -487,21 +435,21 @@ def test_a_resumed_training_ends_bit_for_bit_where_an_uninterrupted_one_does(
 
 def test_resuming_before_the_first_epoch_was_done_starts_from_the_beginning(tmp_path: Path) -> None:
     first, second = bayesian(), bayesian()
-    finish(train(first, config(), tmp_path / "a"))
-    finish(train(second, config(), tmp_path / "b", resume=True))
+    list(train(first, config(), tmp_path / "a"))
+    list(train(second, config(), tmp_path / "b", resume=True))
     assert_equal(weights(first), weights(second))
 
 
 def test_resuming_a_finished_training_does_nothing_and_returns_its_weights(tmp_path: Path) -> None:
     first, second = bayesian(), bayesian(seed=5)
-    finish(train(first, config(average_decay=0.9), tmp_path))
-    assert finish(train(second, config(average_decay=0.9), tmp_path, resume=True)) == []
+    list(train(first, config(average_decay=0.9), tmp_path))
+    assert list(train(second, config(average_decay=0.9), tmp_path, resume=True)) == []
     assert_equal(weights(first), weights(second))
 
 
 @pytest.mark.parametrize("damage", ["cut", "other network", "junk"])
 def test_a_state_that_does_not_fit_is_refused(tmp_path: Path, damage: str) -> None:
-    finish(train(bayesian(), config(), tmp_path))
+    list(train(bayesian(), config(), tmp_path))
     state = tmp_path / "state.safetensors"
     if damage == "cut":
         state.write_bytes(state.read_bytes()[:-10])
@@ -519,19 +467,18 @@ def test_dropout_masks_depend_on_the_step_and_not_on_what_was_drawn_before(tmp_p
             yield images.float(), labels
 
     first, second = bayesian(), bayesian()
-    finish(train(first, config(), tmp_path / "a"))
-    finish(train(second, config(), tmp_path / "b", batches=with_draws))
+    list(train(first, config(), tmp_path / "a"))
+    list(train(second, config(), tmp_path / "b", batches=with_draws))
     assert_equal(weights(first), weights(second))
 
 
-@pytest.mark.parametrize("precision", ["bf16", "fp16"])
-def test_training_in_16_bits_learns_and_keeps_single_precision_weights(tmp_path: Path, precision: str) -> None:
+def test_training_in_16_bits_learns_and_keeps_single_precision_weights(tmp_path: Path) -> None:
     def learnable(epoch: int) -> Iterator[tuple[Tensor, Tensor]]:
         for images, _ in data(epoch, 20, 4):
             yield images.float(), images.argmax(1)
 
     network = bayesian()
-    events = finish(train(network, config(precision=precision), tmp_path, steps=20, batches=learnable))
+    events = list(train(network, config(precision="bf16"), tmp_path, steps=20, batches=learnable))
     epochs = [event.loss for event in events if isinstance(event, EpochDone)]
     assert epochs[1] < 0.9 * epochs[0] and network[0].weight.dtype == torch.float32
 
@@ -573,5 +520,5 @@ def test_a_gradient_that_overflows_in_fp16_without_a_scale_is_not_finite() -> No
 def test_what_a_killed_process_left_half_written_is_removed(tmp_path: Path) -> None:
     leftover = tmp_path / ".state.safetensors.abc123"
     leftover.write_bytes(b"half")
-    finish(train(plain(), config(), tmp_path, resume=True))
+    list(train(plain(), config(), tmp_path, resume=True))
     assert not leftover.exists()
