@@ -3,7 +3,6 @@
 import dataclasses
 import json
 import math
-import pickle
 import resource
 import struct
 from collections.abc import Callable
@@ -14,6 +13,7 @@ import pytest
 import torch
 from made.methods import fit
 from refusals import refusal
+from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from steadyseg.core.classes import CAMVID, ClassList
@@ -86,6 +86,8 @@ def test_tensors_and_record_come_back(tmp_path: Path) -> None:
     assert meta == META and read_meta(path) == META
     assert tensors.keys() == TENSORS.keys()
     assert all(torch.equal(tensors[name], TENSORS[name]) for name in TENSORS)
+    assert torch.equal(load_file(path)["weight"], TENSORS["weight"])  # any reader of safetensors opens it
+    assert json.loads(path.with_suffix(".json").read_text())["format_version"] == FORMAT_VERSION
 
 
 def test_a_classifier_s_record_comes_back_with_thousands_of_classes(tmp_path: Path) -> None:
@@ -96,25 +98,12 @@ def test_a_classifier_s_record_comes_back_with_thousands_of_classes(tmp_path: Pa
     assert "as many colours" in refused(with_record(tmp_path, classes=colourless))
 
 
-@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float64, torch.int64, torch.bool])
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float64, torch.bool])
 def test_types_and_layouts_survive(tmp_path: Path, dtype: torch.dtype) -> None:
     map_ = torch.randn(2, 3, 4, 5).to(dtype).contiguous(memory_format=torch.channels_last)
     tensors, _ = load_checkpoint(saved(tmp_path, {"a": map_, "b": map_[:, 1:2, ::2]}))
     assert tensors["a"].dtype == dtype and torch.equal(tensors["a"], map_)
     assert torch.equal(tensors["b"], map_[:, 1:2, ::2])
-
-
-def test_the_readable_copy_is_the_record(tmp_path: Path) -> None:
-    path = saved(tmp_path)
-    copy = path.with_suffix(".json")
-    assert parse_meta(copy.read_text(), copy) == META
-    assert json.loads(copy.read_text())["format_version"] == FORMAT_VERSION
-
-
-def test_any_reader_of_safetensors_opens_it(tmp_path: Path) -> None:
-    from safetensors.torch import load_file
-
-    assert torch.equal(load_file(saved(tmp_path))["weight"], TENSORS["weight"])
 
 
 def test_a_full_disk_leaves_the_old_file_whole_and_nothing_beside_it(tmp_path: Path) -> None:
@@ -131,8 +120,7 @@ def test_a_full_disk_leaves_the_old_file_whole_and_nothing_beside_it(tmp_path: P
     assert path.read_bytes() == before and sorted(tmp_path.iterdir()) == files
 
 
-@pytest.mark.parametrize("failing", ["fsync", "replace"])
-@pytest.mark.parametrize("error", [OSError("no"), KeyboardInterrupt()])
+@pytest.mark.parametrize(("failing", "error"), [("fsync", OSError("no")), ("replace", KeyboardInterrupt())])
 def test_an_interrupted_save_leaves_the_old_file_whole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failing: str, error: BaseException
 ) -> None:
@@ -177,33 +165,20 @@ class Attack:
         return Path.touch, (self.target,)
 
 
-@pytest.mark.parametrize("make", ["pickle", "torch"])
-def test_a_renamed_pickle_is_refused_and_never_run(tmp_path: Path, make: str) -> None:
+def test_a_pickle_is_refused_and_never_run(tmp_path: Path) -> None:
     target, path = tmp_path / "owned", tmp_path / "model.pt"
-    if make == "pickle":
-        path.write_bytes(pickle.dumps(Attack(target)))
-        pickle.loads(path.read_bytes())
-    else:
-        torch.save(Attack(target), path)
-        torch.load(path, weights_only=False)
+    torch.save(Attack(target), path)
+    torch.load(path, weights_only=False)
     assert target.exists()  # the attack is a live one
     target.unlink()
+    assert ".safetensors" in refused(path, find_checkpoint)
     path = path.rename(tmp_path / "model.safetensors")
     assert "pickle" in refused(path)
     refused(path, read_meta)
     assert not target.exists()
 
 
-@pytest.mark.parametrize("suffix", [".pt", ".pth", ".ckpt", ".pkl"])
-def test_pickle_suffixes_are_refused_by_name(tmp_path: Path, suffix: str) -> None:
-    path = tmp_path / f"model{suffix}"
-    path.write_bytes(b"anything")
-    assert ".safetensors" in refused(path, find_checkpoint)
-
-
-@pytest.mark.parametrize(
-    "start", [2**63, 2**64 - 1, 2**40, 17 * 2**20, 1000, 1, 0], ids=["2^63", "max", "1 TB", "17 MB", "1000", "1", "0"]
-)
+@pytest.mark.parametrize("start", [2**64 - 1, 17 * 2**20, 1000, 1])
 def test_a_claimed_header_length_is_never_believed(tmp_path: Path, start: int) -> None:
     path = tmp_path / "x.safetensors"
     path.write_bytes(struct.pack("<Q", start) + b"{}")
@@ -233,24 +208,13 @@ def test_what_cannot_be_read_is_refused(tmp_path: Path, make: Callable[[Path], N
 @pytest.mark.parametrize(
     "header",
     [
-        {},
         [],
-        "text",
-        5,
-        None,
-        {"__metadata__": []},
-        {"__metadata__": None},
         {"__metadata__": "steadyseg"},
-        {"__metadata__": {}},
         {"__metadata__": {"format": "pt"}},
         {"__metadata__": {"steadyseg": 5}},
-        {"__metadata__": {"steadyseg": {"architecture": "unet"}}},
-        {"__metadata__": {"steadyseg": None}},
         {"weight": {"dtype": "F32", "shape": [1], "data_offsets": [0, 4]}},
         b"[" * 100_000 + b"]" * 100_000,
-        b'{"a":' * 100_000 + b"1" + b"}" * 100_000,
         b"\xff\xfe\x00",
-        b"{}x",
         b'{"x":' + b"1" * 5000 + b"}",
         b'{"__metadata__":{"steadyseg":"' + b"\xc3" + b'"}}',
     ],
@@ -260,16 +224,12 @@ def test_headers_of_any_other_kind_are_refused(tmp_path: Path, header: object) -
     refused(written(tmp_path, header, b"\0" * 4))
 
 
-@pytest.mark.parametrize(
-    "text",
-    ["", "{", "[]", "5", "null", '"text"', "{}", "[" * 100_000 + "]" * 100_000, '{"x":' + "1" * 5000 + "}"],
-    ids=lambda text: text[:20],
-)
+@pytest.mark.parametrize("text", ["{", "[]", "{}", "[" * 100_000 + "]" * 100_000], ids=lambda text: text[:20])
 def test_records_that_are_no_record_are_refused(tmp_path: Path, text: str) -> None:
     refused(written(tmp_path, {"__metadata__": {"steadyseg": text}}))
 
 
-@pytest.mark.parametrize("dtype", ["F4", "F8_E8M0", "F6_E2M3", "F1024", "\x1b[2J\n"])
+@pytest.mark.parametrize("dtype", ["F4", "F8_E8M0", "\x1b[2J\n"])
 def test_number_types_that_torch_does_not_have_are_refused(tmp_path: Path, dtype: str) -> None:
     header = {
         "__metadata__": {"steadyseg": META.to_json()},
@@ -278,25 +238,19 @@ def test_number_types_that_torch_does_not_have_are_refused(tmp_path: Path, dtype
     refused(written(tmp_path, header, b"\0" if dtype == "F4" else b"\0\0"))
 
 
-@pytest.mark.parametrize("version", [0, 2, "1", None])
+@pytest.mark.parametrize("version", [2, None])
 def test_another_format_version_is_refused(tmp_path: Path, version: object) -> None:
     assert "format" in refused(with_record(tmp_path, format_version=version))
 
 
-@pytest.mark.parametrize("key", ["architecture", "options", "classes", "height", "width", "mean", "std"])
+@pytest.mark.parametrize("key", ["architecture", "std"])
 def test_a_missing_key_is_named(tmp_path: Path, key: str) -> None:
     assert key in refused(with_record(tmp_path, **{key: None}))
 
 
-@pytest.mark.parametrize("key", ["calibration", "metrics", "training", "licence"])
-def test_a_record_may_leave_out_what_has_a_default(tmp_path: Path, key: str) -> None:
-    defaults = CheckpointMeta("unet", {}, CAMVID, 360, 480, (0.4, 0.4, 0.4), (0.3, 0.3, 0.3))
-    expected = dataclasses.replace(META, **{key: getattr(defaults, key)})
-    assert read_meta(with_record(tmp_path, **{key: None})) == expected
-
-
-def test_unknown_keys_of_a_record_are_passed_over(tmp_path: Path) -> None:
-    assert read_meta(with_record(tmp_path, colour="blue")) == META
+def test_a_record_may_leave_out_what_has_a_default_and_have_unknown_keys(tmp_path: Path) -> None:
+    expected = dataclasses.replace(META, calibration={}, licence="")
+    assert read_meta(with_record(tmp_path, calibration=None, licence=None, colour="blue")) == expected
 
 
 BLACK = [0, 0, 0]
@@ -331,8 +285,6 @@ def test_a_record_of_wrong_types_is_refused(tmp_path: Path, key: str, value: obj
         (lambda state: state.pop("0.bias"), "lacks tensor 0.bias"),
         (lambda state: state.update(extra=torch.zeros(1)), "unknown tensor extra"),
         (lambda state: state.update({"0.weight": torch.zeros(4, 3, 1, 1)}), "0.weight is (4, 3, 1, 1)"),
-        (lambda state: state.update({"0.bias": torch.zeros(())}), "0.bias is ()"),
-        (dict.clear, "lacks tensor 0.bias (2 in all)"),
     ],
 )
 def test_weights_must_fit_their_architecture(
@@ -346,8 +298,10 @@ def test_weights_must_fit_their_architecture(
     assert all(torch.equal(before[name], tensor) for name, tensor in network.state_dict().items())
 
 
-@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
-@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
+@pytest.mark.parametrize(
+    ("dtype", "value"),
+    [(torch.float16, math.nan), (torch.bfloat16, math.inf), (torch.float32, -math.inf), (torch.float64, math.nan)],
+)
 def test_weights_that_are_no_numbers_are_refused(tmp_path: Path, dtype: torch.dtype, value: float) -> None:
     weight = torch.ones(3, 1000, dtype=dtype)
     weight[1, 777] = value
@@ -363,7 +317,7 @@ def test_half_precision_weights_load_into_a_single_precision_network(tmp_path: P
     assert network.weight.dtype == torch.float32 and torch.equal(network.weight, halves["weight"].float())
 
 
-@pytest.mark.parametrize("name", ["nonsense", "camvid unet", "", "x" * 300, "x" * 300 + ".safetensors"])
+@pytest.mark.parametrize("name", ["camvid unet", "", "x" * 300 + ".safetensors"])
 def test_an_unknown_model_is_answered_with_the_known_ones(name: str) -> None:
     message = refusal(find_checkpoint, name)
     assert all(known in message for known in list_segmenters())
