@@ -98,10 +98,6 @@ def test_void_pixels_do_not_count() -> None:
     assert fit([(tempered(noise), torch.full_like(labels, VOID)), (tempered(logits), with_void)]) == expected
 
 
-def test_a_single_softmax_never_flips() -> None:
-    assert fit([(tempered(logits), labels) for logits, labels in sampled_at(2.0, 2)]).flips == 0.0
-
-
 def test_flips_of_a_mean_of_two_tempered_softmaxes_are_counted() -> None:
     """A member that is sure outvotes one that wavers; tempered, it need not."""
     first, second = logits_of(1), 0.4 * logits_of(2)

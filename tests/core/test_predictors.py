@@ -71,8 +71,7 @@ def give(unet: UNet, masks: list[list[Tensor]]) -> None:
         layer.masks = list(own)
 
 
-@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
-@pytest.mark.parametrize("temperature", [1.0, 1.7])
+@pytest.mark.parametrize(("temperature", "dtype"), [(1.0, torch.float32), (1.7, torch.float64)])
 def test_sharing_the_prefix_equals_whole_passes_with_the_same_masks(temperature: float, dtype: torch.dtype) -> None:
     unet, x = network(dtype=dtype), picture(dtype)
     with torch.no_grad():
@@ -86,9 +85,7 @@ def test_sharing_the_prefix_equals_whole_passes_with_the_same_masks(temperature:
     torch.testing.assert_close(mixture.member_entropy, member_entropy, rtol=0, atol=TOLERANCE[dtype])
 
 
-@pytest.mark.parametrize(
-    "places", [PUBLISHED_PLACES, ("enc1",), ("dec8",), ("dec9",), ("enc5", "dec6"), tuple(PUBLISHED_PLACES[::-1])]
-)
+@pytest.mark.parametrize("places", [("enc1",), ("dec9",), tuple(PUBLISHED_PLACES[::-1])])
 def test_sharing_the_prefix_equals_whole_passes_with_the_same_seed(places: tuple[str, ...]) -> None:
     unet, x = network(places), picture()
     with torch.no_grad():
@@ -135,15 +132,14 @@ def test_a_network_without_a_prefix_runs_whole_every_time() -> None:
     torch.testing.assert_close(mixture.probs, expected, rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize("samples", [1, 3])
-def test_dropout_switched_off_equals_the_same_weights_without_dropout(samples: int) -> None:
+def test_dropout_switched_off_equals_the_same_weights_without_dropout() -> None:
     unet, x = network(), picture()
     bare = UNet(4, dataclasses.replace(unet.options, dropout=0.0)).double().eval()
     bare.load_state_dict(unet.state_dict(), strict=True)
     assert not layers(bare)
     set_dropout_active(unet, False)
     with torch.no_grad():
-        first, second, expected = MonteCarlo(unet, samples)(x), OnePass(unet)(x), OnePass(bare)(x)
+        first, second, expected = MonteCarlo(unet, 3)(x), OnePass(unet)(x), OnePass(bare)(x)
     torch.testing.assert_close(first.probs, expected.probs, rtol=0, atol=1e-15)
     assert torch.equal(second.probs, expected.probs)
     assert first.disagreement.max() < 1e-12
@@ -159,15 +155,6 @@ def test_one_pass_with_dropout_on_is_one_member() -> None:
     torch.testing.assert_close(one.probs, torch.softmax(logits / 2.0, 1), rtol=0, atol=1e-12)
     torch.testing.assert_close(one.member_entropy, entropy(one.probs), rtol=0, atol=1e-12)
     assert isinstance(one, Prediction)
-
-
-def test_samples_of_one_image_differ_and_their_mean_settles() -> None:
-    unet, x = network(), picture()
-    with torch.no_grad():
-        torch.manual_seed(0)
-        single = [(MonteCarlo(unet, 1)(x).probs - MonteCarlo(unet, 1)(x).probs).abs().mean() for _ in range(4)]
-        many = [(MonteCarlo(unet, 32)(x).probs - MonteCarlo(unet, 32)(x).probs).abs().mean() for _ in range(4)]
-    assert sum(many) < sum(single) / 3  # about 1 / sqrt(32) of it
 
 
 class InDictionary(nn.Module):
@@ -195,10 +182,9 @@ def test_logits_in_a_dictionary_are_found_and_a_network_that_draws_nothing_is_sa
         first_tensor({"aux": x})
 
 
-@pytest.mark.parametrize("samples", [0, -3])
-def test_a_mean_needs_a_sample(samples: int) -> None:
+def test_a_mean_needs_a_sample() -> None:
     with pytest.raises(InputError, match="1 or more"):
-        MonteCarlo(network(), samples)
+        MonteCarlo(network(), 0)
 
 
 class MeanOfStages(nn.Module):
