@@ -86,8 +86,9 @@ def test_a_postscript_is_no_picture_whatever_it_is_called(tmp_path: Path) -> Non
     assert "cannot be read as an image" in refusal(look_at, path, upright_size)
 
 
-@pytest.mark.parametrize("name", ["i.jpg", "i.png", "i.tif", "i.webp"])
-@pytest.mark.parametrize("orientation", [1, 3, 5, 6])
+@pytest.mark.parametrize(
+    ("name", "orientation"), [("i.jpg", 3), ("i.png", 5), ("i.tif", 6), ("i.webp", 6), ("i.tif", 1)]
+)
 def test_the_size_is_that_of_the_upright_picture_in_every_format(tmp_path: Path, name: str, orientation: int) -> None:
     exif = Image.Exif()
     exif[EXIF_ORIENTATION] = orientation
