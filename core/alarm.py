@@ -91,13 +91,12 @@ class PlaceAlarm:
 
 
 class LowAccuracy:
-    """The statement of one stream that its expected accuracy is below a limit. It begins after `blocks` blocks in a row
-    below the limit and ends after as many that are not. It is an expectation by the network's own confidence, no
+    """The statement of one stream that its expected accuracy is below a limit. It begins after `LOW_BLOCKS` blocks in a
+    row below the limit and ends after as many that are not. It is an expectation by the network's own confidence, no
     measurement."""
 
-    def __init__(self, blocks: int = LOW_BLOCKS) -> None:
-        self._blocks, self._wanted = Blocks(), blocks
-        self._is_on = False
+    def __init__(self) -> None:
+        self._blocks, self._is_on = Blocks(), False
         self._low_s = 0.0
         self._against = 0
         """Blocks in a row that speak against the present state."""
@@ -114,6 +113,6 @@ class LowAccuracy:
             if is_low and not self._is_on and not self._against:
                 self._low_s = block.seconds
             self._against = self._against + 1 if is_low != self._is_on else 0
-            if self._against == self._wanted:
+            if self._against == LOW_BLOCKS:
                 self._is_on, self._against = is_low, 0
         return self._low_s if self._is_on else None

@@ -43,9 +43,9 @@ def first_line(error: BaseException) -> str:
     return (str(error).strip() or type(error).__name__).splitlines()[0]
 
 
-def suggest(name: object, known: Sequence[str], prefix: str = "") -> str:
-    """The end of a message about an unknown name: the nearest known names, each behind `prefix`, or all known names."""
-    near = [prefix + one for one in difflib.get_close_matches(str(name).lower()[:80], known, n=3)]
+def suggest(name: object, known: Sequence[str]) -> str:
+    """The end of a message about an unknown name: the nearest known names, or all known names."""
+    near = difflib.get_close_matches(str(name).lower()[:80], known, n=3)
     return f"did you mean {' or '.join(near)}?" if near else f"known are {', '.join(known)}"
 
 

@@ -41,10 +41,6 @@ class MotionEstimator:
 
     def __init__(self) -> None:
         self._flow: Any = None
-        self.forget()
-
-    def forget(self) -> None:
-        """Makes the next frame the first of a stream."""
         self._previous: np.ndarray | None = None
 
     def __call__(self, image: np.ndarray, size: tuple[int, int], gap: int = 1) -> Motion | None:
@@ -53,9 +49,7 @@ class MotionEstimator:
 
         `gap`: source frames since the last call; 0 starts anew.
         """
-        if not gap:
-            self.forget()
-        now, previous = grey(image, size), self._previous
+        now, previous = grey(image, size), self._previous if gap else None
         self._previous = now
         if previous is None or previous.shape != now.shape:
             return None

@@ -136,12 +136,9 @@ class Waiting(NamedTuple):
 class Segmenter:
     """Segments one stream with an executor; frames come in the order of their index."""
 
-    def __init__(self, executor: Executor, fit: Mapping[str, Any] | None = None, *, find_cuts: bool = True) -> None:
-        """`fit`: the record of the calibration in use, with its conformal thresholds; None without a calibration.
-
-        `find_cuts`: scene cuts start the temporal mean anew.
-        """
-        self.clock, self._continuity, self._find_cuts = executor.clock, Continuity(), find_cuts
+    def __init__(self, executor: Executor, fit: Mapping[str, Any] | None = None) -> None:
+        """`fit`: the record of the calibration in use, with its conformal thresholds; None without a calibration."""
+        self.clock, self._continuity = executor.clock, Continuity()
         self.low_accuracy = LOW_ACCURACY
         self._start(executor, fit or {})
 
@@ -154,7 +151,7 @@ class Segmenter:
         self.classes, self.method, self.size = executor.classes, executor.method, executor.size
         self.reference, self.fit = executor.reference, fit
         self._estimate_motion = MotionEstimator()
-        self._is_cut = CutDetector() if self._find_cuts and self.method.tau else None
+        self._is_cut = CutDetector() if self.method.tau else None
         self._score = (0.0, 0.0)
         self._waiting: deque[Waiting] = deque()
         self.reset()

@@ -98,11 +98,11 @@ def fit_warmth(
     return WarmthFit(tuple(found[:-1].tolist()), float(found[-1]), one, float(nll(found)), len(logits))
 
 
-def shares(clean: Tensor, clean_share: float = CLEAN_SHARE) -> Tensor:
-    """Weights (N,) of frames: the unchanged frames have `clean_share` together, the changed frames the rest."""
+def shares(clean: Tensor) -> Tensor:
+    """Weights (N,) of frames: the unchanged frames have `CLEAN_SHARE` together, the changed frames the rest."""
     as_it_is = clean.double()
     changed = 1 - as_it_is
-    return clean_share * as_it_is / as_it_is.sum() + (1 - clean_share) * changed / changed.sum().clamp_min(1.0)
+    return CLEAN_SHARE * as_it_is / as_it_is.sum() + (1 - CLEAN_SHARE) * changed / changed.sum().clamp_min(1.0)
 
 
 class _Pixels(NamedTuple):

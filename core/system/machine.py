@@ -62,30 +62,30 @@ def require_device_name(name: str) -> None:
         raise InputError(f"unknown device {name!r}; choose from auto, cpu, cuda")
 
 
-def available_cpus(root: Path = CGROUPS, process: Path = OWN_GROUPS) -> int:
+def available_cpus() -> int:
     """Number of cores that this process may use: of the machine, of its affinity on Linux, and of the quota of its
     container, rounded up."""
     if hasattr(os, "process_cpu_count"):  # Python 3.13
         cores = os.process_cpu_count() or 1
     else:
         cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    quota = cpu_quota(root, process)
+    quota = cpu_quota()
     return max(1, min(cores, math.ceil(quota))) if quota < math.inf else cores
 
 
-def cpu_quota(root: Path = CGROUPS, process: Path = OWN_GROUPS) -> float:
+def cpu_quota() -> float:
     """Cores of the smallest CPU quota among the control groups of this process; `math.inf` without one.
 
-    `root` holds the groups, and `process` names this process's: "0::/a/b" (v2) or "4:cpu,cpuacct:/a/b" (v1). In a
-    container, `root` is often the group itself.
+    `OWN_GROUPS` names the groups: "0::/a/b" (v2) or "4:cpu,cpuacct:/a/b" (v1). In a container, `CGROUPS` is often the
+    group itself.
     """
     quotas = [math.inf]
-    for line in _lines(process) or ["0::/"]:
+    for line in _lines(OWN_GROUPS) or ["0::/"]:
         _, _, rest = line.partition(":")
         kinds, _, group = rest.partition(":")
         if kinds and "cpu" not in kinds.split(","):
             continue
-        base = root / kinds if kinds else root
+        base = CGROUPS / kinds if kinds else CGROUPS
         place = base / group.lstrip("/")
         for folder in (place, *place.parents):
             quotas.append(_quota_of(folder))

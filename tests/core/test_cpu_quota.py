@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from steadyseg.core.system.machine import available_cpus, cpu_quota
+from steadyseg.core.system import machine
 
 CASES = {
     "v2 in a container": ("0::/\n", {"cpu.max": "150000 100000\n"}, 1.5),
@@ -32,13 +32,14 @@ CASES = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_a_quota_is_read(case: str, tmp_path: Path) -> None:
+def test_a_quota_is_read(case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     process, files, wanted = CASES[case]
+    monkeypatch.setattr(machine, "CGROUPS", tmp_path / "groups")
+    monkeypatch.setattr(machine, "OWN_GROUPS", tmp_path / "process")
     (tmp_path / "process").write_text(process)
     for name, text in files.items():
         path = tmp_path / "groups" / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
-    assert cpu_quota(tmp_path / "groups", tmp_path / "process") == wanted
-    cores = available_cpus(tmp_path / "groups", tmp_path / "process")
-    assert 1 <= cores <= max(1, math.ceil(wanted) if wanted < math.inf else 10**6)
+    assert machine.cpu_quota() == wanted
+    assert 1 <= machine.available_cpus() <= max(1, math.ceil(wanted) if wanted < math.inf else 10**6)

@@ -75,16 +75,14 @@ def test_another_scene_is_not_believed_and_leaves_the_present_alone() -> None:
     torch.testing.assert_close(mean.probs, second.probs, atol=1e-5, rtol=0)
 
 
-def test_another_size_or_a_forgotten_frame_has_no_motion() -> None:
+def test_another_size_has_no_motion() -> None:
     estimate = MotionEstimator()
     estimate(textured(1), (60, 80))
     assert estimate(textured(1), (120, 160)) is None
     assert estimate(textured(1), (120, 160)) is not None
-    estimate.forget()
-    assert estimate(textured(1), (120, 160)) is None
 
 
-@pytest.mark.parametrize("size", [(5, 40), (8, 300), (24, 24), (31, 31)])
+@pytest.mark.parametrize("size", [(5, 40), (31, 31)])
 def test_a_small_picture_stands_still(size: tuple[int, int]) -> None:
     """OpenCV's flow of such sizes raised an error or ended the process."""
     estimate = MotionEstimator()
@@ -98,22 +96,6 @@ def test_torch_and_opencv_warp_alike() -> None:
     plane = np.random.default_rng(4).random(SIZE).astype(np.float32)
     ours = warp(torch.from_numpy(plane)[None, None], motion)[0, 0].numpy()
     np.testing.assert_allclose(ours, warp_plane(plane, motion.source), atol=2e-5)
-
-
-def test_where_nothing_moves_it_is_the_plain_mean() -> None:
-    height, width = SIZE
-    still = Motion(
-        np.stack(np.meshgrid(np.arange(width), np.arange(height)), axis=-1).astype(np.float32),
-        np.ones(SIZE, np.float32),
-    )
-    plain, moving = TemporalSmoothing(TAU), TemporalSmoothing(TAU, motion=True)
-    one = other = None
-    for count, logits in enumerate(predictions(4)):
-        now = Prediction.from_logits(logits)
-        a, one = plain(now, one, gap=count + 1)
-        b, other = moving(now, other, gap=count + 1, motion=still)
-        torch.testing.assert_close(a.probs, b.probs, atol=1e-5, rtol=0)
-        torch.testing.assert_close(a.member_entropy, b.member_entropy, atol=1e-5, rtol=0)
 
 
 def test_the_past_of_a_moving_pixel_is_that_of_where_it_was() -> None:
@@ -147,7 +129,7 @@ def test_the_past_weighs_less_where_it_predicts_another_class() -> None:
     torch.testing.assert_close(mean.probs[0, 1, 0], torch.tensor([1 / (1 + GATE_FLOOR * past), 0.0]))
 
 
-@pytest.mark.parametrize(("stride", "samples", "gated"), [(1, 1, False), (2, 1, True), (1, 1, True), (1, 3, False)])
+@pytest.mark.parametrize(("stride", "samples", "gated"), [(2, 1, True), (1, 3, False)])
 def test_the_compiled_kernel_follows_as_torch_does(stride: int, samples: int, gated: bool) -> None:
     pytest.importorskip("numba", reason="the compiled kernel needs numba")
     size = (SIZE[0] * stride, SIZE[1] * stride)
