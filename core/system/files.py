@@ -13,7 +13,7 @@ import tempfile
 import time
 from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
-from typing import IO, Any, BinaryIO
+from typing import IO, Any
 
 from steadyseg.core.errors import InputError, refuse_existing
 
@@ -83,14 +83,7 @@ def partial_path(path: Path) -> Path:
 
 
 def write_atomic(path: Path, data: bytes, durable: bool = True) -> None:
-    """Writes a whole file; see `whole_file`."""
-    with whole_file(path, durable) as file:
-        file.write(data)
-
-
-@contextlib.contextmanager
-def whole_file(path: Path, durable: bool = True) -> Iterator[BinaryIO]:
-    """A context with a hidden file that replaces `path` on success and is removed after an error.
+    """Writes a hidden file that replaces `path` on success and is removed after an error.
 
     `durable`: flushed to disk first, so that a power cut too leaves the old or the new file. Raises OSError with the
     name `path` if it cannot be written.
@@ -99,7 +92,7 @@ def whole_file(path: Path, durable: bool = True) -> Iterator[BinaryIO]:
     try:
         try:
             with partial.open("xb") as file:
-                yield file
+                file.write(data)
                 file.flush()
                 if durable:
                     os.fsync(file.fileno())
@@ -107,8 +100,7 @@ def whole_file(path: Path, durable: bool = True) -> Iterator[BinaryIO]:
                 shutil.copymode(path, partial)
             os.replace(partial, path)
         except BaseException:
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(partial)
+            partial.unlink(missing_ok=True)
             raise
     except OSError as error:
         raise OSError(error.errno, error.strerror, str(path)) from error

@@ -101,6 +101,7 @@ def test_a_classifier_s_record_comes_back_with_thousands_of_classes(tmp_path: Pa
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float64, torch.bool])
 def test_types_and_layouts_survive(tmp_path: Path, dtype: torch.dtype) -> None:
     map_ = torch.randn(2, 3, 4, 5).to(dtype).contiguous(memory_format=torch.channels_last)
+    map_[0, 0, 0, 0] = 1e38  # nearly the greatest number of bf16, and finite
     tensors, _ = load_checkpoint(saved(tmp_path, {"a": map_, "b": map_[:, 1:2, ::2]}))
     assert tensors["a"].dtype == dtype and torch.equal(tensors["a"], map_)
     assert torch.equal(tensors["b"], map_[:, 1:2, ::2])
@@ -118,41 +119,6 @@ def test_a_full_disk_leaves_the_old_file_whole_and_nothing_beside_it(tmp_path: P
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert path.read_bytes() == before and sorted(tmp_path.iterdir()) == files
-
-
-@pytest.mark.parametrize(("failing", "error"), [("fsync", OSError("no")), ("replace", KeyboardInterrupt())])
-def test_an_interrupted_save_leaves_the_old_file_whole(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failing: str, error: BaseException
-) -> None:
-    path = saved(tmp_path)
-    before, files = path.read_bytes(), sorted(tmp_path.iterdir())
-
-    def fail(*_: object) -> None:
-        raise error
-
-    monkeypatch.setattr(f"steadyseg.core.system.files.os.{failing}", fail)
-    with pytest.raises(type(error)):
-        save_checkpoint(path, {"weight": torch.ones(5)}, META)
-    assert path.read_bytes() == before and sorted(tmp_path.iterdir()) == files
-
-
-def test_a_save_flushes_to_disk_before_it_renames(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import os
-
-    order: list[str] = []
-    fsync, replace = os.fsync, os.replace
-
-    def noted(name: str, real: Callable[..., None]) -> Callable[..., None]:
-        def call(*given: Any) -> None:
-            order.append(name)
-            real(*given)
-
-        return call
-
-    monkeypatch.setattr("steadyseg.core.system.files.os.fsync", noted("fsync", fsync))
-    monkeypatch.setattr("steadyseg.core.system.files.os.replace", noted("replace", replace))
-    saved(tmp_path)
-    assert order == ["fsync", "replace"] * 2  # the file, and the readable copy of its header
 
 
 class Attack:

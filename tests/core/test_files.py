@@ -13,21 +13,28 @@ from steadyseg.core.system.files import (
     cache_file,
     private_folder,
     require_place,
-    whole_file,
     whole_folder,
     write_atomic,
 )
 
 
-def test_a_file_is_replaced_whole_and_an_error_leaves_the_old_one(tmp_path: Path) -> None:
-    path = tmp_path / "a.bin"
+def test_a_file_is_flushed_and_replaced_whole_and_an_interruption_leaves_the_old_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, calls, fsync, replace = tmp_path / "a.bin", list[str](), os.fsync, os.replace
+
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "fsync", lambda file: calls.append("fsync") or fsync(file))
+    monkeypatch.setattr(os, "replace", lambda *names: calls.append("replace") or replace(*names))
     write_atomic(path, b"old")
-    with pytest.raises(RuntimeError), whole_file(path) as file:
-        file.write(b"half of the ne")
-        raise RuntimeError
-    assert path.read_bytes() == b"old" and os.listdir(tmp_path) == ["a.bin"]
-    with whole_file(path) as file:
-        file.write(b"new")
+    write_atomic(path, b"new")
+    assert path.read_bytes() == b"new" and os.listdir(tmp_path) == ["a.bin"]
+    assert calls == ["fsync", "replace"] * 2
+    monkeypatch.setattr(os, "replace", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        write_atomic(path, b"newer")
     assert path.read_bytes() == b"new" and os.listdir(tmp_path) == ["a.bin"]
 
 
