@@ -39,13 +39,11 @@ class BeyondGrid(InputError):
 
 @dataclass(frozen=True)
 class TemperatureFit:
-    """The temperature of the lowest NLL, with the NLL there and at temperature 1."""
+    """The temperature of the lowest NLL."""
 
     temperature: float
     nll: float
     """Mean over non-void pixels in nats, at temperature 1."""
-    nll_calibrated: float
-    """At the fitted temperature (the parabola's value)."""
     ece: float
     """At temperature 1, 10 bins."""
     flips: float
@@ -96,11 +94,10 @@ class TemperatureScan:
                 f"the best temperature lies {'above' if best else 'below'} {grid[best]:.2f} at an accuracy of "
                 f"{accuracy:.1%}: {UNSURE if not best else WORTHLESS}"
             )
-        offset, lowest = _vertex(*nll[best - 1 : best + 2])
-        temperature = grid[best] * RATIO**offset
+        temperature = grid[best] * RATIO ** _vertex(*nll[best - 1 : best + 2])
         flips = int(self._flips[best]) / self._pixels
         ece = self._untempered.result()["ece"]
-        return TemperatureFit(temperature, nll[self._untempered_at], lowest, ece, flips, self._pixels)
+        return TemperatureFit(temperature, nll[self._untempered_at], ece, flips, self._pixels)
 
 
 def describe_extreme(temperature: float) -> str:
@@ -132,10 +129,8 @@ def temperature_record(fit: TemperatureFit, after: dict[str, Any]) -> dict[str, 
     }
 
 
-def _vertex(left: float, middle: float, right: float) -> tuple[float, float]:
-    """(offset in -0.5..0.5 steps, value) of the parabola through three equidistant points, the middle one lowest."""
+def _vertex(left: float, middle: float, right: float) -> float:
+    """The offset, -0.5..0.5 steps, of the lowest point of a parabola through equidistant points, the middle one
+    lowest."""
     bend = left - 2.0 * middle + right
-    if bend <= 0.0:
-        return 0.0, middle
-    offset = 0.5 * (left - right) / bend
-    return offset, middle - 0.25 * (left - right) * offset
+    return 0.5 * (left - right) / bend if bend > 0.0 else 0.0

@@ -81,7 +81,6 @@ def test_figures_equal_a_float64_computation() -> None:
         np.mean([slow_nll(logits, labels, t) for logits, labels in pairs]) for t in (1.0, found.temperature)
     )
     assert found.nll == pytest.approx(before, rel=1e-6)
-    assert found.nll_calibrated == pytest.approx(after, rel=5e-4)  # the parabola is not the curve
     assert after < min(np.mean([slow_nll(logits, labels, t) for logits, labels in pairs]) for t in GRID)
     probs = torch.cat([torch.softmax(logits[0], 0).flatten(1) for logits, _ in pairs], 1).numpy()
     truth = torch.cat([labels.flatten() for _, labels in pairs]).numpy()

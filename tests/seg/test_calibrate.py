@@ -101,12 +101,11 @@ def test_the_fit_equals_runs_at_single_temperatures(
     nll = {t: nll_of(*table) for t, table in tables.items()}
     assert (found.nll, found.pixels) == (pytest.approx(nll[1.0], rel=1e-5), len(tables[1.0][1]))
 
-    bend, slope, height = np.polyfit([-1, 0, 1], [nll[t] for t in GRID[step - 1 : step + 2]], 2)
+    bend, slope, _ = np.polyfit([-1, 0, 1], [nll[t] for t in GRID[step - 1 : step + 2]], 2)
     offset = -slope / (2 * bend)
     assert abs(offset) <= 0.5 and bend > 0
     assert found.temperature == pytest.approx(GRID[step] * (GRID[1] / GRID[0]) ** offset, rel=1e-3)
-    assert found.nll_calibrated == pytest.approx(height - slope**2 / (4 * bend), rel=1e-5)
-    assert found.nll_calibrated < found.nll and abs(math.log(found.temperature)) > 0.05
+    assert abs(math.log(found.temperature)) > 0.05
 
     flipped = tables[1.0][0].argmax(0) != tables[GRID[step]][0].argmax(0)
     assert found.flips == pytest.approx(flipped.mean(), abs=1.5 / found.pixels)
