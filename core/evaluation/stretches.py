@@ -79,13 +79,10 @@ def intervals(number: int, figures: Callable[[Tensor], Mapping[str, Tensor]]) ->
     if number == 1:
         return {key: (value, math.nan, math.nan) for key, value in whole.items()}
     dice = np.random.default_rng(0)
-    drawn = figures(torch.stack([_counts(dice.integers(number, size=number), number) for _ in range(DRAWS)]))
+    counts = [np.bincount(dice.integers(number, size=number), minlength=number) for _ in range(DRAWS)]
+    drawn = figures(torch.from_numpy(np.stack(counts)).double())
     edges = {key: np.percentile(values.numpy(), INTERVAL).tolist() for key, values in drawn.items()}
     return {key: (value, *edges[key]) for key, value in whole.items()}
-
-
-def _counts(places: np.ndarray, number: int) -> Tensor:
-    return torch.from_numpy(np.bincount(places, minlength=number)).double()
 
 
 def _write(matrix: Iterable[Iterable[float]]) -> list[str]:

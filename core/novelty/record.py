@@ -60,12 +60,6 @@ class Scale:
         deviations = (statistics - mean) / deviation
         return deviations, ReferenceScores(self.scores).excess(deviations @ weights)
 
-    def alarms(self) -> dict[str, Any]:
-        """Counts how many of these frames are novel, with the interval of their share."""
-        hits = sum(map(ReferenceScores(self.scores).is_novel, self.scores))
-        interval = [round(end, 4) for end in binomial_interval(hits, len(self.scores))]
-        return {"alarms": hits, "alarm_rate_interval": interval}
-
 
 def rounded(values: "Tensor") -> tuple[float, ...]:
     """Returns the numbers rounded as in a record."""
@@ -110,8 +104,10 @@ class NoveltyRecord:
         about: Mapping[str, Any],
         dropout: Scale | None = None,
     ) -> Self:
-        """The record of a fit; `weights` (S,): of the statistics in the score."""
-        counts = {"held_out_pictures": len(scale.scores), **scale.alarms()}
+        """The record of a fit; `weights` (S,): of the statistics in the score. It counts the novel held-out frames."""
+        count, alarms = len(scale.scores), sum(map(ReferenceScores(scale.scores).is_novel, scale.scores))
+        interval = [round(end, 4) for end in binomial_interval(alarms, count)]
+        counts = {"held_out_pictures": count, "alarms": alarms, "alarm_rate_interval": interval}
         return cls(
             stages=stages,
             steps=steps,

@@ -2,9 +2,9 @@
 
 import time
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from steadyseg.core.model.checkpoint import save_checkpoint
 from steadyseg.core.system.machine import training_precision
@@ -30,16 +30,14 @@ def train(parts: TrainingParts, config: TrainingConfig, run: Run) -> Iterator[St
     must have the same `config`.
     """
     lock = open_run(run.folder, config, run.resume, run.processes.count) if run.processes.is_main else nullcontext()
-    return _train(parts, config, run, lock)
 
+    def events() -> Iterator[StepDone | EpochDone]:
+        with lock:
+            started = time.monotonic()
+            yield from fit(parts, config.loop, run)
+            if run.processes.is_main:
+                tensors = parts.deployed(parts.network).cpu().state_dict()
+                save_checkpoint(run.folder / MODEL_NAME, tensors, parts.describe(time.monotonic() - started))
+            run.processes.wait()
 
-def _train(
-    parts: TrainingParts, config: TrainingConfig, run: Run, lock: AbstractContextManager[Any]
-) -> Iterator[StepDone | EpochDone]:
-    with lock:
-        started = time.monotonic()
-        yield from fit(parts, config.loop, run)
-        if run.processes.is_main:
-            tensors = parts.deployed(parts.network).cpu().state_dict()
-            save_checkpoint(run.folder / MODEL_NAME, tensors, parts.describe(time.monotonic() - started))
-        run.processes.wait()
+    return events()
