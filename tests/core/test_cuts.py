@@ -50,3 +50,9 @@ def test_thumbnails_of_files_and_of_frames_tell_the_same(drives):
     for number, (before, now) in enumerate(pairwise(kept)):
         assert detector(images[number], 0) is False
         assert detector(images[number + 1], 1) is bool(distance(before, now) > CUT) is True
+
+
+def test_faint_noise_in_the_dark_is_no_cut():
+    """Levels of 0 and 1: their logarithm alone would have more structure than a street."""
+    draw = np.random.default_rng(0)
+    assert cuts_in([(draw.random((360, 480, 3)) < 0.38).astype(np.uint8) for _ in range(4)]) == []

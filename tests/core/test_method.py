@@ -62,8 +62,10 @@ def test_a_temperature_is_used_with_the_method_it_was_fitted_with_and_no_other()
 def test_a_fit_belongs_to_its_settings_whatever_its_key_is() -> None:
     whole = {"of last week": fit("vq-dnn", 0.9, tau=8.0, motion=True)}
     assert MethodOptions().resolve(replace(META, calibration=whole)).temperature == 0.9
-    still = {"vq-dnn, tau 8, motion": fit("vq-dnn", 0.9, tau=8.0)}
-    assert not MethodOptions().resolve(replace(META, calibration=still)).calibrated
+    still = replace(META, calibration={"vq-dnn, tau 8, motion": fit("vq-dnn", 0.9, tau=8.0)})
+    assert not MethodOptions().resolve(still).calibrated
+    assert MethodOptions(motion=False, tau=8.0).resolve(still).calibrated
+    assert not MethodOptions(lag=2, tau=8.0).resolve(still).calibrated  # no temperature is fitted with a lag
 
 
 def test_a_new_fit_takes_the_place_of_the_same_method_s_alone() -> None:

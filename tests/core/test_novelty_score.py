@@ -1,13 +1,17 @@
 """Shares of the training domain, their mean over time, and the interval of a share."""
 
 import math
+from dataclasses import replace
 
 import pytest
 import torch
+from made.worlds import world_record
 from pytorch_ood.detector import Mahalanobis
 
 from steadyseg.core.novelty.gaussians import GaussianSums
-from steadyseg.core.novelty.statistics import ClassDistance
+from steadyseg.core.novelty.head import NoveltyHead
+from steadyseg.core.novelty.record import NoveltyRecord
+from steadyseg.core.novelty.statistics import ClassDistance, FrameDistance
 from steadyseg.core.reference import ReferenceScores, binomial_interval, smooth_score
 
 WORLD = ReferenceScores(tuple(float(score) for score in range(1, 61)))
@@ -49,6 +53,13 @@ def test_a_wildly_novel_frame_is_soon_forgotten() -> None:
 )
 def test_binomial_intervals_are_the_published_ones(hits: int, count: int, low: float, high: float) -> None:
     assert binomial_interval(hits, count) == pytest.approx((low, high), abs=2e-4)
+
+
+def test_an_energy_is_0_at_the_median_and_1_at_the_rarest_hundredth() -> None:
+    record = replace(NoveltyRecord.read(world_record("dec9")), energy_median=-2.0, energy_rare=-1.0)
+    head = NoveltyHead(record, [FrameDistance(2)], 1.5)
+    logits = torch.tensor([[2.0, -1e4], [1.0, -1e4]])  # the energies are -2 and -1
+    torch.testing.assert_close(head([torch.zeros(2, 2)], logits).energy.flatten(), torch.tensor([0.0, 1.0]))
 
 
 def test_the_distance_agrees_with_pytorch_ood() -> None:
