@@ -1,9 +1,11 @@
-"""Sizes and values that a record names are checked before anything is fetched, built or allocated."""
+"""Sizes and values that a record names are checked before anything is fetched, built or allocated. Its network is built
+before its weights are read, so their number is limited."""
 
 import dataclasses
 import json
 import math
 import socket
+import threading
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -13,16 +15,19 @@ import torch
 from fuzzing.mutate import damage_json
 from made.worlds import world_record, world_tensors
 from refusals import refusal
+from torch import nn
 
-from steadyseg.app.open_model import is_classifier, open_model
+from steadyseg.app.classifiers import open_classifier
+from steadyseg.app.open_model import is_classifier, open_model, open_segmenter
 from steadyseg.app.scale.engines.machine import peak_memory_bytes
 from steadyseg.classification.networks.build import build_classifier
 from steadyseg.classification.options import ClassifierOptions
 from steadyseg.core.classes import CAMVID, ClassList
 from steadyseg.core.errors import InputError
 from steadyseg.core.method import Method, MethodOptions
+from steadyseg.core.model import model as model_module
 from steadyseg.core.model.checkpoint import CheckpointMeta, parse_meta, save_checkpoint
-from steadyseg.core.model.model import Model
+from steadyseg.core.model.model import Model, limited_weights
 from steadyseg.core.novelty.stored import novelty_head
 from steadyseg.seg.networks.build import build_network
 from steadyseg.seg.options import UNetOptions
@@ -130,3 +135,38 @@ def read_tensors_of_unet() -> dict[str, torch.Tensor]:
 def reset_peak() -> int:
     Path("/proc/self/clear_refs").write_text("5")
     return peak_memory_bytes()
+
+
+@pytest.mark.parametrize(
+    ("architecture", "options"),
+    [
+        ("unet", {"channels": 512}),  # 1.1 billion weights
+        ("unet", {"depth": 10**9}),  # as many names of stages
+        ("smp", {"decoder_channels": [2**20] * 5}),  # one of them larger than any memory
+        ("classifier", {"network": "resnet18", "channels": 1024}),
+    ],
+    ids=str,
+)
+def test_a_small_file_with_a_record_of_a_giant_is_refused(
+    tmp_path: Path, architecture: str, options: dict[str, Any]
+) -> None:
+    classes = ClassList.of_names("ab") if architecture == "classifier" else CAMVID
+    meta = CheckpointMeta(architecture, options, classes, 64, 64, (0.4,) * 3, (0.3,) * 3)  # type: ignore[arg-type]
+    save_checkpoint(tmp_path / "m.safetensors", {"weight": torch.ones(1)}, meta)
+    message = refusal(
+        open_classifier if architecture == "classifier" else open_segmenter, str(tmp_path / "m.safetensors")
+    )
+    assert any(
+        words in message for words in ("more than 268435456 weights", "depth must be 2..7", "you tried to allocate")
+    )
+
+
+def test_only_the_thread_that_opens_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(model_module, "MIN_WEIGHT_LIMIT", 30)
+    with limited_weights({"weight": torch.ones(20)}, Path("x")):
+        other = threading.Thread(target=lambda: nn.Linear(100, 100))
+        other.start()
+        other.join()
+        nn.Linear(6, 5)
+        assert "more than 40 weights" in refusal(nn.BatchNorm1d, 6)  # the second file's worth, and buffers count
+    nn.Linear(100, 100)
