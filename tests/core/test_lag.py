@@ -28,18 +28,6 @@ def written(times: list[float], runs: list[int], values: np.ndarray, lag: int) -
         yield np.tensordot(weights / weights.sum(), values[window], 1)
 
 
-def test_two_frames_on_either_side_have_the_published_weights() -> None:
-    """With one frame before and one after, the weights are e^-0.8 : 1 : e^-0.8."""
-    smoothing, state, found = LaggedSmoothing(TAU, 1), None, []
-    for one in range(3):
-        probs = torch.zeros(1, 3, 1, 1, dtype=torch.float64)
-        probs[0, one] = 1.0
-        mean, state = smoothing(Prediction(probs, torch.zeros(1, 1, 1, dtype=torch.float64)), state)
-        found.append(mean.probs.flatten())
-    weights = torch.tensor([math.exp(-0.8), 1.0, math.exp(-0.8)], dtype=torch.float64)
-    torch.testing.assert_close(found[2], weights / weights.sum())
-
-
 @pytest.mark.parametrize("lag", [1, 3])
 def test_streams_of_a_batch_have_the_sums_of_their_own_gaps_and_breaks(lag: int) -> None:
     generator = np.random.default_rng(0)

@@ -75,12 +75,6 @@ def test_shapes_and_type_are_kept(shape: tuple[int, ...]) -> None:
     torch.testing.assert_close(results[-1].probs.sum(1), torch.ones_like(results[-1].member_entropy))
 
 
-def test_the_mass_has_a_limit() -> None:
-    state = run(TemporalSmoothing(1.25), stream(30))[1]
-    assert state is not None and state.probs.shape == (2, 4, 3, 5)
-    torch.testing.assert_close(state.mass, torch.full((2, 1), 1 / (1 - math.exp(-0.8)), dtype=torch.float64))
-
-
 @pytest.mark.parametrize("tau", [1e-50, 1e50])
 def test_extreme_decay_times_give_the_newest_frame_or_the_plain_mean(tau: float) -> None:
     frames = [Prediction.from_logits(torch.randn(1, 3, 2)) for _ in range(4)]
