@@ -70,7 +70,8 @@ class StreamingMetrics:
         labels = labels.to(probs.device, torch.int64)
         kept = kept_positions(labels, self.void)  # (N,) flat positions of the non-void samples
         truth = labels.take(kept)
-        self._check_ids(truth)
+        if unknown := truth[(truth < 0) | (truth >= self.num_classes)].unique().tolist():
+            raise unknown_ids(unknown, self.num_classes, self.void)
         confidence, predicted = probs.max(dim=1)  # (B, ...)
         _check_confidence(confidence)
 
@@ -159,11 +160,6 @@ class StreamingMetrics:
                 f"after {previous}: start a sequence with continues=False"
             )
 
-    def _check_ids(self, truth: Tensor) -> None:
-        unknown = truth[(truth < 0) | (truth >= self.num_classes)].unique().tolist()
-        if unknown:
-            raise unknown_ids(unknown, self.num_classes, self.void)
-
     def _move_to(self, device: torch.device) -> None:
         self._confusion, self._bins, self._sums = (x.to(device) for x in (self._confusion, self._bins, self._sums))
 
@@ -193,8 +189,8 @@ class StreamingMetrics:
 
     def _add_pair(self, now: "Previous", truth: Tensor, kept: Tensor) -> None:
         """Adds a pair of neighbouring frames: `truth` (N,) holds the classes of the later frame's non-void samples."""
-        assert self._previous is not None
-        before = self._previous.to(now.probs.device)
+        before = self._previous
+        assert before is not None
         steady = now.labels.take(kept) == before.labels.take(kept)
         stays = truth == before.truth.take(kept)
         self._steady += _shares(steady, stays)
@@ -228,11 +224,6 @@ class Previous:
     def logged(self) -> Tensor:
         """Logarithms of the probabilities (1, K, ...), computed once: each frame is in two pairs."""
         return self.probs.clamp_min(SMALLEST_PROBABILITY).log()
-
-    def to(self, device: torch.device) -> "Previous":
-        if self.probs.device == device:
-            return self
-        return Previous(*(x.to(device) for x in (self.probs, self.labels, self.truth)))
 
 
 def kept_positions(labels: Tensor, void: int | None) -> Tensor:

@@ -1,7 +1,6 @@
 """The streaming metrics against closed forms and a slow second implementation."""
 
 import math
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -160,42 +159,10 @@ def neighbours_of_tenths(dtype: type) -> np.ndarray:
     return np.concatenate([tenths, below, above])
 
 
-def camvid_image(folder: Path, name: str) -> tuple[np.ndarray, np.ndarray]:
-    cv2 = pytest.importorskip("cv2")
-    image = cv2.cvtColor(cv2.imread(str(folder / name)), cv2.COLOR_BGR2RGB)
-    return image, cv2.imread(str(folder.with_name(folder.name + "annot") / name), cv2.IMREAD_UNCHANGED)
-
-
-def camvid_predictions(camvid: Path) -> tuple[Tensor, Tensor]:
-    """One colour Gaussian per class, fitted on two train stills, as a classifier of three val frames."""
-    names = sorted(path.name for path in (camvid / "train").glob("*.png"))
-    stills = [camvid_image(camvid / "train", names[i]) for i in (0, len(names) // 2)]
-    pixels = np.concatenate([image.reshape(-1, 3) for image, _ in stills]) / 255.0
-    truth = np.concatenate([label.reshape(-1) for _, label in stills])
-    frames = [camvid_image(camvid / "val", path.name) for path in sorted((camvid / "val").glob("*.png"))[:3]]
-    images = np.stack([image for image, _ in frames]) / 255.0
-    logits = np.full((len(frames), CLASSES, *images.shape[1:3]), -50.0)
-    for k in np.unique(truth[truth != VOID]):
-        mine = pixels[truth == k]
-        inverse = np.linalg.inv(np.cov(mine.T) + 1e-4 * np.eye(3))
-        away = images - mine.mean(0)
-        distance = np.einsum("bhwi,ij,bhwj->bhw", away, inverse, away)
-        logits[:, k] = math.log((truth == k).mean()) + 0.5 * np.linalg.slogdet(inverse)[1] - 0.5 * distance
-    probs = torch.softmax(torch.from_numpy(logits.astype(np.float32)), 1)
-    return probs, torch.from_numpy(np.stack([label for _, label in frames]))
-
-
 @pytest.mark.parametrize("concentration", [0.03, 0.3, 3.0])
 def test_random_predictions_score_as_in_the_slow_implementation(concentration: float) -> None:
     probs, labels = dirichlet(1, concentration=concentration)
     assert_equal_results(measured(probs, labels), slow_metrics(probs, labels))
-
-
-def test_real_labels_score_as_in_the_slow_implementation(data_dir: Path) -> None:
-    probs, labels = camvid_predictions(data_dir / "camvid")
-    result = measured(probs, labels)
-    assert_equal_results(result, slow_metrics(probs, labels))
-    assert result["valid_samples"] < labels.numel() and 0.3 < result["accuracy"] < 0.95  # weak, but a prediction
 
 
 def test_absent_classes_have_no_iou_and_do_not_enter_the_mean() -> None:
@@ -231,14 +198,6 @@ def test_gpu_tensors_score_as_cpu_tensors() -> None:
     assert_equal_results(measured(probs.cuda(), labels.cuda()), measured(probs, labels), relative=1e-9)
 
 
-def test_perfect_predictions() -> None:
-    labels = torch.arange(CLASSES).repeat(3)
-    result = measured(torch.eye(CLASSES).repeat(3, 1), labels)
-    assert (result["accuracy"], result["miou"], result["acc_90"], result["iou_90"], result["freq_90"]) == (1,) * 5
-    assert (result["nll"], result["brier"], result["ece"], result["ece_15"], result["ece_signed"]) == (0,) * 5
-    assert result["unc_90"] is None  # nothing is wrong
-
-
 def test_uniform_predictions() -> None:
     labels = torch.arange(CLASSES).repeat_interleave(torch.arange(1, CLASSES + 1))  # 1 of class 0, 2 of class 1, ...
     result = measured(torch.full((len(labels), CLASSES), 1 / CLASSES), labels)
@@ -249,11 +208,6 @@ def test_uniform_predictions() -> None:
     assert result["ece"] == result["ece_15"] == pytest.approx(1 / CLASSES - accuracy, rel=1e-6)
     assert result["ece_signed"] == pytest.approx(1 / CLASSES - accuracy, rel=1e-6)
     assert (result["acc_90"], result["iou_90"], result["freq_90"], result["unc_90"]) == (None, None, 0, 1)
-
-
-def test_signed_ece_of_under_confident_predictions_is_negative() -> None:
-    result = measured(torch.tensor([[0.6, 0.4]] * 4), torch.zeros(4, dtype=torch.int64), void=None)
-    assert result["ece_signed"] == pytest.approx(-0.4) and result["ece"] == pytest.approx(0.4)
 
 
 def test_a_class_ruled_out_costs_the_clamped_nll() -> None:
@@ -294,6 +248,7 @@ def test_another_cutoff_names_its_keys() -> None:
 def test_reference_ece_counts_saturated_samples_without_their_confidence() -> None:
     result = measured(torch.eye(CLASSES), torch.arange(CLASSES))
     assert result["ece"] == 0 and result["ece_reference"] == 1
+    assert result["unc_90"] is None  # nothing is wrong
 
 
 def test_reference_ece_sums_an_edge_one_bin_up() -> None:
@@ -351,13 +306,6 @@ def test_consistency_of_a_hand_made_sequence() -> None:
     assert result["consistency"] == pytest.approx((2 / 4 + 1 / 2 + 3 / 4) / 3)
 
 
-def test_consistency_of_classified_frames() -> None:
-    metrics = StreamingMetrics(2)
-    for i, probs in enumerate(([0.9, 0.1], [0.6, 0.4], [0.2, 0.8])):
-        metrics.update(torch.tensor([probs]), torch.tensor([0]), continues=i > 0)
-    assert (metrics.result()["consistency"], metrics.result()["consistency_pairs"]) == (0.5, 2)
-
-
 def test_a_frame_may_follow_the_last_of_a_batch() -> None:
     metrics = StreamingMetrics(3)
     batch = torch.cat([frame_of(0, 0), frame_of(1, 2)])
@@ -366,42 +314,7 @@ def test_a_frame_may_follow_the_last_of_a_batch() -> None:
     assert (metrics.result()["consistency"], metrics.result()["consistency_pairs"]) == (1, 1)
 
 
-def direct_pair(probs: Tensor, labels: Tensor) -> list[float]:
-    """Consistency of predictions and of labels, and agreement of change of the real and of a frozen prediction of two
-    frames, with NumPy alone."""
-    before, after = probs.numpy().argmax(1)
-    true_before, true_after = labels.numpy()
-    stays, label_stays = before == after, true_before == true_after
-    in_later, in_both = true_after != VOID, (true_after != VOID) & (true_before != VOID)
-    return [
-        share[pixels].mean()
-        for share, pixels in (
-            (stays, in_later),
-            (label_stays, in_later),
-            (stays == label_stays, in_both),
-            (label_stays, in_both),
-        )
-    ]
-
-
 PAIR_KEYS = ("consistency", "label_consistency", "change_agreement", "change_agreement_frozen")
-
-
-def test_agreement_of_change_is_that_of_a_direct_computation() -> None:
-    """Five random frames whose labels keep 70 % of their pixels, and half of whose predictions follow them."""
-    generator = torch.Generator().manual_seed(3)
-    probs, labels = dirichlet(11, shape=(5, 40, 50))
-    for i in range(1, 5):
-        kept = torch.rand((40, 50), generator=generator) < 0.7
-        labels[i][kept] = labels[i - 1][kept]
-        follows = kept & (torch.rand((40, 50), generator=generator) < 0.5)
-        probs[i][:, follows] = probs[i - 1][:, follows]
-    metrics = StreamingMetrics(CLASSES, VOID)
-    for i in range(5):
-        metrics.update(probs[i : i + 1], labels[i : i + 1], continues=i > 0)
-    expected = np.mean([direct_pair(probs[i : i + 2], labels[i : i + 2]) for i in range(4)], axis=0)
-    result = metrics.result()
-    assert [result[key] for key in PAIR_KEYS] == pytest.approx(list(expected)) and len(set(expected)) == 4
 
 
 def test_agreement_of_change_by_hand() -> None:
@@ -413,16 +326,6 @@ def test_agreement_of_change_by_hand() -> None:
     metrics.update(frame_of(0, 1, 1, 0, 0), torch.tensor([[[9, 9, 9, 9, 0]]]), continues=True)
     result = metrics.result()  # one pixel, void before: a pair for consistency, none for agreement
     assert [result[key] for key in PAIR_KEYS] == pytest.approx([3 / 4, 1 / 4, 2 / 3, 2 / 3])
-
-
-def test_a_prediction_that_is_the_truth_agrees_with_every_change() -> None:
-    _, labels = dirichlet(12, shape=(3, 40, 50))
-    metrics = StreamingMetrics(CLASSES + 1, VOID)
-    for i in range(3):
-        probs = torch.nn.functional.one_hot(labels[i].long(), CLASSES + 1).movedim(-1, 0)[None].float()
-        metrics.update(probs, labels[i : i + 1], continues=i > 0)
-    result = metrics.result()
-    assert result["change_agreement"] == 1 and result["consistency"] == result["label_consistency"] < 0.9
 
 
 def frame_with(*rows: list[float]) -> Tensor:
@@ -447,15 +350,6 @@ def test_cross_entropy_of_neighbours_by_hand() -> None:
     assert result["cec"] == pytest.approx(((crossed(P, Q) + crossed(R, P)) / 2 + crossed(P, S)) / 2)
     swapped = ((crossed(Q, P) + crossed(P, R)) / 2 + crossed(S, P)) / 2
     assert result["cec_reference"] == pytest.approx(swapped / 3)  # the mean over classes, and the roles swapped
-
-
-def test_cross_entropy_of_a_still_scene_is_its_entropy() -> None:
-    metrics = StreamingMetrics(3)
-    for i in range(4):
-        metrics.update(frame_with(P, Q), torch.zeros(1, 1, 2, dtype=torch.int64), continues=i > 0)
-    result = metrics.result()
-    assert result["cec"] == pytest.approx((crossed(P, P) + crossed(Q, Q)) / 2) and result["consistency"] == 1
-    assert result["cec_reference"] == pytest.approx(result["cec"] / 3)
 
 
 def test_pairs_without_a_valid_pixel_and_breaks_have_no_cross_entropy() -> None:
@@ -527,7 +421,6 @@ ZEROS = torch.zeros(1, 2, 2, dtype=torch.int64)
         (UNIFORM.long(), ZEROS, ["int64", "real"]),
         (UNIFORM, torch.tensor([[[0, 7], [-2, 9]]]), ["-2, 7", "0..2", "void (9)"]),
         (torch.where(torch.arange(4).view(2, 2) == 2, torch.nan, UNIFORM), ZEROS, ["nan", "0..1"]),
-        (torch.full((1, 3, 2, 2), torch.inf), ZEROS, ["inf"]),
         (UNIFORM * 12, ZEROS, ["4..4", "softmax"]),
         (UNIFORM - 1, ZEROS, ["-0.666667", "softmax"]),
     ],
