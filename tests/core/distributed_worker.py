@@ -4,7 +4,6 @@ import json
 import math
 import sys
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import torch
@@ -12,7 +11,6 @@ import torch.nn.functional as F
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
-from steadyseg.core.dropout import Dropout
 from steadyseg.core.errors import CheckFailed, InputError
 from steadyseg.core.model.checkpoint import CheckpointMeta
 from steadyseg.core.training.config import TrainConfig
@@ -40,13 +38,12 @@ def pictures() -> tuple[Tensor, Tensor]:
     return images, labels
 
 
-def network(dropout: float = 0.0, unused: bool = False) -> nn.Module:
+def network(unused: bool = False) -> nn.Module:
     torch.manual_seed(0)
-    layers: list[nn.Module] = [nn.Conv2d(3, 6, 3, padding=1), nn.Tanh(), nn.Conv2d(6, 4, 1)]
-    made = nn.Sequential(*layers[:2], Dropout(dropout), layers[2]).double()
+    made = nn.Sequential(nn.Conv2d(3, 6, 3, padding=1), nn.Tanh(), nn.Conv2d(6, 4, 1)).double()
     if unused:
         made.spare = nn.Linear(3, 3).double()
-        made.forward = lambda x: made[3](made[2](made[1](made[0](x))))  # type: ignore[method-assign]
+        made.forward = lambda x: made[2](made[1](made[0](x)))  # type: ignore[method-assign]
     return made
 
 
@@ -55,7 +52,6 @@ def trained(
     run: Path,
     processes: Processes = SINGLE_PROCESS,
     *,
-    resume: bool = False,
     poison: int = -1,
     unused: bool = False,
 ) -> tuple[nn.Module, list[float], list[dict[str, float]]]:
@@ -86,7 +82,7 @@ def trained(
         describe=describe,
         evaluate=lambda _: {"rank": float(processes.rank)},
     )
-    events = list(fit(parts, settings, Run(run, CPU, processes, resume)))
+    events = list(fit(parts, settings, Run(run, CPU, processes)))
     losses = [event.loss for event in events if isinstance(event, StepDone)]
     return made, losses, [event.metrics for event in events if isinstance(event, EpochDone)]
 
@@ -109,11 +105,7 @@ def work(name: str, out: Path, loop: TrainConfig, processes: Processes) -> None:
         except CheckFailed as error:
             (out / f"stopped{processes.rank}.txt").write_text(str(error))
     else:
-        if name == "resumed":
-            trained(replace(loop, epochs=1), out / "run", processes)
-        made, losses, measured = trained(
-            loop, out / "run", processes, resume=name == "resumed", unused=name == "unused"
-        )
+        made, losses, measured = trained(loop, out / "run", processes, unused=name == "unused")
         weights = {name: tensor.contiguous() for name, tensor in made.state_dict().items()}
         save_file(weights, out / f"weights{processes.rank}.safetensors")
         (out / f"losses{processes.rank}.json").write_text(json.dumps(losses))

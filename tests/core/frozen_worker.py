@@ -1,4 +1,4 @@
-"""The process that tests/core/test_frozen_process.py starts twice: rank 1 freezes, or rank 0 works alone for longer
+"""The process that tests/core/test_distributed.py starts twice: rank 1 freezes, or rank 0 works alone for longer
 than the time limit."""
 
 import os
