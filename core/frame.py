@@ -47,8 +47,8 @@ class Frame:
 
 
 class FrameNovelty(NamedTuple):
-    """Score, temperature and energy of each picture of a batch (core/novelty): tensors, or floats and an array (h', w')
-    of one picture where no torch runs."""
+    """Score, temperature and energy of each picture of a batch (core/novelty), as tensors. An executor gives the
+    values of its one picture as floats and an array (h', w')."""
 
     score: Any
     """(B,) novelty score, in standard deviations of the network's training domain."""
