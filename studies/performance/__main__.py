@@ -1,6 +1,6 @@
 """Times the included networks on an otherwise idle machine and writes docs/records/performance.
 
-python -m steadyseg.studies.performance [MODEL ...] [--row-seconds 20] [--soak 20000]
+python -m steadyseg.studies.performance [MODEL ...] [--row-seconds 20]
 """
 
 import argparse
@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from steadyseg.studies.harness.measured_bench import PAGE, bench
 from steadyseg.studies.harness.pages import write_page
 from steadyseg.studies.harness.study import Cache, exit_code, origin
-from steadyseg.studies.performance.tables import MODELS, SOAKED
+from steadyseg.studies.performance.tables import MODELS
 
 
 def main() -> int:
@@ -19,19 +19,15 @@ def main() -> int:
         "models", nargs="*", default=MODELS, metavar="MODEL", help=f"some of {', '.join(MODELS)}; default: all"
     )
     parser.add_argument("--row-seconds", type=float, default=20.0, help="seconds that each row is timed")
-    parser.add_argument("--soak", type=int, default=20000, help=f"frames of {SOAKED}, whose memory is watched; 0: none")
     given = parser.parse_args()
-    return exit_code("performance", lambda: run(given.models, given.row_seconds, given.soak))
+    return exit_code("performance", lambda: run(given.models, given.row_seconds))
 
 
-def run(models: Sequence[str], seconds: float, soak: int) -> None:
+def run(models: Sequence[str], seconds: float) -> None:
     """Times each model and writes the record after each."""
     cache = Cache(PAGE / "record.json")
     for model in models:
-        soaked = (f"soak={soak}",) if soak and model == SOAKED else ()
-        cache.record[model] = bench(model, "--config", f"row_seconds={seconds}", *soaked) | {
-            "commit": origin()["commit"]
-        }
+        cache.record[model] = bench(model, "--config", f"row_seconds={seconds}") | {"commit": origin()["commit"]}
         cache.write()
     write_page("performance")
 

@@ -12,14 +12,12 @@ import torch
 from rich.progress import Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from steadyseg.app.console import Console
-from steadyseg.app.executors import choose_library
-from steadyseg.app.number_format import choose_precision
+from steadyseg.app.executors import choose, run_options
 from steadyseg.app.open_model import is_graph, open_checkpoint, open_segmenter, refuse_classifier
 from steadyseg.app.report_file import check_place, write_json
 from steadyseg.core.errors import InputError
-from steadyseg.core.method import mode_title
+from steadyseg.core.method import MethodOptions, mode_title
 from steadyseg.core.picture_size import network_size
-from steadyseg.core.segmenter import Segmenter
 from steadyseg.core.system.machine import available_cpus, cpu_name
 from steadyseg.export.file.onnx_file import read_onnx
 from steadyseg.export.file.subgraph import network_of
@@ -46,7 +44,6 @@ from steadyseg.studies.performance.rows import (
     graph_row,
     streams_row,
 )
-from steadyseg.studies.performance.soak import check_soak, soak
 from steadyseg.studies.performance.timing import Budget, Row, Timing, measure
 from steadyseg.studies.performance.timing import Progress as Step
 from steadyseg.studies.performance.variants import Subject
@@ -60,7 +57,6 @@ REDRAW_S = 1.0
 def run_bench(job: BenchJob) -> int:
     """Checks the flags, measures, prints and writes; a target that is not met changes nothing about the exit code."""
     check_place(job.report, overwrite=job.overwrite)
-    check_soak(job.soak)
     load = load_average()  # before anything of ours runs
     if not 0 < job.row_seconds <= 3600:
         raise InputError(f"--config row_seconds must lie above 0 and be at most 3600, got {job.row_seconds}")
@@ -81,27 +77,18 @@ def run_bench(job: BenchJob) -> int:
 def bench_checkpoint(job: BenchJob, folder: Path) -> dict[str, Any]:
     """All rows of a pretrained checkpoint or a .safetensors file."""
     refuse_classifier(open_checkpoint(job.model))
-    compute = job.compute
-    if compute.executor == "onnxruntime":
-        raise InputError(
-            f"ONNX Runtime runs graph files: steadyseg export {job.model} --stateful -o model.onnx makes one"
-        )
-    if compute.provider_options:
-        raise InputError(f"{job.model}: a checkpoint; provider_options are for .onnx files on a GPU, omit them")
     subject = Subject(job.model, job.size)
     missing = {} if subject.has_dropout else dict.fromkeys(DROPOUT_ROWS, "the network has no dropout")
     names = chosen_rows(job.only, tuple(ROWS), missing)
-    chosen, why = choose_library(compute.executor, compute.device)
-    on_openvino, asked = chosen == "openvino", compute.precision
-    number, reason = choose_precision(asked, subject.model) if on_openvino else (asked, "")
-    why = "; ".join(filter(None, (why, reason)))
+    run = run_options(job.compute, job.size, keep_probs=False)
+    chosen, number, why = choose(subject.model, MethodOptions(mode="dnn").resolve(subject.meta), run)
     with announce() as say:
         say("making the clip")
-        clip, size = clip_for(job, folder, (subject.meta.height, subject.meta.width), subject.height)
+        clip = clip_of(job, folder, network_size(subject.meta.height, subject.meta.width, subject.height))
+        size = network_size(clip.height, clip.width, subject.height)
         say("converting the network")
-        executor, torch_executor = open_executors(subject, size, chosen, number, compute)
+        executor, torch_executor = open_executors(subject, size, chosen, number, job.compute)
         rows = CheckpointRows(executor, torch_executor, clip, size, folder, job.model, subject.height)
-        soaked = run_soak(job, lambda: rows.segmenter("vq_dnn"), clip, size, say)
         built = []
         for name in names:
             say(f"preparing {name}")
@@ -110,7 +97,7 @@ def bench_checkpoint(job: BenchJob, folder: Path) -> dict[str, Any]:
         say("the machine's own rate")
         # Products are of floats: int8 is compared with products of the format that it replaced.
         floats = resolve_precision("auto") if executor.precision == "int8" else executor.precision
-        rates = matrix_rates(job.row_seconds, floats, executor.device, on_openvino=on_openvino)
+        rates = matrix_rates(job.row_seconds, floats, executor.device, on_openvino=chosen == "openvino")
     gflops = {
         name: pass_gflops(subject.network(SINGLE_PROCESS[name]), size) for name in names if name in SINGLE_PROCESS
     }
@@ -126,7 +113,6 @@ def bench_checkpoint(job: BenchJob, folder: Path) -> dict[str, Any]:
         "ratios": ratios_record(done, Path(job.model).stem),
         "arithmetic": arithmetic_record(done, gflops, rates, rate_of),
         "memory": memory_record(executor.state_bytes(), rows.naive),
-        "soak": soaked,
     }
 
 
@@ -158,7 +144,6 @@ def bench_graph(job: BenchJob, folder: Path) -> dict[str, Any]:
     with announce() as say:
         say("making the clip")
         clip = clip_of(job, folder, size)
-        soaked = run_soak(job, lambda: segmenter, clip, size, say)
         built = [graph_row(name, segmenter, network, clip, size, folder) for name in names if name in GRAPH_ROWS]
         options = read_provider_options(job.compute.provider_options)
         built += [streams_row(n, file, segmenter.device, options, clip) for n in STREAMS if f"streams_{n}" in names]
@@ -172,31 +157,13 @@ def bench_graph(job: BenchJob, folder: Path) -> dict[str, Any]:
         "ratios": ratios_record(done, Path(job.model).stem),
         "arithmetic": None,
         "memory": memory_record(None, None),
-        "soak": soaked,
     }
-
-
-def clip_for(job: BenchJob, folder: Path, trained: tuple[int, int], height: int) -> tuple[Clip, tuple[int, int]]:
-    """The clip and the network's (h, w) for its frames, at which all rows run."""
-    clip = clip_of(job, folder, network_size(*trained, height))
-    return clip, network_size(clip.height, clip.width, height)
 
 
 def clip_of(job: BenchJob, folder: Path, size: tuple[int, int]) -> Clip:
     if job.source is None:
         return street_clip(folder, size)
     return open_clip(job.source, str(job.source))
-
-
-def run_soak(
-    job: BenchJob, segmenter: Callable[[], Segmenter], clip: Clip, size: tuple[int, int], say: Callable[..., None]
-) -> dict[str, Any] | None:
-    """Runs the soak, before the rows, so that its memory holds nothing of theirs."""
-    if job.soak is None:
-        return None
-    frames = job.soak
-    result = soak(segmenter(), clip.drive(size), frames, progress=lambda done: say("soak", done, frames))
-    return result.record()
 
 
 def time_rows(rows: list[Row], seconds: float, say: Callable[..., None]) -> list[Timing]:

@@ -79,15 +79,15 @@ class TorchExecutor:
 
         return run
 
-    def segmenter(self, mode: ModeName, samples: int | None = None, motion: bool = False) -> Segmenter:
+    def segmenter(
+        self, mode: ModeName, samples: int | None = None, motion: bool = False, *, shares_prefix: bool = False
+    ) -> Segmenter:
+        """As in `Executor`. With `shares_prefix` several passes share what comes before the first mask."""
         network = self._network("drawing" if draws_dropout(mode) else "quiet")
-        whole = network if samples is None else WholePasses(network)
-        module = self._subject.module(whole, mode, samples, motion, watched=not draws_dropout(mode))
+        if samples is not None and not shares_prefix:
+            network = WholePasses(network)
+        module = self._subject.module(network, mode, samples, motion, watched=not draws_dropout(mode))
         return Segmenter(self._placed(module))
-
-    def shared_prefix(self, samples: int) -> Segmenter:
-        """MC dropout whose passes share what comes before the first mask."""
-        return Segmenter(self._placed(self._subject.module(self._network("drawing"), "bnn", samples)))
 
     def state_bytes(self) -> int:
         classes, stride = len(self._subject.meta.classes), self._subject.head_stride
@@ -150,11 +150,10 @@ def open_executors(
 ) -> tuple[Executor, Callable[[], TorchExecutor]]:
     """(the executor of that name, torch on the same kind of device); size is the network's (h, w).
 
-    number: the format that OpenVINO computes in; `compute.precision` is what torch follows where it can (not in int8).
+    `number` is the format of the executor; torch beside OpenVINO follows `compute.precision` where it can (not int8).
     """
     if name == "torch":
-        device = choose_device(compute.device)
-        chosen = TorchExecutor(subject, size, device, torch_precision(compute.precision, device))
+        chosen = TorchExecutor(subject, size, choose_device(compute.device), number)
         return chosen, lambda: chosen
     cpu = torch.device("cpu")
     other = torch_precision("auto" if compute.precision == "int8" else compute.precision, cpu)

@@ -26,8 +26,6 @@ class BenchJob:
     """Rarely needed settings, as NAME=VALUE; `--config list` prints them."""
     row_seconds: Rare[float] = 4.0
     """Seconds that each row is timed; a row of long calls gets five calls in any case."""
-    soak: Rare[int | None] = None
-    """First run this many frames in a row and see whether memory grows."""
     source: Path | None = None
     """Video file for the rows from a file; its frames' shape decides the network's size. By default a clip of the
     procedural street of the network's size."""

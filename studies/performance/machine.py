@@ -1,16 +1,13 @@
-"""The machine that a bench ran on: names and versions, its rate of arithmetic, and the memory of this process."""
+"""The machine that a bench ran on: versions of packages, and its rate of arithmetic."""
 
-import os
 import platform
 from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from torch import nn
 
-from steadyseg.core.errors import InputError
 from steadyseg.core.system.machine import training_precision
 from steadyseg.studies.performance.timing import Budget, Row, measure
 
@@ -18,7 +15,6 @@ SIDE = 1024
 """Side of the matrices: 2.1 GFLOP, 20 ms and less on two cores, and 12 MB in fp32, of which products are made in
 blocks."""
 NUMBERS = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
-STATM = Path("/proc/self/statm")
 
 
 def versions() -> dict[str, str | None]:
@@ -57,14 +53,6 @@ def pass_gflops(network: nn.Module, size: tuple[int, int]) -> float:
     with FlopCounterMode(display=False) as counter, torch.no_grad():
         network.eval().to("meta")(torch.empty(1, 3, *size, device="meta"))
     return round(counter.get_total_flops() / 1e9, 3)
-
-
-def rss_bytes() -> int:
-    """Resident memory of this process now. InputError where there is no /proc."""
-    try:
-        return int(STATM.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-    except OSError as error:
-        raise InputError(f"--config soak reads {STATM}, which only Linux has; omit it here") from error
 
 
 def _torch_product(precision: str, number: torch.dtype, device: str) -> Row:

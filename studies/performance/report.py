@@ -7,7 +7,6 @@ from typing import Any
 from rich.table import Table
 
 from steadyseg.app.console import Console
-from steadyseg.core.method import mode_title
 from steadyseg.studies.performance.rows import ROWS, STEP, STREAM_ROWS
 from steadyseg.studies.performance.timing import Timing
 
@@ -119,12 +118,6 @@ def print_bench(record: dict[str, Any], console: Console) -> None:
     if record["arithmetic"]:
         _print_arithmetic(record["arithmetic"], console)
     _print_memory(record["memory"], console)
-    if record["soak"]:
-        soak = record["soak"]
-        console.print(
-            f"soak: {soak['frames']} frames of {mode_title(soak['mode'])}, resident {_mb(soak['warm'])} after the "
-            f"warm-up, {_mb(soak['end'])} at the end, {_mb(soak['largest'])} at most: {soak['growth_percent']:+.2f} %"
-        )
 
 
 def _rows_table(rows: dict[str, Any]) -> Table:

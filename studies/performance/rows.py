@@ -105,7 +105,7 @@ class CheckpointRows:
         if kind == "mc_whole":
             return self._torch().segmenter("bnn", int(passes))
         if kind == "mc_reuse":
-            return self._torch().shared_prefix(int(passes))
+            return self._torch().segmenter("bnn", int(passes), shares_prefix=True)
         if name == "vq_dnn_motion":
             return self._executor.segmenter("vq-dnn", motion=True)
         modes = {"dnn": "dnn", "vq_dnn": "vq-dnn", "vq_bnn": "vq-bnn"}

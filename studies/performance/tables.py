@@ -6,7 +6,6 @@ from steadyseg.studies.harness.tables import Tables, bind, read_record, table
 
 Record = dict[str, Any]
 MODELS = ("camvid-unet-s", "camvid-realtime", "camvid-mobile")
-SOAKED = "camvid-realtime"
 ROWS = {
     "bare_plain": "network alone, without spatial smoothing",
     "bare": "network alone",
