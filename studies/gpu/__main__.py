@@ -20,10 +20,9 @@ from pathlib import Path
 
 from steadyseg.core.system.machine import choose_device
 from steadyseg.studies.gpu.executors import measure_executors, row_names
-from steadyseg.studies.gpu.home import bring_home
 from steadyseg.studies.gpu.jobs import format_jobs, paper_jobs, recipe_jobs
+from steadyseg.studies.gpu.trainings import Job, Queue, bring_home, run_jobs
 from steadyseg.studies.harness.study import Cache, exit_code
-from steadyseg.studies.harness.trainings import Job, Queue, run_jobs
 
 MODELS = ("camvid-unet-s", "camvid-realtime", "camvid-mobile")
 

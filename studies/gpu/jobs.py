@@ -1,6 +1,6 @@
 """Trainings on a GPU: the published network in its four forms, and the recipes of the networks that ship."""
 
-from steadyseg.studies.harness.trainings import Job
+from steadyseg.studies.gpu.trainings import Job
 
 STILLS = ("--split", "test", "--protocol", "stills")
 STREAM = ("--split", "val", "--protocol", "stream")

@@ -13,9 +13,8 @@ from steadyseg.app.cli import read_flags
 from steadyseg.app.commands import find_command
 from steadyseg.studies.gpu.__main__ import main
 from steadyseg.studies.gpu.executors import row_names
-from steadyseg.studies.gpu.home import bring_home
 from steadyseg.studies.gpu.jobs import FORMS, format_jobs, paper_jobs, recipe_jobs
-from steadyseg.studies.harness.trainings import Job, Queue, run_jobs
+from steadyseg.studies.gpu.trainings import Job, Queue, bring_home, run_jobs
 
 
 @pytest.fixture(scope="module")

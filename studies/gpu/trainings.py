@@ -1,5 +1,6 @@
-"""The queue that trains and measures the rows of a study. A stopped queue goes on where it stopped."""
+"""The queue that trains and measures, and what goes home of it. A stopped queue goes on where it stopped."""
 
+import json
 import re
 import signal
 import subprocess
@@ -11,6 +12,7 @@ from pathlib import Path
 
 from steadyseg.core.training.run_folder import CONFIG_NAME, MODEL_NAME
 from steadyseg.studies.harness.networks import PROJECT
+from steadyseg.studies.harness.study import read_record_file, write_record
 
 TOKEN = re.compile(r"{(.+?)}")
 """In a flag: {data} is the queue's data, {NAME} the model of that job."""
@@ -124,3 +126,21 @@ def stop(processes: Sequence["subprocess.Popen[bytes]"]) -> None:
             process.wait(GRACE_S)
         except subprocess.TimeoutExpired:
             process.kill()
+
+
+def bring_home(jobs: Sequence[Job], queue: Queue, out: Path, *, checkpoints: bool) -> None:
+    """Adds all figures and epochs to one JSON for all blocks, and copies the measured checkpoints if asked."""
+    home = out / "trainings.json"
+    record = read_record_file(home)
+    for job in jobs:
+        model = queue.model(job.name)
+        log = model.parent / "log.jsonl"
+        events = [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
+        record[job.name] = {
+            "flags": job.flags,
+            "epochs": [event for event in events if event["event"] == "epoch"],
+            "evaluations": [json.loads(file.read_text()) for file in queue.figures(job) if file.exists()],
+        }
+        if checkpoints and job.evaluations and model.exists():
+            (out / f"{job.name}.safetensors").write_bytes(model.read_bytes())
+    write_record(home, record)
