@@ -1,6 +1,5 @@
 """Records that no step makes: they need trainings, a browser or an idle machine."""
 
-TRAIN = "its networks are trained first, 12 hours: `python -m steadyseg.studies.results train` at commit 848c36a; then"
 IDLE = "times, which other weights of the same layers leave as they are; needs an idle machine:"
 AT_COMMIT = "its code stands at the commit that its page names"
 BY_HAND = {
@@ -14,7 +13,7 @@ BY_HAND = {
     "robustness/camvid*": AT_COMMIT,
     "robustness/classifiers*": "the command in the report; the cards of the classifiers show its clean pictures",
     "analysis/*": AT_COMMIT,
-    "novelty/record.json:networks/paper-*": f"{TRAIN} `python -m steadyseg.studies.novelty.collect`",
+    "novelty/record.json:networks/paper-*": AT_COMMIT,
     "novelty/record.json:regions/*": AT_COMMIT,
     "novelty/record.json:classifiers/*": AT_COMMIT,
     "novelty/record.json:left_out*": AT_COMMIT,

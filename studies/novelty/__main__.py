@@ -11,6 +11,7 @@ from pathlib import Path
 from steadyseg.studies.harness.bundle import round_figures
 from steadyseg.studies.harness.pages import write_page
 from steadyseg.studies.harness.study import PAGES, origin, read_record_file, write_record
+from steadyseg.studies.novelty.by_network import OUT
 from steadyseg.studies.novelty.figures import measure
 from steadyseg.studies.novelty.plots import draw
 from steadyseg.studies.novelty.tables import Record
@@ -31,7 +32,7 @@ def gather(folder: Path, known: Record) -> Record:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--from", dest="folder", type=Path, default=Path("runs/novelty"))
+    parser.add_argument("--from", dest="folder", type=Path, default=OUT)
     given = parser.parse_args()
     path = PAGE / "record.json"
     record = gather(given.folder, read_record_file(path))

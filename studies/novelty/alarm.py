@@ -5,16 +5,21 @@
 Reads OUT/NETWORK/alarm.pickle of studies.novelty.alarm_scores and writes docs/records/novelty/alarms.json.
 """
 
+import argparse
 import math
+import pickle
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from steadyseg.core.alarm import PlaceAlarm
 from steadyseg.core.reference import ReferenceScores, binomial_interval, smooth_score
-from steadyseg.studies.harness.study import origin
+from steadyseg.studies.harness.bundle import round_figures
+from steadyseg.studies.harness.pages import write_page
+from steadyseg.studies.harness.study import PAGES, origin, read_record_file, write_record
 from steadyseg.studies.novelty.alarm_streams import HZ
-from steadyseg.studies.novelty.by_network import write_figures
+from steadyseg.studies.novelty.by_network import OUT
 
 TAU = 8.0
 """Frames, of the default method: scores are averaged over time as in the product."""
@@ -103,5 +108,15 @@ def upper_rate(events: int, hours: float) -> float:
     return 3600 * binomial_interval(events, max(1, round(3600 * hours)), 0.9)[1]
 
 
+def main() -> None:
+    """Writes the figures of each network in place of its earlier ones."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--from", dest="folder", type=Path, default=OUT)
+    folder, record = parser.parse_args().folder, PAGES / "novelty" / "alarms.json"
+    found = {one.parent.name: measure(pickle.loads(one.read_bytes())) for one in folder.glob("*/alarm.pickle")}
+    write_record(record, round_figures(read_record_file(record) | found), sort=True)
+    write_page("novelty")
+
+
 if __name__ == "__main__":
-    write_figures(__doc__, "alarm", "alarms", measure)
+    main()

@@ -1,11 +1,7 @@
 """Runs every network over every picture once and keeps features and scores in OUT/NETWORK/GROUP.pickle. Resumable by
 group.
 
-    python -m steadyseg.studies.novelty.collect --data data camvid-unet-s camvid-realtime \
-        runs/paper-plain-{0,1,2}/model.safetensors
-
-A network without statistics of its training domain gets them as `steadyseg calibrate --familiarity` makes them, in
-OUT/NETWORK/.
+python -m steadyseg.studies.novelty.collect --data data camvid-unet-s camvid-realtime
 """
 
 import pickle
@@ -18,7 +14,7 @@ import torch
 
 from steadyseg.core.method import MethodOptions
 from steadyseg.studies.harness.networks import digest_of, name_of, rests_on
-from steadyseg.studies.novelty.by_network import flags, knowing, save
+from steadyseg.studies.novelty.by_network import flags, save
 from steadyseg.studies.novelty.novelty_network import NoveltyNetwork, measure_sample
 from steadyseg.studies.novelty.samples import GROUPS, Data, Sample
 
@@ -56,8 +52,7 @@ def main() -> None:
     parser = flags(__doc__)
     parser.add_argument("--every", type=int, default=1, help="stride over the pictures of a group")
     given = parser.parse_args()
-    folders = {model: given.out / name_of(model) for model in given.models}
-    models = {folder: knowing(model, folder, given.data) for model, folder in folders.items()}
+    models = {given.out / name_of(model): model for model in given.models}
     torch.set_num_threads(1)
     data, watched = Data(given.data), {folder: NoveltyNetwork(model) for folder, model in models.items()}
     for folder, one in watched.items():

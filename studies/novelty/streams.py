@@ -6,11 +6,14 @@ python -m steadyseg.studies.novelty.streams --data data camvid-unet-s camvid-rea
 from collections.abc import Iterator
 from typing import Any
 
+import torch
+
 from steadyseg.app.open_model import open_segmenter
 from steadyseg.core.classes import CAMVID
 from steadyseg.core.frame import Frame
 from steadyseg.core.method import MethodOptions
-from steadyseg.studies.novelty.by_network import run
+from steadyseg.studies.harness.networks import name_of
+from steadyseg.studies.novelty.by_network import flags, save
 from steadyseg.studies.novelty.samples import Data, Sample, motorways, objects, of_split
 
 HZ = 15.0
@@ -43,9 +46,12 @@ def watch_cuts(model: str, data: Data) -> list[dict[str, Any]]:
     return rows
 
 
-def measure(model: str, data: Data) -> dict[str, Any]:
-    return {"cuts": watch_cuts(model, data)}
+def main() -> None:
+    given = flags(__doc__).parse_args()
+    torch.set_num_threads(1)
+    for model in given.models:
+        save(given.out / name_of(model) / "streams.pickle", {"cuts": watch_cuts(model, Data(given.data))})
 
 
 if __name__ == "__main__":
-    run(__doc__, "streams", measure)
+    main()
