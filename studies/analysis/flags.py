@@ -54,23 +54,37 @@ def require_least(flag: str, value: int | None, least: int) -> None:
 
 
 @dataclass(frozen=True)
-class FourierJob:
-    """The flags of `steadyseg analyze fourier`."""
+class MapsJob:
+    """The flags of a study of feature maps."""
 
-    study: ClassVar[str] = "fourier"
     options: StudyOptions
     units: Rare[tuple[str, ...]] = ()
     """Only these parts of the network, by their dotted names; every block and smoothing layer without it."""
 
 
 @dataclass(frozen=True)
-class VarianceJob:
+class LossJob:
+    """The flags of a study of the loss around the weights."""
+
+    options: StudyOptions
+    augmented: Rare[bool] = True
+    """Pictures as a training sees them; false: as they are."""
+    dropout: Rare[bool] = False
+    """Keep the dropout on, with masks of the seed (published: with MC dropout, arXiv 2105.12639)."""
+
+
+@dataclass(frozen=True)
+class FourierJob(MapsJob):
+    """The flags of `steadyseg analyze fourier`."""
+
+    study: ClassVar[str] = "fourier"
+
+
+@dataclass(frozen=True)
+class VarianceJob(MapsJob):
     """The flags of `steadyseg analyze variance`."""
 
     study: ClassVar[str] = "variance"
-    options: StudyOptions
-    units: Rare[tuple[str, ...]] = ()
-    """Only these parts of the network, by their dotted names; every block and smoothing layer without it."""
     samples: Rare[int] = 10
     """Dropout draws of every picture, where the network has dropout; 1 draws none."""
 
@@ -79,11 +93,10 @@ class VarianceJob:
 
 
 @dataclass(frozen=True)
-class HessianJob:
+class HessianJob(LossJob):
     """The flags of `steadyseg analyze hessian`."""
 
     study: ClassVar[str] = "hessian"
-    options: StudyOptions
     top: Rare[int] = 5
     """Eigenvalues of largest magnitude of each mini-batch (published: 1 and 5)."""
     batch_size: Rare[int | None] = None
@@ -97,10 +110,6 @@ class HessianJob:
     """Change of an eigenvalue, as a share of it, at which the iteration ends."""
     weight_decay: Rare[float | None] = None
     """Weight decay of the metrics with L2; by default the network's training decay."""
-    augmented: Rare[bool] = True
-    """Pictures as a training sees them; false: as they are."""
-    dropout: Rare[bool] = False
-    """Keep the dropout on, with masks of the seed (published: with MC dropout, arXiv 2105.12639)."""
 
     def __post_init__(self) -> None:
         for name, least in (("top", 1), ("batch_size", 1), ("steps", 0), ("iterations", 2)):
@@ -111,11 +120,10 @@ class HessianJob:
 
 
 @dataclass(frozen=True)
-class LandscapeJob:
+class LandscapeJob(LossJob):
     """The flags of `steadyseg analyze landscape`."""
 
     study: ClassVar[str] = "landscape"
-    options: StudyOptions
     rule: Rare[Literal["filter", "axis0"]] = "filter"
     """Rescaling of random directions: filter by filter (the paper's rule) or along axis 0 (the published code's)."""
     points: Rare[int] = 21
@@ -124,10 +132,6 @@ class LandscapeJob:
     """Extent of the plane; 1: the directions are as long as the filters (published: 0.1 and 1)."""
     trajectory: Path | None = None
     """Folder of a training with snapshots (train ... --config snapshots=10): the plane that its weights moved in."""
-    augmented: Rare[bool] = True
-    """Pictures as a training sees them; false: as they are."""
-    dropout: Rare[bool] = False
-    """Keep the dropout on, with masks of the seed (published: with MC dropout, arXiv 2105.12639)."""
 
     def __post_init__(self) -> None:
         if self.points < 3 or self.points % 2 == 0:
@@ -149,13 +153,10 @@ class LesionJob:
 
 
 @dataclass(frozen=True)
-class SimilarityJob:
+class SimilarityJob(MapsJob):
     """The flags of `steadyseg analyze similarity`."""
 
     study: ClassVar[str] = "similarity"
-    options: StudyOptions
-    units: Rare[tuple[str, ...]] = ()
-    """Only these parts of the network, by their dotted names; every block and smoothing layer without it."""
 
 
 @dataclass(frozen=True)

@@ -1,19 +1,26 @@
 """`analyze fourier`: relative log amplitude of every block's feature maps by frequency and depth."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
-from steadyseg.studies.analysis.measures.features import watch_maps
+from steadyseg.studies.analysis.maps import (
+    COLUMNS,
+    MapTally,
+    Place,
+    add_batches,
+    draw_by_depth,
+    units_with_maps,
+    with_sizes,
+)
 from steadyseg.studies.analysis.measures.fourier import frequencies, log_amplitude
 from steadyseg.studies.analysis.measures.units import Unit
-from steadyseg.studies.analysis.plots import depth_colours, draw_by_depth
-from steadyseg.studies.analysis.study import Results, Study, StudyContext, depths
+from steadyseg.studies.analysis.study import Results, Study, StudyContext
 from steadyseg.studies.analysis.subjects import StudyTarget
 from steadyseg.studies.harness.panels import legend_below, new_figure
-from steadyseg.studies.harness.report_folder import Table
+from steadyseg.studies.harness.report_folder import Table, table_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -26,80 +33,49 @@ ABOUT = (
 )
 
 
-class Spectra:
+class Spectra(MapTally):
     """The summed spectra of one network's maps in one mode."""
 
-    def __init__(self, target: StudyTarget, mode: str, units: list[Unit]) -> None:
-        self.target, self.mode, self.units = target, mode, units
-        self.sums: dict[tuple[str, str], Tensor] = {}
-        self.sizes: dict[tuple[str, str], tuple[int, ...]] = {}
-        self.seen = 0
+    def __init__(self, target: StudyTarget, mode: str, units: Sequence[Unit]) -> None:
+        super().__init__(target, units, mode=mode)
+        self.mode = mode
+        self.sums: dict[Place, Tensor] = {}
 
     @torch.no_grad()
     def add(self, batch: Tensor, seed: int) -> None:
-        with watch_maps(self.units, self._see, self.target.layout):
+        with self.watching(self._see):
             self.target.subject.logits(batch, self.mode, seed)
         self.seen += len(batch)
 
-    def _see(self, unit: Unit, before: Tensor, after: Tensor) -> None:
-        for side, maps in sides(unit, before, after).items():
-            amplitude = len(maps) * log_amplitude(maps.float()).cpu()
-            key = unit.name, side
-            self.sums[key] = amplitude if key not in self.sums else self.sums[key] + amplitude
-            self.sizes[key] = tuple(maps.shape[1:])
+    def _see(self, place: Place, maps: Tensor) -> None:
+        amplitude = len(maps) * log_amplitude(maps.float()).cpu()
+        self.sums[place] = amplitude if place not in self.sums else self.sums[place] + amplitude
 
-    def rows(self) -> list[Results]:
-        """One row for each map, in the order of computation."""
-        places = depths(side for _, side in self.sums)
-        return [
-            {
-                "model": self.target.name,
-                "mode": self.mode,
-                "unit": name,
-                "map": side,
-                "depth": depth,
-                **dict(zip(("channels", "height", "width"), self.sizes[name, side], strict=True)),
-                "dc": float(total[0]) / self.seen,
-                "frequency": frequencies(*self.sizes[name, side][1:]).tolist(),
-                "amplitude": ((total - total[0]) / self.seen).tolist(),
-                "high": float(total[-1] - total[0]) / self.seen,
-            }
-            for depth, ((name, side), total) in zip(places, self.sums.items(), strict=True)
-        ]
-
-
-def sides(unit: Unit, before: Tensor, after: Tensor) -> dict[str, Tensor]:
-    """The maps of a unit by name: "in" and "out" for a smoothing layer, "" for any other unit."""
-    return {"in": before, "out": after} if unit.kind == "smoothing" else {"": after}
+    def figures(self, place: Place) -> Results:
+        total = self.sums[place]
+        return {
+            "dc": float(total[0]) / self.seen,
+            "frequency": frequencies(*self.sizes[place][1:]).tolist(),
+            "amplitude": ((total - total[0]) / self.seen).tolist(),
+            "high": float(total[-1] - total[0]) / self.seen,
+        }
 
 
 def measure(context: StudyContext) -> Iterator[Results]:
-    job: Any = context.job
     tallies = []
     for target in context.targets:
-        units, left_out = target.units_with_maps(job.units, least=2)
-        context.note(left_out)
+        units = units_with_maps(context, target)
         for mode in ("dnn", "bnn") if target.subject.has_dropout else ("dnn",):
             tallies.append(Spectra(target, mode, units))
-    yield from context.tally(tallies, context.batches())
+    yield from add_batches(context, tallies, context.batches())
 
 
 def tables(results: Results) -> list[Table]:
-    columns = ("network", "mode", "unit", "map", "size", "channels", "at 0.25 pi", "at 0.5 pi", "at 0.75 pi", "high")
-    rows = [
-        [
-            row["model"],
-            row["mode"],
-            row["unit"],
-            row["map"],
-            f"{row['width']}x{row['height']}",
-            row["channels"],
-            *(at(row, place) for place in (0.25, 0.5, 0.75)),
-            row["high"],
-        ]
-        for row in results["rows"]
-    ]
-    return [("Relative log amplitude by block", columns, rows)]
+    columns = (("network", "model"), ("mode", "mode"), *COLUMNS, ("channels", "channels"))
+    amplitudes = {f"at {place:g} pi": place for place in (0.25, 0.5, 0.75)}
+    rows = [row | {word: at(row, place) for word, place in amplitudes.items()} for row in with_sizes(results["rows"])]
+    words = [(word, word) for word in (*amplitudes, "high")]
+    return [table_of("Relative log amplitude by block", (*columns, *words), rows)]
 
 
 def at(row: Results, place: float) -> float | None:
@@ -132,6 +108,13 @@ def figures(results: Results) -> dict[str, "Figure"]:
     legend_below(figure, axes)
     figure.suptitle(f"Feature maps by frequency, {results['seen']} pictures", fontsize=10)
     return {"fourier": figure}
+
+
+def depth_colours(count: int) -> list[tuple[float, ...]]:
+    """`count` colours from dark (the first block) to light (the last)."""
+    from matplotlib import colormaps
+
+    return [tuple(colormaps["viridis"](0.9 * place / max(1, count - 1))) for place in range(count)]
 
 
 def draw_high(axis: Any, rows: list[Results], groups: list[tuple[str, str]]) -> None:

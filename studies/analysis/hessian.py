@@ -1,7 +1,7 @@
 """`analyze hessian`: eigenvalues of the loss's Hessian mini-batch by mini-batch, and the density of all of them."""
 
-import statistics
 from collections.abc import Iterator, Sequence
+from statistics import fmean, stdev
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -17,7 +17,7 @@ from steadyseg.studies.analysis.study import Results, Study, StudyContext
 from steadyseg.studies.analysis.subjects import StudyTarget
 from steadyseg.studies.analysis.training_pictures import TrainingPictures
 from steadyseg.studies.harness.panels import STYLES, legend_below, new_figure
-from steadyseg.studies.harness.report_folder import Table
+from steadyseg.studies.harness.report_folder import Table, table_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -39,7 +39,7 @@ GRID = 400
 
 
 def measure(context: StudyContext) -> Iterator[Results]:
-    job: Any = context.job
+    job = context.job
     for target in context.targets:
         prepare(target, job)
         if job.dropout and target.subject.has_dropout:
@@ -61,10 +61,10 @@ def measure(context: StudyContext) -> Iterator[Results]:
             "top": job.top,
             "networks": [summary(rows, s.name) for s in context.targets],
         }
-    for target in context.targets:
-        if decays[target.name] is None:
+    for name, decay in decays.items():
+        if decay is None:
             context.note(
-                f"{target.name}: its record has no weight decay, so nothing is said with L2; give --config weight_decay"
+                f"{name}: its record has no weight decay, so nothing is said with L2; give --config weight_decay"
             )
 
 
@@ -90,17 +90,16 @@ def decay_of(target: StudyTarget, given: float | None) -> float | None:
 
 def row_of(target: StudyTarget, numbers: range, number: int, context: StudyContext, decay: float | None) -> Results:
     """Measures one mini-batch of one network."""
-    job: Any = context.job
+    job, seed = context.job, mix_seed(context.options.seed, number)
     pictures, labels = TrainingPictures(target, context.options.seed, job.augmented).batch(numbers)
     network, void = target.subject.network, target.subject.meta.classes.void
-    target.subject.switch("bnn" if job.dropout else "dnn", mix_seed(context.options.seed, number))
+    target.subject.switch("bnn" if job.dropout else "dnn", seed)
 
     def loss() -> Tensor:
         found = score(network(pictures), labels, void)
         return found.nll / max(1, found.samples)
 
     hessian = Hessian(network, loss)
-    seed = mix_seed(context.options.seed, number)
     pairs = top_eigenpairs(
         hessian, hessian.gradient, job.top, iterations=job.iterations, tolerance=job.tolerance, seed=seed
     )
@@ -128,8 +127,8 @@ def summary(rows: Sequence[Results], model: str) -> Results:
     found: Results = {
         "model": model,
         "batches": len(mine),
-        "loss": mean(row["loss"] for row in mine),
-        "largest": mean(largest),
+        "loss": fmean(row["loss"] for row in mine),
+        "largest": fmean(largest),
         "largest_sd": spread(largest),
         "weight_decay": decay,
         **signs(pooled, ""),
@@ -140,9 +139,9 @@ def summary(rows: Sequence[Results], model: str) -> Results:
         parts = [quadrature(row) for row in mine]
         traces = [part.moment(1) for part in parts]
         found |= {
-            "mean_eigenvalue": mean(traces),
+            "mean_eigenvalue": fmean(traces),
             "mean_eigenvalue_sd": spread(traces),
-            "most_negative": mean(float(part.nodes.min()) for part in parts),
+            "most_negative": fmean(float(part.nodes.min()) for part in parts),
         }
     return found
 
@@ -152,37 +151,36 @@ def signs(values: Sequence[float], ending: str) -> Results:
     positive = [value for value in values if value > 0]
     return {
         f"nep{ending}": sum(value < 0 for value in values) / len(values),
-        f"ape{ending}": mean(positive) if positive else None,
+        f"ape{ending}": fmean(positive) if positive else None,
     }
 
 
-def mean(values: Any) -> float:
-    return statistics.fmean(values)
-
-
 def spread(values: Sequence[float]) -> float | None:
-    return statistics.stdev(values) if len(values) > 1 else None
+    return stdev(values) if len(values) > 1 else None
 
 
 def quadrature(row: Results) -> Quadrature:
     return Quadrature(*(torch.tensor(row[key], dtype=torch.float64) for key in ("nodes", "weights")))
 
 
+TOP = (
+    *(("network", "model"), ("batches", "batches"), ("loss", "loss"), ("largest", "largest"), ("±", "largest_sd")),
+    *(("NEP", "nep"), ("APE", "ape"), ("NEP with L2", "nep_l2"), ("APE with L2", "ape_l2"), ("residual", "residual")),
+)
+DENSITY = (
+    ("network", "model"),
+    ("mean eigenvalue (trace / weights)", "mean_eigenvalue"),
+    ("±", "mean_eigenvalue_sd"),
+    ("most negative node", "most_negative"),
+)
+
+
 def tables(results: Results) -> list[Table]:
-    columns = ("network", "batches", "loss", "largest", "±", "NEP", "APE", "NEP with L2", "APE with L2", "residual")
-    keys = ("model", "batches", "loss", "largest", "largest_sd", "nep", "ape", "nep_l2", "ape_l2", "residual")
-    found: list[Table] = [
-        (
-            f"Top {results['top']} eigenvalues of mini-batches of {results['batch_size']}",
-            columns,
-            [[row.get(key) for key in keys] for row in results["networks"]],
-        )
-    ]
-    if "mean_eigenvalue" in results["networks"][0]:
-        measured = ("model", "mean_eigenvalue", "mean_eigenvalue_sd", "most_negative")
-        names = ("network", "mean eigenvalue (trace / weights)", "±", "most negative node")
-        rows = [[row[key] for key in measured] for row in results["networks"]]
-        found.append(("Density of all eigenvalues", names, rows))
+    networks = results["networks"]
+    title = f"Top {results['top']} eigenvalues of mini-batches of {results['batch_size']}"
+    found = [table_of(title, TOP, networks)]
+    if "mean_eigenvalue" in networks[0]:
+        found.append(table_of("Density of all eigenvalues", DENSITY, networks))
     return found
 
 
@@ -212,15 +210,8 @@ def draw_top(axis: Any, rows: Sequence[Results], models: Sequence[str], results:
         part = Quadrature(values.double(), torch.full((len(values),), 1 / len(values), dtype=torch.float64))
         line = STYLES[number % len(STYLES)]
         axis.plot(grid, part.density(grid, width), line, color=f"C{number}", label=model)
-        axis.plot(
-            values,
-            torch.full_like(values, 0.0) - 0.02 * (number + 1),
-            "|",
-            color=f"C{number}",
-            ms=7,
-            transform=axis.get_xaxis_transform(),
-            clip_on=False,
-        )
+        ticks, style = torch.full_like(values, -0.02 * (number + 1)), {"color": f"C{number}", "ms": 7, "clip_on": False}
+        axis.plot(values, ticks, "|", transform=axis.get_xaxis_transform(), **style)
     axis.axvline(0.0, color="grey", lw=0.6)
     axis.set_title(f"top {results['top']} of each of {results['networks'][0]['batches']} mini-batches", fontsize=9)
     axis.set_xlabel("eigenvalue of the Hessian", labelpad=12)

@@ -26,7 +26,7 @@ from steadyseg.studies.analysis.study import Results, Study, StudyContext
 from steadyseg.studies.analysis.subjects import StudyTarget
 from steadyseg.studies.analysis.training_pictures import TrainingPictures
 from steadyseg.studies.harness.panels import new_figure
-from steadyseg.studies.harness.report_folder import Table
+from steadyseg.studies.harness.report_folder import Table, table_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -45,6 +45,10 @@ TRAJECTORY = (
 )
 
 
+FIGURES = ("loss", "accuracy", "squared_norm", "sum_of_norms")
+"""Figures of each point of the plane."""
+
+
 class Plane:
     """The loss of one network over its plane."""
 
@@ -57,18 +61,15 @@ class Plane:
             weights = {name: weight.detach().clone() for name, weight in self.network.named_parameters()}
             self.trajectory = trajectory_of(job.trajectory, self.network, list(weights))
             reach = [max(abs(place[axis]) for place in self.trajectory.places) for axis in (0, 1)]
-            first, second = self.trajectory.directions
-            self.ways: tuple[Weights, Weights] = (like(first, weights), like(second, weights))
+            self.ways = [like(way, weights) for way in self.trajectory.directions]
             self.places = [grid(job.points, 1.25 * max(one, 1e-6)) for one in reach]
         else:
-            self.ways = (random_direction(weights, job.rule, seed), random_direction(weights, job.rule, seed + 1))
+            self.ways = [random_direction(weights, job.rule, one) for one in (seed, seed + 1)]
             self.places = [grid(job.points, job.reach)] * 2
         self.weights = weights
         self.pictures = TrainingPictures(target, seed, job.augmented)
         self.batches: list[tuple[Tensor, Tensor]] = []
-        self.loss = [[0.0] * job.points for _ in range(job.points)]
-        self.accuracy = [[0.0] * job.points for _ in range(job.points)]
-        self.l2: list[list[list[float]]] = [[[0.0, 0.0] for _ in range(job.points)] for _ in range(job.points)]
+        self.figures = {key: [[0.0] * job.points for _ in range(job.points)] for key in FIGURES}
 
     @torch.no_grad()
     def fill(self, row: int, batches: Sequence[range]) -> None:
@@ -82,8 +83,9 @@ class Plane:
                     self.target.subject.switch("bnn" if self.job.dropout else "dnn", mix_seed(self.seed, number))
                     found = score(self.network(batch).double(), labels, void)
                     total, correct, samples = total + float(found.nll), correct + found.correct, samples + found.samples
-                self.loss[row][column], self.accuracy[row][column] = total / samples, correct / samples
-                self.l2[row][column] = [squared_norm(self.network), sum_of_norms(self.network)]
+                values = total / samples, correct / samples, squared_norm(self.network), sum_of_norms(self.network)
+                for key, value in zip(FIGURES, values, strict=True):
+                    self.figures[key][row][column] = value
 
     def record(self, rows: int) -> Results:
         middle = self.job.points // 2
@@ -91,13 +93,10 @@ class Plane:
             "model": self.target.name,
             "x": self.places[0],
             "y": self.places[1],
-            "loss": self.loss,
-            "accuracy": self.accuracy,
-            "squared_norm": [[cell[0] for cell in line] for line in self.l2],
-            "sum_of_norms": [[cell[1] for cell in line] for line in self.l2],
+            **self.figures,
             "rows_done": rows,
-            "centre_loss": self.loss[middle][middle],
-            "centre_accuracy": self.accuracy[middle][middle],
+            "centre_loss": self.figures["loss"][middle][middle],
+            "centre_accuracy": self.figures["accuracy"][middle][middle],
         }
         if self.trajectory is not None:
             found |= {"trajectory": self.trajectory.places, "explained": self.trajectory.explained}
@@ -142,7 +141,7 @@ def trajectory_of(run: Path, network: torch.nn.Module, names: list[str]) -> Traj
 
 
 def measure(context: StudyContext) -> Iterator[Results]:
-    job: Any = context.job
+    job = context.job
     if job.trajectory is not None and len(context.targets) > 1:
         raise InputError("--trajectory is the training of one network; give one MODEL")
     for target in context.targets:
@@ -162,29 +161,15 @@ def measure(context: StudyContext) -> Iterator[Results]:
 
 def tables(results: Results) -> list[Table]:
     columns = (
-        "network",
-        "loss at the centre",
-        "accuracy",
-        "rise near half the reach",
-        "rise at the end",
-        "squared norm",
-        "sum of norms",
+        *(("network", "model"), ("loss at the centre", "centre_loss"), ("accuracy", "centre_accuracy")),
+        *(("rise near half the reach", "half_rise"), ("rise at the end", "end_rise")),
+        *(("squared norm", "squared_norm"), ("sum of norms", "sum_of_norms")),
     )
     rows = []
     for plane in results["planes"]:
         middle = len(plane["x"]) // 2
-        rows.append(
-            [
-                plane["model"],
-                plane["centre_loss"],
-                plane["centre_accuracy"],
-                plane["half_rise"],
-                plane["end_rise"],
-                plane["squared_norm"][middle][middle],
-                plane["sum_of_norms"][middle][middle],
-            ]
-        )
-    return [("Loss around the trained weights (rise: mean over the four points on the axes)", columns, rows)]
+        rows.append(plane | {key: plane[key][middle][middle] for key in ("squared_norm", "sum_of_norms")})
+    return [table_of("Loss around the trained weights (rise: mean over the four points on the axes)", columns, rows)]
 
 
 def figures(results: Results) -> dict[str, "Figure"]:

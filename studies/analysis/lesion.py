@@ -14,7 +14,7 @@ from steadyseg.studies.analysis.measures.units import KINDS, find_units, list_un
 from steadyseg.studies.analysis.study import Results, Study, StudyContext
 from steadyseg.studies.analysis.subjects import StudyTarget
 from steadyseg.studies.harness.panels import MARKS, legend_below, new_figure
-from steadyseg.studies.harness.report_folder import Table
+from steadyseg.studies.harness.report_folder import Table, table_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -110,8 +110,7 @@ def change(seen: Seen | None, weight: float) -> AbstractContextManager[None]:
 
 
 def measure(context: StudyContext) -> Iterator[Results]:
-    job: Any = context.job
-    lesions = [Lesions(target, job.units) for target in context.targets]
+    lesions = [Lesions(target, context.job.units) for target in context.targets]
     for one in lesions:
         if one.left_out:
             context.note(f"{one.target.name}: not removed, as they change their map's shape: {', '.join(one.left_out)}")
@@ -122,23 +121,13 @@ def measure(context: StudyContext) -> Iterator[Results]:
 
 
 def tables(results: Results) -> list[Table]:
-    columns = ("network", "without", "kind", "weight", "accuracy", "change", "±", "NLL", "change", "±")
-    rows = [
-        [
-            row["model"],
-            row["unit"] or "(whole)",
-            row["kind"],
-            row["weight"],
-            row["accuracy"],
-            row["accuracy_change"],
-            row["accuracy_change_se"],
-            row["nll"],
-            row["nll_change"],
-            row["nll_change_se"],
-        ]
-        for row in results["rows"]
-    ]
-    return [("One unit changed at a time", columns, rows)]
+    columns = (
+        *(("network", "model"), ("without", "unit"), ("kind", "kind"), ("weight", "weight")),
+        *(("accuracy", "accuracy"), ("change", "accuracy_change"), ("±", "accuracy_change_se")),
+        *(("NLL", "nll"), ("change", "nll_change"), ("±", "nll_change_se")),
+    )
+    rows = [row | {"unit": row["unit"] or "(whole)"} for row in results["rows"]]
+    return [table_of("One unit changed at a time", columns, rows)]
 
 
 def figures(results: Results) -> dict[str, "Figure"]:
@@ -153,14 +142,8 @@ def figures(results: Results) -> dict[str, "Figure"]:
         mine = [row for row in rows if row["model"] == model]
         for place, row in enumerate(mine):
             number = kinds.index(row["kind"])
-            axis.barh(
-                place,
-                row["nll_change"],
-                color=f"C{number}",
-                xerr=row["nll_change_se"],
-                height=0.7,
-                error_kw={"lw": 0.8},
-            )
+            change, error = row["nll_change"], row["nll_change_se"]
+            axis.barh(place, change, 0.7, color=f"C{number}", xerr=error, error_kw={"lw": 0.8})
         axis.set_yticks(range(len(mine)), [row["unit"] for row in mine], fontsize=6)
         axis.invert_yaxis()
         axis.set_xscale("symlog", linthresh=0.1)

@@ -16,7 +16,7 @@ from steadyseg.studies.analysis.measures.reliability import CONFIDENT, GroupTall
 from steadyseg.studies.analysis.study import Results, Study, StudyContext
 from steadyseg.studies.analysis.subjects import StudyTarget
 from steadyseg.studies.harness.panels import new_figure
-from steadyseg.studies.harness.report_folder import Table
+from steadyseg.studies.harness.report_folder import Table, table_of
 from steadyseg.studies.harness.target import DNN, at_size_of
 
 if TYPE_CHECKING:
@@ -94,10 +94,10 @@ class Reliability:
 
 
 def measure(context: StudyContext) -> Iterator[Results]:
-    job: Any = context.job
     tallies: list[Reliability] = []
+    samples = context.job.samples
     for target in context.targets:
-        methods = [DNN, *([Method("bnn", job.samples)] if target.subject.has_dropout and job.samples > 1 else [])]
+        methods = [DNN, *([Method("bnn", samples)] if target.subject.has_dropout and samples > 1 else [])]
         tallies += [Reliability(target, method, len(target.pictures)) for method in methods]
         if target.subject.calibrated_methods:
             told = ", ".join(map(str, target.subject.calibrated_methods))
@@ -117,14 +117,13 @@ def measure(context: StudyContext) -> Iterator[Results]:
 
 
 def tables(results: Results) -> list[Table]:
-    columns = ("network", "method", "group", "share", "accuracy", "confidence", "gap", "ECE", "NLL", "confident errors")
-    keys = ("model", "mode", "group", "share", "accuracy", "confidence", "gap", "ece_15", "nll", "confident_errors")
-    found: list[Table] = []
-    for by, title in TITLES.items():
-        mine = [[row[key] for key in keys] for row in results["rows"] if row["by"] == by]
-        if mine:
-            found.append((title, columns, mine))
-    return found
+    columns = (
+        *(("network", "model"), ("method", "mode"), ("group", "group"), ("share", "share"), ("accuracy", "accuracy")),
+        *(("confidence", "confidence"), ("gap", "gap"), ("ECE", "ece_15"), ("NLL", "nll")),
+        ("confident errors", "confident_errors"),
+    )
+    groups = {title: [row for row in results["rows"] if row["by"] == by] for by, title in TITLES.items()}
+    return [table_of(title, columns, rows) for title, rows in groups.items() if rows]
 
 
 TITLES = {
@@ -148,25 +147,11 @@ def figures(results: Results) -> dict[str, "Figure"]:
         for number, group in enumerate(groups):
             mine = [row for row in rows if row["by"] == kind and (row["model"], row["mode"]) == group]
             places = range(len(mine)) if kind == "novelty" else [names.index(row["group"]) for row in mine]
-            label = " ".join(group)
-            axis.plot(
-                places, [row["accuracy"] for row in mine], "o-", color=f"C{number}", ms=4, label=f"{label}, accuracy"
-            )
-            axis.plot(
-                places,
-                [row["confidence"] for row in mine],
-                "x--",
-                color=f"C{number}",
-                ms=5,
-                label=f"{label}, confidence",
-            )
-        axis.set_xticks(
-            range(len(names)),
-            names,
-            fontsize=7,
-            rotation=35 if kind == "class" else 0,
-            ha="right" if kind == "class" else "center",
-        )
+            for key, line, size in (("accuracy", "o-", 4), ("confidence", "x--", 5)):
+                label = f"{' '.join(group)}, {key}"
+                axis.plot(places, [row[key] for row in mine], line, color=f"C{number}", ms=size, label=label)
+        slope: dict[str, Any] = {"rotation": 35, "ha": "right"} if kind == "class" else {}
+        axis.set_xticks(range(len(names)), names, fontsize=7, **slope)
         axis.set_title(TITLES[kind] + (" (5: most novel)" if kind == "novelty" else ""), fontsize=9)
         axis.set_ylabel("share")
     for axis in axes[len(kinds) :]:

@@ -3,23 +3,21 @@ space."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
 from steadyseg.core.errors import InputError
-from steadyseg.studies.analysis.fourier import sides
+from steadyseg.studies.analysis.maps import COLUMNS, MapTally, Place, draw_by_depth, units_with_maps, with_sizes
 from steadyseg.studies.analysis.measures.correlation import SpatialCovariance
-from steadyseg.studies.analysis.measures.features import watch_maps
 from steadyseg.studies.analysis.measures.lesion import removed
 from steadyseg.studies.analysis.measures.similarity import MIN_BATCH, MinibatchCka, gram, mean_beside_diagonal
 from steadyseg.studies.analysis.measures.units import Unit, list_units
-from steadyseg.studies.analysis.plots import draw_by_depth
-from steadyseg.studies.analysis.study import Results, Study, StudyContext, depths
+from steadyseg.studies.analysis.study import Results, Study, StudyContext
 from steadyseg.studies.analysis.subjects import StudyTarget
 from steadyseg.studies.harness.panels import legend_below, new_figure
-from steadyseg.studies.harness.report_folder import Table
+from steadyseg.studies.harness.report_folder import Table, table_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -35,58 +33,43 @@ REACH = 8
 WITHOUT = "without smoothing"
 
 
-class Layers:
+class Layers(MapTally):
     """The features of one network, with its smoothing layers or without."""
 
-    def __init__(self, target: StudyTarget, units: list[Unit], smoothed: bool = True) -> None:
-        self.target, self.units, self.smoothed = target, units, smoothed
+    def __init__(self, target: StudyTarget, units: Sequence[Unit], smoothed: bool = True) -> None:
+        super().__init__(target, units)
+        self.smoothed = smoothed
         self.name = target.name if smoothed else f"{target.name} {WITHOUT}"
-        self.covariances: dict[tuple[str, str], SpatialCovariance] = {}
-        self.sizes: dict[tuple[str, str], tuple[int, ...]] = {}
+        self.covariances: dict[Place, SpatialCovariance] = {}
         self.grams: dict[str, Tensor] = {}
+        """Gram matrix of every unit's output in the last batch."""
 
     @torch.no_grad()
-    def look(self, batch: Tensor) -> None:
-        """Computes the Gram matrix of every unit's output and adds up the covariances."""
-        self.grams = {}
+    def add(self, batch: Tensor, seed: int) -> None:
+        """Computes the Gram matrices and adds up the covariances; nothing is drawn."""
         network = self.target.subject.network
         with ExitStack() as stack:
             if not self.smoothed:
                 for unit in list_units(network, "smoothing"):
                     stack.enter_context(removed(unit))
-            stack.enter_context(watch_maps(self.units, self._see, self.target.layout))
-            self.target.subject.logits(batch, "dnn")
+            stack.enter_context(self.watching(self._see))
+            self.target.subject.logits(batch, "dnn", seed)
 
-    def _see(self, unit: Unit, before: Tensor, after: Tensor) -> None:
-        self.grams[unit.name] = gram(after)
-        for side, maps in sides(unit, before, after).items():
-            self.covariances.setdefault((unit.name, side), SpatialCovariance(REACH)).add(maps)
-            self.sizes[unit.name, side] = tuple(maps.shape[1:])
+    def _see(self, place: Place, maps: Tensor) -> None:
+        unit, side = place
+        if side != "in":
+            self.grams[unit] = gram(maps)
+        self.covariances.setdefault(place, SpatialCovariance(REACH)).add(maps)
 
-    def rows(self) -> list[Results]:
-        """Covariance in space of each map, in the order of computation."""
-        places = depths(side for _, side in self.covariances)
-        return [
-            {
-                "model": self.name,
-                "unit": name,
-                "map": side,
-                "depth": depth,
-                **dict(zip(("channels", "height", "width"), self.sizes[name, side], strict=True)),
-                "variance": one.variance,
-                "length": one.length(),
-                "correlation": one.along_axes(),
-            }
-            for depth, ((name, side), one) in zip(places, self.covariances.items(), strict=True)
-        ]
+    def figures(self, place: Place) -> Results:
+        one = self.covariances[place]
+        return {"variance": one.variance, "length": one.length(), "correlation": one.along_axes()}
 
 
 def measure(context: StudyContext) -> Iterator[Results]:
     layers = []
-    job: Any = context.job
     for target in context.targets:
-        units, left_out = target.units_with_maps(job.units, least=2)
-        context.note(left_out)
+        units = units_with_maps(context, target)
         layers.append(Layers(target, units))
         if list_units(target.subject.network, "smoothing"):
             layers.append(Layers(target, units, smoothed=False))
@@ -100,7 +83,7 @@ def measure(context: StudyContext) -> Iterator[Results]:
         )
     for numbers in context.track(batches, "mini-batches"):
         for one in layers:
-            one.look(one.target.batch(numbers))
+            one.add(one.target.batch(numbers), context.options.seed)
         for (one, other), total in zip(pairs, sums, strict=True):
             total.add(list(one.grams.values()), list(other.grams.values()))
         yield {
@@ -135,20 +118,15 @@ def tables(results: Results) -> list[Table]:
         alike = sum(same) / len(same) if same else None
         own = mean_beside_diagonal(pair["cka"]) if pair["first"] == pair["second"] else None
         pairs.append([pair["first"], pair["second"], alike, own])
-    columns = ("network", "network", "mean CKA of equally named layers", "mean CKA of different layers")
+    names = ("network", "network", "mean CKA of equally named layers", "mean CKA of different layers")
+    distances = {"at 1 point": 1, "at 2": 2, "at 4": 4}
     rows = [
-        [
-            row["model"],
-            row["unit"],
-            row["map"],
-            f"{row['width']}x{row['height']}",
-            row["length"],
-            *(row["correlation"][place] if len(row["correlation"]) > place else None for place in (1, 2, 4)),
-        ]
-        for row in results["rows"]
+        row | {word: row["correlation"][d] if len(row["correlation"]) > d else None for word, d in distances.items()}
+        for row in with_sizes(results["rows"])
     ]
-    names = ("network", "unit", "map", "size", "correlation length, points", "at 1 point", "at 2", "at 4")
-    return [("CKA", columns, pairs), ("Correlation in space", names, rows)]
+    columns = (("network", "model"), *COLUMNS, ("correlation length, points", "length"))
+    words = [(word, word) for word in distances]
+    return [("CKA", names, pairs), table_of("Correlation in space", (*columns, *words), rows)]
 
 
 def figures(results: Results) -> dict[str, "Figure"]:

@@ -1,15 +1,13 @@
 """The frame of every study: opens networks and pictures, watches the time, saves the report after every part."""
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import torch
-from torch import Tensor
 
 from steadyseg.app.console import Console, progress_bar
-from steadyseg.core.seeds import mix_seed
 from steadyseg.studies.analysis.flags import StudyJob, StudyOptions
 from steadyseg.studies.analysis.subjects import StudyTarget, open_study_targets
 from steadyseg.studies.harness.machine import about_torch, peak_rss_bytes
@@ -23,22 +21,12 @@ T = TypeVar("T")
 Results = dict[str, Any]
 
 
-class Tally(Protocol):
-    """Sums of a network over batches of pictures."""
-
-    target: StudyTarget
-    seen: int
-
-    def add(self, batch: Tensor, seed: int) -> None: ...
-
-    def rows(self) -> list[Results]: ...
-
-
 class StudyContext:
     """The networks of a study, its time limit, and its notes."""
 
     def __init__(self, job: StudyJob, targets: Sequence[StudyTarget], show: bool = True) -> None:
-        self.job, self.targets = job, targets
+        self.job: Any = job
+        self.targets = targets
         self.options: StudyOptions = job.options
         self.notes: list[str] = []
         self.began, self.cpu_began = time.perf_counter(), time.process_time()
@@ -59,13 +47,6 @@ class StudyContext:
         size = min(target.pictures.batch for target in self.targets)
         return batches_of(len(self.targets[0].pictures), size if most is None else most)
 
-    def tally(self, tallies: Sequence[Tally], batches: Sequence[range]) -> Iterator[Results]:
-        """Gives each batch to all tallies and yields the rows so far."""
-        for number, numbers in enumerate(self.track(batches, "batches of pictures")):
-            for one in tallies:
-                one.add(one.target.batch(numbers), mix_seed(self.options.seed, number))
-            yield {"rows": [row for one in tallies for row in one.rows()], "seen": tallies[0].seen}
-
     def track(self, items: Sequence[T], title: str) -> Iterator[T]:
         """Yields the items with a progress bar on stderr; ends early when max_seconds are over."""
         with progress_bar(title, len(items), self._console) as show:
@@ -78,8 +59,8 @@ class StudyContext:
                 show(done + 1)
 
     def note(self, words: str) -> None:
-        """Adds a note to the report, unless it is empty or there already."""
-        if words and words not in self.notes:
+        """Adds a note to the report, unless it is there already."""
+        if words not in self.notes:
             self.notes.append(words)
 
 
@@ -122,13 +103,10 @@ def describe(study: Study, context: StudyContext) -> Results:
     return {
         "study": study.name,
         "models": [
-            {
-                "model": target.name,
-                "architecture": target.subject.meta.architecture,
+            target.subject.about()
+            | {
                 "options": target.subject.meta.options,
                 "parameters": sum(weight.numel() for weight in target.subject.network.parameters()),
-                "dropout": target.subject.has_dropout,
-                "height": target.subject.meta.height,
             }
             for target in context.targets
         ],
@@ -145,14 +123,3 @@ def costs(context: StudyContext) -> Results:
         "cpu_seconds": round(time.process_time() - context.cpu_began, 1),
         "peak_memory_mb": None if peak is None else round(peak / 2**20),
     }
-
-
-def depths(sides: Iterable[str]) -> list[float]:
-    """Relative depth of feature maps by name, 0 at the first block and 1 at the last. A smoothing layer's `in` has the
-    depth of the block before it, and its `out` lies half way to the next block. So networks with and without smoothing
-    can be compared."""
-    places, blocks = [], -1
-    for side in sides:
-        blocks += side == ""
-        places.append(max(0, blocks) + 0.5 * (side == "out"))
-    return [place / max(1, blocks) for place in places]

@@ -1,6 +1,5 @@
 """The networks of a study with the pictures that each of them sees: checkpoints of either kind, and timm's by name."""
 
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -12,17 +11,16 @@ from steadyseg.classification.data.open import HELD_OUT, TRAINED, open_classific
 from steadyseg.classification.networks.build import build_classifier
 from steadyseg.classification.networks.layout import TIMM
 from steadyseg.classification.options import ClassifierOptions
-from steadyseg.classification.pretrained import ARCHITECTURE, require_classes
+from steadyseg.classification.pretrained import ARCHITECTURE
 from steadyseg.core.classes import ClassList
 from steadyseg.core.errors import InputError
 from steadyseg.core.model.checkpoint import CheckpointMeta
 from steadyseg.core.seeds import mix_seed
 from steadyseg.core.system.machine import choose_device
 from steadyseg.studies.analysis.flags import StudyOptions
-from steadyseg.studies.analysis.measures.features import Layout, layout_of, trace
-from steadyseg.studies.analysis.measures.units import Unit, find_units, list_units
+from steadyseg.studies.analysis.measures.features import Layout, layout_of
 from steadyseg.studies.harness.pictures import Pictures, open_pictures
-from steadyseg.studies.harness.target import TargetNetwork, open_target, short_names
+from steadyseg.studies.harness.target import TargetNetwork, open_target, require_alike, short_names
 
 IMAGENET_CLASSES = 1000
 """Outputs of timm's pretrained networks, as this product opens them."""
@@ -51,26 +49,6 @@ class StudyTarget:
         """(B,) or (B, H, W) labels at the pictures' size, on the network's device."""
         return self.pictures.truth(numbers).to(self.subject.device)
 
-    def units_with_maps(self, named: Sequence[str], least: int) -> tuple[list[Unit], str]:
-        """(the named units, or every block and smoothing layer, that return a feature map; what was left out and why).
-
-        InputError for a named unit without a map or one whose map has fewer than `least` points a side, and where
-        nothing is left.
-        """
-        network = self.subject.network
-        asked = find_units(network, named, self.name) if named else []
-        units = asked or [*list_units(network, "block"), *list_units(network, "smoothing")]
-        self.subject.switch("dnn", None)
-        seen = trace(network, self.batch(range(1)), units, self.layout)
-        small = [one for one in seen if min(one.size[1:]) < least]
-        kept = [one.unit for one in seen if one not in small]
-        told = ", ".join(f"{one.unit.name} ({one.size[2]}x{one.size[1]})" for one in small)
-        if (asked and len(kept) < len(asked)) or not kept:
-            mapless = [unit.name for unit in units if unit not in [one.unit for one in seen]]
-            what = f"{told}: a map with a side below {least}" if small else f"{', '.join(mapless)}: no feature map"
-            raise InputError(f"{self.name}: {what} cannot be analyzed; name other units or give larger pictures")
-        return kept, f"{self.name}: left out, as a side of the map is below {least}: {told}" if small else ""
-
 
 def open_study_targets(
     options: StudyOptions, split: str, images: tuple[int, int], needs_labels: bool
@@ -93,7 +71,7 @@ def open_study_targets(
         count = options.images or images[subject.is_segmentation]
         pictures = open_pictures(options.data, split, [subject], count, options.seed)
         found.append(StudyTarget(subject, pictures, layout_of(subject.network), labelled))
-    require_alike(found)
+    require_alike([target.subject for target in found])
     return found
 
 
@@ -129,12 +107,3 @@ def require_data(data: Path, split: str, subject: TargetNetwork) -> None:
             f"{subject.name} is an image classifier and {data} holds labelled pixels; give CIFAR or an ImageFolder, or "
             "a segmentation network"
         )
-
-
-def require_alike(found: Sequence[StudyTarget]) -> None:
-    """Raises InputError unless all label the same things with the same classes."""
-    first = found[0].subject
-    for other in (target.subject for target in found[1:]):
-        if other.is_segmentation != first.is_segmentation:
-            raise InputError(f"{first.name} and {other.name} cannot be compared: one labels pictures, the other pixels")
-        require_classes(other.meta.classes, first.meta.classes, other.name, first.name)

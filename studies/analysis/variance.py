@@ -1,21 +1,28 @@
 """`analyze variance`: variance of feature maps by depth, over positions, over dropout draws and over both."""
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
 from steadyseg.core.seeds import mix_seed
-from steadyseg.studies.analysis.fourier import sides
-from steadyseg.studies.analysis.measures.features import watch_maps
+from steadyseg.studies.analysis.maps import (
+    COLUMNS,
+    MapTally,
+    Place,
+    add_batches,
+    draw_by_depth,
+    smoothing_pairs,
+    units_with_maps,
+    with_sizes,
+)
 from steadyseg.studies.analysis.measures.units import Unit
 from steadyseg.studies.analysis.measures.variance import DrawVariance
-from steadyseg.studies.analysis.plots import draw_by_depth, smoothing_pairs
-from steadyseg.studies.analysis.study import Results, Study, StudyContext, depths
+from steadyseg.studies.analysis.study import Results, Study, StudyContext
 from steadyseg.studies.analysis.subjects import StudyTarget
 from steadyseg.studies.harness.panels import legend_below, new_figure
-from steadyseg.studies.harness.report_folder import Table
+from steadyseg.studies.harness.report_folder import Table, table_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -30,79 +37,48 @@ ABOUT = (
 KEYS = ("positions", "draws", "both", "averaged")
 
 
-class Variances:
+class Variances(MapTally):
     """One network's figures, summed over pictures."""
 
-    def __init__(self, target: StudyTarget, units: list[Unit], samples: int) -> None:
-        self.target, self.units = target, units
+    def __init__(self, target: StudyTarget, units: Sequence[Unit], samples: int) -> None:
+        super().__init__(target, units)
         self.samples = samples if target.subject.has_dropout else 1
-        self.sums: dict[tuple[str, str], dict[str, float | None]] = {}
-        self.sizes: dict[tuple[str, str], tuple[int, ...]] = {}
-        self.seen = 0
+        self.sums: dict[Place, dict[str, float | None]] = {}
 
     @torch.no_grad()
     def add(self, batch: Tensor, seed: int) -> None:
         """Adds the figures of a batch over all its dropout draws."""
-        moments: dict[tuple[str, str], DrawVariance] = {}
-
-        def see(unit: Unit, before: Tensor, after: Tensor) -> None:
-            for side, maps in sides(unit, before, after).items():
-                moments.setdefault((unit.name, side), DrawVariance()).add(maps)
-                self.sizes[unit.name, side] = tuple(maps.shape[1:])
-
-        with watch_maps(self.units, see, self.target.layout):
+        moments: dict[Place, DrawVariance] = {}
+        with self.watching(lambda place, maps: moments.setdefault(place, DrawVariance()).add(maps)):
             for draw in range(self.samples):
                 self.target.subject.logits(batch, "bnn" if self.samples > 1 else "dnn", mix_seed(seed, draw))
-        for key, one in moments.items():
-            total = self.sums.setdefault(key, dict.fromkeys(KEYS))
+        for place, one in moments.items():
+            total = self.sums.setdefault(place, dict.fromkeys(KEYS))
             for name, value in one.result().items():
                 total[name] = None if value is None else (total[name] or 0.0) + len(batch) * value
         self.seen += len(batch)
 
-    def rows(self) -> list[Results]:
-        """One row for each map, in the order of computation."""
-        places = depths(side for _, side in self.sums)
-        return [
-            {
-                "model": self.target.name,
-                "unit": name,
-                "map": side,
-                "depth": depth,
-                **dict(zip(("channels", "height", "width"), self.sizes[name, side], strict=True)),
-                "samples": self.samples,
-                **{key: None if value is None else value / self.seen for key, value in total.items()},
-            }
-            for depth, ((name, side), total) in zip(places, self.sums.items(), strict=True)
-        ]
+    def figures(self, place: Place) -> Results:
+        total = self.sums[place]
+        return {"samples": self.samples} | {
+            key: None if value is None else value / self.seen for key, value in total.items()
+        }
 
 
 def measure(context: StudyContext) -> Iterator[Results]:
-    job: Any = context.job
     tallies = []
     for target in context.targets:
-        units, left_out = target.units_with_maps(job.units, least=2)
-        context.note(left_out)
-        tallies.append(Variances(target, units, job.samples))
+        tallies.append(Variances(target, units_with_maps(context, target), context.job.samples))
         if tallies[-1].samples == 1:
             context.note(f"{target.name}: nothing is drawn, so there is the variance over positions alone")
     # Every unit's sums over the draws are kept for a batch, in double: smaller batches than for a single pass.
-    yield from context.tally(tallies, context.batches(None if context.is_segmentation else 32))
+    yield from add_batches(context, tallies, context.batches(None if context.is_segmentation else 32))
 
 
 def tables(results: Results) -> list[Table]:
-    columns = ("network", "unit", "map", "size", "channels", "positions", "draws", "both", "averaged")
-    rows = [
-        [
-            row["model"],
-            row["unit"],
-            row["map"],
-            f"{row['width']}x{row['height']}",
-            row["channels"],
-            *(row[key] for key in KEYS),
-        ]
-        for row in results["rows"]
-    ]
-    return [("Variance of feature maps", columns, rows), *smoothing_table(results["rows"])]
+    columns = (("network", "model"), *COLUMNS, *((key, key) for key in ("channels", *KEYS)))
+    whole = table_of("Variance of feature maps", columns, with_sizes(results["rows"]))
+    return [whole, *smoothing_table(results["rows"])]
 
 
 def smoothing_table(rows: list[Results]) -> list[Table]:

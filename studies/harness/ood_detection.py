@@ -4,7 +4,6 @@ import torch
 from torch import Tensor
 
 from steadyseg.core.errors import InputError
-from steadyseg.core.prediction import Prediction
 
 
 def auroc(inside: Tensor, outside: Tensor) -> float:
@@ -22,9 +21,3 @@ def auroc(inside: Tensor, outside: Tensor) -> float:
     below = torch.searchsorted(ordered, outside, right=False)
     up_to = torch.searchsorted(ordered, outside, right=True)  # below + ties, so the two have every tie once
     return int((below + up_to).sum()) / (2 * inside.numel() * outside.numel())
-
-
-def uncertainty_scores(prediction: Prediction) -> dict[str, Tensor]:
-    """(B,) for each picture in nats: `entropy` and `disagreement`, means over its pixels if it has any."""
-    maps = {"entropy": prediction.entropy, "disagreement": prediction.disagreement}
-    return {name: values.flatten(1).mean(1) if values.ndim > 1 else values for name, values in maps.items()}

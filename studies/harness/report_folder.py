@@ -68,6 +68,11 @@ def write_plots(figures: Mapping[str, "Figure"], out: Path) -> list[str]:
     return [f"{name}.png" for name in figures]
 
 
+def table_of(title: str, columns: Sequence[tuple[str, str]], rows: Iterable[Mapping[str, Any]]) -> Table:
+    """A table of rows by (heading, key) of each column; None where a row lacks the key."""
+    return title, [heading for heading, _ in columns], [[row.get(key) for _, key in columns] for row in rows]
+
+
 def report_tables(tables: Iterable[Table], form: str) -> list[str]:
     """The tables in Markdown, each behind its title; numbers in this form."""
     return [part for title, columns, rows in tables for part in (title, report_table(columns, rows, form))]

@@ -54,6 +54,16 @@ class TargetNetwork:
         """Number of classes."""
         return len(self.meta.classes)
 
+    def about(self) -> dict[str, Any]:
+        """Describes the network in a report."""
+        meta = self.meta
+        return {
+            "model": self.name,
+            "architecture": meta.architecture,
+            "dropout": self.has_dropout,
+            "height": meta.height,
+        }
+
     def methods(self, samples: Sequence[int] = ()) -> list[Method]:
         """`dnn`, and where there is dropout `bnn` with so many passes (classifiers: 1, 2 and 5 by default)."""
         chosen = samples or (() if self.is_segmentation else CLASSIFIER_SAMPLES)
@@ -158,15 +168,18 @@ def at_size_of(probs: Tensor, labels: Tensor) -> Tensor:
 
 def open_targets(models: Sequence[str], device: torch.device, calibrated: bool = True) -> list[TargetNetwork]:
     """The networks by name or file; InputError unless they are of one kind and know the same classes."""
-    if not models:
-        raise InputError("say which network: a pretrained name or a .safetensors file, or several to compare")
     subjects = [open_target(*one, device, calibrated) for one in zip(models, short_names(models), strict=True)]
+    require_alike(subjects)
+    return subjects
+
+
+def require_alike(subjects: Sequence[TargetNetwork]) -> None:
+    """Raises InputError unless all label the same things with the same classes."""
     first = subjects[0]
     for other in subjects[1:]:
         if other.is_segmentation != first.is_segmentation:
             raise InputError(f"{first.name} and {other.name} cannot be compared: one labels pictures, the other pixels")
         require_classes(other.meta.classes, first.meta.classes, other.name, first.name)
-    return subjects
 
 
 def open_target(model: str, name: str, device: torch.device, calibrated: bool = True) -> TargetNetwork:

@@ -10,10 +10,10 @@ from torch import Tensor, nn
 from steadyseg.core.method import Method
 from steadyseg.core.seeds import mix_seed
 from steadyseg.studies.harness.pictures import Pictures
-from steadyseg.studies.harness.rows import Row
 from steadyseg.studies.harness.target import TargetNetwork, at_size_of
 from steadyseg.studies.robustness.flags import RobustnessOptions, Watch, no_progress
 from steadyseg.studies.robustness.measures.attacks import PGD_STEP_SHARE, PGD_STEPS, AttackSuccess, OnPixels, fgsm, pgd
+from steadyseg.studies.robustness.tally import Row
 
 ATTACKS: dict[str, Callable[..., Tensor]] = {"fgsm": fgsm, "pgd": pgd}
 MAX_PASSES = 5
@@ -117,22 +117,10 @@ def attack_on(
     )
 
 
-class Tempered(nn.Module):
-    """Logits divided by a temperature."""
-
-    def __init__(self, network: nn.Module, temperature: float) -> None:
-        super().__init__()
-        self.network, self.temperature = network, temperature
-
-    def forward(self, x: Tensor) -> Tensor:
-        logits: Tensor = self.network(x)
-        return logits if self.temperature == 1.0 else logits / self.temperature
-
-
 def pixel_network(subject: TargetNetwork, method: Method) -> nn.Module:
     """The network as an attack sees it: pixels (B, 3, h, w) in 0..1 -> tempered logits at the pictures' size."""
     subject.switch(method.mode, None)
-    return OnPixels(Tempered(subject.network, subject.temperature(method)), subject.normalize)
+    return OnPixels(subject.network, subject.normalize, subject.temperature(method))
 
 
 def labels_of(subject: TargetNetwork, method: Method, pixels: Tensor, seed: int) -> Tensor:

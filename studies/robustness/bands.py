@@ -11,12 +11,11 @@ from steadyseg.core.corruptions.corruptions import require_picture
 from steadyseg.core.method import Method
 from steadyseg.core.seeds import mix_seed
 from steadyseg.studies.harness.pictures import Pictures
-from steadyseg.studies.harness.rows import Row, title_of
 from steadyseg.studies.harness.target import TargetNetwork
 from steadyseg.studies.robustness.attacks import attack_on, attacked_methods, clean_pixels
 from steadyseg.studies.robustness.flags import RobustnessOptions, Watch, no_progress
 from steadyseg.studies.robustness.measures.frequency import PAPER_CENTRES, Band, attack_in_band, band_noise
-from steadyseg.studies.robustness.tally import Tally
+from steadyseg.studies.robustness.tally import Row, Tally, title_of
 
 BANDS = [Band(centre) for centre in PAPER_CENTRES]
 

@@ -37,15 +37,6 @@ def run_robustness(job: RobustnessJob) -> int:
         plots = write_plots(draw_plots(record), out) if job.plots else []
         write_atomic(out / "report.md", markdown(record, command, plots).encode())
 
-    record = robustness(
-        job.models,
-        job.data,
-        split=job.split,
-        studies=job.only,
-        options=job.options,
-        device=job.device,
-        watch=track,
-        keep=write_report,
-    )
+    record = robustness(job, track, write_report)
     print_report([summary(record)], record["notes"], out)
     return 0

@@ -18,10 +18,9 @@ from steadyseg.core.corruptions.corruptions import (
 from steadyseg.core.evaluation.figures import mean_of_known
 from steadyseg.core.seeds import mix_seed
 from steadyseg.studies.harness.pictures import Pictures
-from steadyseg.studies.harness.rows import Row, title_of
 from steadyseg.studies.harness.target import TargetNetwork
 from steadyseg.studies.robustness.flags import RobustnessOptions, Watch, no_progress
-from steadyseg.studies.robustness.tally import Tally
+from steadyseg.studies.robustness.tally import Row, Tally, title_of
 
 SCORES = ("error", "nll", "ece")
 

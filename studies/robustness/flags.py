@@ -1,9 +1,9 @@
 """The flags of `steadyseg analyze robustness`; no torch here, so that a bad flag is refused at once."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Literal, Protocol, TypeVar
+from typing import Annotated, Any, Literal, get_args
 
 from tyro.conf import Positional, arg
 
@@ -12,10 +12,8 @@ from steadyseg.core.corruptions.corruptions import BENCHMARK_CORRUPTIONS, SEVERI
 from steadyseg.core.errors import InputError
 from steadyseg.core.options import Rare, spelled
 
-T = TypeVar("T")
-
 StudyName = Literal["corruptions", "stream", "perturbations", "attacks", "bands", "ood"]
-STUDIES: tuple[StudyName, ...] = ("corruptions", "stream", "perturbations", "attacks", "bands", "ood")
+STUDIES: tuple[StudyName, ...] = get_args(StudyName)
 
 OOD_SAMPLES = 10
 """Dropout passes of a segmentation network in the study ood: disagreement needs several."""
@@ -103,12 +101,9 @@ class RobustnessJob:
     """auto, cpu or cuda; auto: cuda where there is one."""
 
 
-class Watch(Protocol):
-    """Yields the items one by one and may show a progress bar."""
-
-    def __call__(self, items: list[T], title: str) -> Iterable[T]: ...
+Watch = Callable[[list[Any], str], Iterable[Any]]
+"""(items, title) -> the items one by one; it may show a progress bar."""
 
 
-def no_progress(items: list[T], title: str) -> Iterable[T]:
-    """Nothing is shown."""
+def no_progress(items: list[Any], title: str) -> Iterable[Any]:
     return items

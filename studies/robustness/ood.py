@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from steadyseg.app.sources.open_source import open_source
 from steadyseg.app.sources.source import Source
@@ -17,11 +16,11 @@ from steadyseg.core.evaluation.conformal import prediction_sets
 from steadyseg.core.method import Method
 from steadyseg.core.prediction import Prediction
 from steadyseg.core.seeds import mix_seed
-from steadyseg.studies.harness.ood_detection import auroc, uncertainty_scores
+from steadyseg.studies.harness.ood_detection import auroc
 from steadyseg.studies.harness.pictures import Pictures
-from steadyseg.studies.harness.rows import Row
 from steadyseg.studies.harness.target import TargetNetwork
 from steadyseg.studies.robustness.flags import OOD_SAMPLES, RobustnessOptions, Watch, no_progress
+from steadyseg.studies.robustness.tally import Row
 
 SURE = 0.9
 """A sample of lower confidence is one that the network abstains from: the cutoff of Acc-90 and Freq-90."""
@@ -89,10 +88,12 @@ def scores_of(
     """The scores of one picture (H, W, 3), method by method."""
     methods = ood_methods(subject, options)
     for method, seen in subject.predict([image], methods, mix_seed(options.seed, number)):
-        whole = {name: float(value) / seen.max_entropy for name, value in uncertainty_scores(seen).items()}
-        scores = {"entropy": whole["entropy"], "abstains": float((seen.confidence < SURE).double().mean())}
+        scores = {
+            "entropy": float(seen.entropy.mean()) / seen.max_entropy,
+            "abstains": float((seen.confidence < SURE).double().mean()),
+        }
         if method.samples > 1:
-            scores["disagreement"] = whole["disagreement"]
+            scores["disagreement"] = float(seen.disagreement.mean()) / seen.max_entropy
         if seen.novelty is not None:
             scores["novelty"] = float(seen.novelty.score)
         yield method, scores | conformal_scores(subject, method, seen)
@@ -107,16 +108,12 @@ def conformal_scores(subject: TargetNetwork, method: Method, seen: Prediction) -
     for kind in SET_KINDS:
         threshold = fitted.get("conformal", {}).get(kind)
         if isinstance(threshold, float):
-            scores[kind] = mean_set_size(probs, kind, threshold)
+            scores[kind] = float(prediction_sets(probs, kind, threshold).sum(0).double().mean())
     risk = fitted.get("class_risk")
     if risk:
         reported = probs[subject.meta.classes.names.index(risk["class"])] >= risk["threshold"]
         scores[f"reported_{risk['class'].lower()}"] = float(reported.double().mean())
     return scores
-
-
-def mean_set_size(probs: Tensor, kind: str, threshold: float) -> float:
-    return float(prediction_sets(probs, kind, threshold).sum(0).double().mean())
 
 
 def calibration_notes(subjects: Sequence[TargetNetwork], pictures: Pictures, options: RobustnessOptions) -> list[str]:

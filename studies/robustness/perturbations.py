@@ -13,7 +13,6 @@ from steadyseg.core.evaluation.figures import mean_of_known
 from steadyseg.core.method import Method
 from steadyseg.core.seeds import mix_seed
 from steadyseg.studies.harness.pictures import Pictures, batches_of
-from steadyseg.studies.harness.rows import Row
 from steadyseg.studies.harness.target import TargetNetwork
 from steadyseg.studies.robustness.flags import RobustnessOptions, Watch, no_progress
 from steadyseg.studies.robustness.measures.perturbations import (
@@ -27,6 +26,7 @@ from steadyseg.studies.robustness.measures.temporal_consistency import (
     TemporalConsistency,
     relative_confidence,
 )
+from steadyseg.studies.robustness.tally import Row, title_of, titles_of
 
 MOVING = ("translate", "rotate", "tilt", "scale")
 """Perturbations that put the picture's points elsewhere, so that labels of pixels do not hold for their frames."""
@@ -125,12 +125,10 @@ def mean_confidence(probs: Tensor, label: Tensor, void: int | None) -> float:
 
 def means_of(rows: Sequence[Row]) -> list[Row]:
     """Means over all perturbations, a row for each network and method."""
-    keys = list(dict.fromkeys((row["model"], row["mode"], row["samples"]) for row in rows))
     means = []
-    for model, mode, samples in keys:
-        mine = [row for row in rows if (row["model"], row["mode"], row["samples"]) == (model, mode, samples)]
-        row: Row = {"model": model, "mode": mode, "samples": samples}
-        for measure in (*MEASURES, "relative_confidence"):
-            row[measure] = mean_of_known([found[measure] for found in mine])
-        means.append(row)
+    for title in titles_of(rows):
+        mine = [row for row in rows if title_of(row) == title]
+        about = {key: mine[0][key] for key in ("model", "mode", "samples")}
+        measures = (*MEASURES, "relative_confidence")
+        means.append(about | {key: mean_of_known([row[key] for row in mine]) for key in measures})
     return means

@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from steadyseg.studies.harness.panels import STYLES, legend_below, new_figure
-from steadyseg.studies.harness.rows import Row, title_of, titles_of
 from steadyseg.studies.robustness.report import band_kind, band_kinds, stream_gain, stream_mean, stream_title
+from steadyseg.studies.robustness.tally import Row, title_of, titles_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -7,8 +7,8 @@ from rich.table import Table as ScreenTable
 
 from steadyseg.core.evaluation.figures import mean_of_known
 from steadyseg.studies.harness.report_folder import Table, report_tables
-from steadyseg.studies.harness.rows import Row, title_of, titles_of
 from steadyseg.studies.harness.tables import bullets, figure, paragraphs
+from steadyseg.studies.robustness.tally import Row, title_of, titles_of
 
 MEASURES = {"accuracy": "accuracy", "nll": "NLL", "ece": "ECE", "miou": "mIoU"}
 

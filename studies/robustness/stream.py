@@ -20,11 +20,10 @@ from steadyseg.core.seeds import mix_seed
 from steadyseg.core.temporal import State
 from steadyseg.seg.data.camvid import ImageFolderSplit, open_split
 from steadyseg.studies.harness.pictures import Pictures
-from steadyseg.studies.harness.rows import Row
 from steadyseg.studies.harness.target import TargetNetwork, at_size_of
 from steadyseg.studies.harness.window import WindowSmoothing, WindowState
 from steadyseg.studies.robustness.flags import STREAM_SEVERITIES, STREAM_TYPES, RobustnessOptions, Watch, no_progress
-from steadyseg.studies.robustness.tally import figures
+from steadyseg.studies.robustness.tally import Row, figures
 
 PUBLISHED = WindowSmoothing()
 """The paper's temporal mean, which is computed here alone."""

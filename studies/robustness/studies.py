@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 
 from steadyseg.app.sources.open_source import open_source
@@ -14,7 +13,7 @@ from steadyseg.studies.harness.target import TargetNetwork, open_targets
 from steadyseg.studies.robustness.attacks import study_attacks
 from steadyseg.studies.robustness.bands import study_bands
 from steadyseg.studies.robustness.corruptions import study_corruptions
-from steadyseg.studies.robustness.flags import STUDIES, RobustnessOptions, StudyName, Watch, no_progress
+from steadyseg.studies.robustness.flags import STUDIES, RobustnessJob, RobustnessOptions, StudyName, Watch, no_progress
 from steadyseg.studies.robustness.ood import require_recorded, study_ood
 from steadyseg.studies.robustness.perturbations import study_perturbations
 from steadyseg.studies.robustness.stream import study_stream, val_stream
@@ -35,15 +34,7 @@ RUN: dict[StudyName, Study] = {
 
 
 def robustness(
-    models: Sequence[str],
-    data: Path,
-    *,
-    split: str = "test",
-    studies: Sequence[StudyName] = (),
-    options: RobustnessOptions = RobustnessOptions(),  # noqa: B008 (frozen)
-    device: str = "auto",
-    watch: Watch = no_progress,
-    keep: Callable[[dict[str, Any]], None] = lambda _: None,
+    job: RobustnessJob, watch: Watch = no_progress, keep: Callable[[dict[str, Any]], None] = lambda _: None
 ) -> dict[str, Any]:
     """The record of the named studies, or of all that the data allows; several networks see the same pictures.
 
@@ -51,15 +42,15 @@ def robustness(
     far, so that who is interrupted loses one study and not all. Raises InputError for bad input, if it can be seen
     before any study runs.
     """
-    started = time.perf_counter()
-    subjects = open_targets(models, choose_device(device), options.calibrated != "off")
+    started, options = time.perf_counter(), job.options
+    subjects = open_targets(job.models, choose_device(job.device), options.calibrated != "off")
     for subject in subjects:
         if options.calibrated == "on" and not subject.calibrated_methods:
             raise InputError(f"--calibrated on: {subject.name} is not calibrated; omit it, or use steadyseg calibrate")
     if options.sample_counts and not any(subject.has_dropout for subject in subjects):
         raise InputError("--config sample_counts asks for dropout passes and there is no dropout to draw; omit it")
-    pictures = open_pictures(data, split, subjects, options.images, options.seed)
-    chosen, notes = chosen_studies(subjects, pictures, studies, options)
+    pictures = open_pictures(job.data, job.split, subjects, options.images, options.seed)
+    chosen, notes = chosen_studies(subjects, pictures, job.only, options)
     check_sources(options)
     few = pictures.first(options.costly_images or (COSTLY_STILLS if subjects[0].is_segmentation else COSTLY_IMAGES))
     notes += general_notes(subjects, pictures, few, chosen, options)
@@ -80,12 +71,9 @@ def about(subjects: Sequence[TargetNetwork], pictures: Pictures, options: Robust
     """Describes networks, data and settings, so that the study can be repeated."""
     return {
         "models": [
-            {
-                "model": subject.name,
-                "architecture": subject.meta.architecture,
-                "dropout": subject.has_dropout,
+            subject.about()
+            | {
                 "temperatures": {str(method): subject.temperature(method) for method in subject.calibrated_methods},
-                "height": subject.meta.height,
                 "width": subject.meta.width,
             }
             for subject in subjects

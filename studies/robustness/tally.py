@@ -7,8 +7,20 @@ from torch import Tensor
 
 from steadyseg.core.evaluation.metrics import StreamingMetrics
 from steadyseg.core.method import Method
-from steadyseg.studies.harness.rows import Row
 from steadyseg.studies.harness.target import TargetNetwork, at_size_of
+
+Row = dict[str, Any]
+"""A row of a report: `model`, `mode` and `samples` beside its metrics."""
+
+
+def title_of(row: Row) -> str:
+    """The network and the method of a row in a few characters."""
+    return f"{row['model']} {Method(row['mode'], row['samples'])}"
+
+
+def titles_of(rows: Iterable[Row]) -> list[str]:
+    """The titles of the rows, each once, in order."""
+    return list(dict.fromkeys(map(title_of, rows)))
 
 
 class Tally:

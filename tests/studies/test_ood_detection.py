@@ -6,8 +6,7 @@ import pytest
 import torch
 
 from steadyseg.core.errors import InputError
-from steadyseg.core.prediction import Prediction, entropy
-from steadyseg.studies.harness.ood_detection import auroc, uncertainty_scores
+from steadyseg.studies.harness.ood_detection import auroc
 
 
 def slow_auroc(inside: list[float], outside: list[float]) -> float:
@@ -55,15 +54,3 @@ def test_halves_and_whole_numbers_are_compared_exactly() -> None:
 def test_bad_input_is_one_clear_line(inside: torch.Tensor, outside: torch.Tensor, message: str) -> None:
     with pytest.raises(InputError, match=message):
         auroc(inside, outside)
-
-
-def test_scores_are_one_number_a_picture() -> None:
-    members = torch.randn(2, 4, 5, 3, 6, generator=torch.Generator().manual_seed(0)).softmax(2)
-    mean = Prediction(members.mean(0), (entropy(members[0]) + entropy(members[1])) / 2)
-    scores = uncertainty_scores(mean)
-    assert scores["entropy"].shape == scores["disagreement"].shape == (4,)
-    for i in range(4):
-        assert float(scores["entropy"][i]) == pytest.approx(float(mean.entropy[i].mean()))
-        assert float(scores["disagreement"][i]) == pytest.approx(float(mean.disagreement[i].mean()))
-    pixel = Prediction(mean.probs[..., 0, 0], mean.member_entropy[..., 0, 0])
-    assert (uncertainty_scores(pixel)["disagreement"] == mean.disagreement[:, 0, 0]).all()

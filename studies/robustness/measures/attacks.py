@@ -25,18 +25,18 @@ PGD_STEP_SHARE = 0.25
 
 
 class OnPixels(nn.Module):
-    """The network with pixels (B, 3, h, w) in 0..1 as its input: network(normalize(255 x)).
+    """The network with pixels (B, 3, h, w) in 0..1 as its input: network(normalize(255 x)) / temperature.
 
     Logits of pixels come at the picture's size, enlarged as in training where the network's head works at a coarser
     one.
     """
 
-    def __init__(self, network: nn.Module, normalize: Normalize) -> None:
+    def __init__(self, network: nn.Module, normalize: Normalize, temperature: float = 1.0) -> None:
         super().__init__()
-        self.network, self.normalize = network, normalize
+        self.network, self.normalize, self.temperature = network, normalize, temperature
 
     def forward(self, pixels: Tensor) -> Tensor:
-        logits: Tensor = self.network(self.normalize(255.0 * pixels))
+        logits: Tensor = self.network(self.normalize(255.0 * pixels)) / self.temperature
         return enlarge(logits, pixels.shape[-2:]) if logits.ndim == 4 else logits
 
 
@@ -57,10 +57,8 @@ def fgsm(
     Depends on the arguments alone: dropout masks come from the seed. Raises CheckFailed for a gradient of NaN.
     """
     with _seed_torch(seed, images.device), torch.inference_mode(False), torch.enable_grad():
-        clean, labels = (
-            images.detach().clone(),
-            labels.clone(),
-        )  # of what inference mode made, autograd takes a copy only
+        # Of what inference mode made, autograd takes a copy only.
+        clean, labels = images.detach().clone(), labels.clone()
         return (clean + eps * _gradient(network, clean, labels, samples, void).sign()).clamp(0.0, 1.0)
 
 
@@ -86,9 +84,7 @@ def pgd(
     with _seed_torch(seed, images.device), torch.inference_mode(False), torch.enable_grad():
         clean, labels = images.detach().clone(), labels.clone()
         low, high = (clean - eps).clamp_min(0.0), (clean + eps).clamp_max(1.0)
-        start = torch.rand(clean.shape, dtype=clean.dtype).to(
-            clean.device
-        )  # drawn on the CPU: the same on every device
+        start = torch.rand(clean.shape, dtype=clean.dtype).to(clean.device)  # from the CPU: the same on every device
         attacked = torch.clamp(clean + eps * (2.0 * start - 1.0), low, high)
         for _ in range(steps):
             ascent = step * _gradient(network, attacked, labels, samples, void).sign()

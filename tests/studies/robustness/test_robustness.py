@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from steadyseg.studies.harness.target import TargetNetwork, open_targets, short_
 from steadyseg.studies.harness.window import WindowSmoothing
 from steadyseg.studies.robustness.bands import study_bands
 from steadyseg.studies.robustness.corruptions import means_of
-from steadyseg.studies.robustness.flags import RobustnessOptions
+from steadyseg.studies.robustness.flags import RobustnessJob, RobustnessOptions, no_progress
 from steadyseg.studies.robustness.measures.perturbations import perturb
 from steadyseg.studies.robustness.perturbations import study_perturbations
 from steadyseg.studies.robustness.studies import robustness
@@ -48,7 +49,14 @@ def room(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def studied(room: Path, models: str, data: str, *studies: Any, **options: Any) -> dict[str, Any]:
     paths = [str(room / f"{name}.safetensors") for name in models.split()]
-    return robustness(paths, room / data, studies=studies, options=RobustnessOptions(**options))["studies"]
+    return run(paths, room / data, *studies, **options)["studies"]
+
+
+def run(
+    models: Sequence[str | Path], data: Path, *studies: Any, watch: Any = no_progress, **options: Any
+) -> dict[str, Any]:
+    job = RobustnessJob(tuple(map(str, models)), data, only=studies, options=RobustnessOptions(**options))
+    return robustness(job, watch)
 
 
 def opened(room: Path, model: str, data: str, count: int) -> tuple[list[TargetNetwork], Pictures]:
@@ -125,9 +133,9 @@ def test_one_seed_is_one_report_and_another_is_not(room: Path) -> None:
 def test_networks_see_the_same_corrupted_pictures(room: Path, tmp_path: Path) -> None:
     twin = tmp_path / "twin.safetensors"
     twin.write_bytes((room / "still.safetensors").read_bytes())
-    paths = [str(room / "still.safetensors"), str(twin), str(room / "sure.safetensors")]
-    options = RobustnessOptions(types=("impulse_noise",), severities=(1, 5), sample_counts=(2,))
-    study = robustness(paths, room / "stills", studies=["corruptions"], options=options)["studies"]["corruptions"]
+    paths = [room / "still.safetensors", twin, room / "sure.safetensors"]
+    options: dict[str, Any] = {"types": ("impulse_noise",), "severities": (1, 5), "sample_counts": (2,)}
+    study = run(paths, room / "stills", "corruptions", **options)["studies"]["corruptions"]
     by_model = {name: [row for row in study["rows"] if row["model"] == name] for name in ("still", "twin", "sure")}
     figures = {name: [(row["severity"], row["mode"], row["nll"]) for row in rows] for name, rows in by_model.items()}
     assert figures["still"] == figures["twin"] and len(figures["still"]) == 4
@@ -307,6 +315,11 @@ def test_a_classifier_sees_its_view_of_pictures_out_of_distribution(room: Path) 
     study = studied(room, "drop", "cifar10", "ood", ood=(str(room / "stills" / "val"),), images=4)["ood"]
     row = only(study["rows"], score="disagreement")
     assert (row["mode"], row["samples"]) == ("bnn", 5) and len(row["scores_ood"]) == 4
+    subjects, pictures = opened(room, "drop", "cifar10", 4)
+    ((_, seen),) = subjects[0].predict([pictures.images[0]], subjects[0].methods()[:1], 0)
+    plain = only(study["rows"], score="entropy", mode="dnn")
+    p = seen.probs[0].double()
+    assert plain["scores_data"][0] == pytest.approx(float(-(p * p.log()).sum()) / np.log(3), rel=1e-5)
     ranks = [(o > i) + (o == i) / 2 for o in row["scores_ood"] for i in row["scores_data"]]
     assert row["auroc"] == pytest.approx(np.mean(ranks))
 
@@ -315,9 +328,8 @@ def test_a_classifier_sees_its_view_of_pictures_out_of_distribution(room: Path) 
 
 
 def test_all_studies_run_where_nothing_is_named_and_the_notes_say_what_lacks(room: Path) -> None:
-    paths = [str(room / "plain.safetensors")]
-    options = RobustnessOptions(types=("contrast",), severities=(1,), images=2, costly_images=1)
-    record = robustness(paths, room / "cifar10", options=options)
+    options: dict[str, Any] = {"types": ("contrast",), "severities": (1,), "images": 2, "costly_images": 1}
+    record = run([room / "plain.safetensors"], room / "cifar10", **options)
     assert list(record["studies"]) == ["corruptions", "perturbations", "attacks", "bands"]
     notes = " | ".join(record["notes"])
     assert "ood left out" in notes and "stream" not in notes and "plain: no dropout" in notes
@@ -328,23 +340,16 @@ def test_all_studies_run_where_nothing_is_named_and_the_notes_say_what_lacks(roo
     json.dumps(record)
 
 
-@pytest.mark.parametrize(("options", "words"), [({"ood": ("nowhere.mp4",)}, "no such file or folder: 'nowhere.mp4'")])
-def test_a_slip_of_a_later_study_is_said_before_the_first(room: Path, options: dict[str, Any], words: str) -> None:
+def test_a_slip_of_a_later_study_is_said_before_the_first(room: Path) -> None:
     begun: list[str] = []
 
     def watch(items: list[Any], title: str) -> list[Any]:
         begun.append(title)
         return items
 
-    paths, asked = [str(room / "plain.safetensors")], RobustnessOptions(**options)
-    assert words in refusal(lambda: robustness(paths, room / "cifar10", options=asked, watch=watch))
+    models, data = [room / "plain.safetensors"], room / "cifar10"
+    assert "'nowhere.mp4'" in refusal(lambda: run(models, data, ood=("nowhere.mp4",), watch=watch))
     assert not begun
-
-
-def test_small_pictures_are_refused(room: Path, tmp_path: Path) -> None:
-    data = stills_folder(tmp_path / "small", size=(24, 64))
-    told = refusal(lambda: robustness([str(room / "still.safetensors")], data, studies=["corruptions"]))
-    assert "must be 32x32 pixels or more, got 64x24" in told
 
 
 def test_networks_of_two_kinds_or_of_other_classes_are_not_compared(room: Path, tmp_path: Path) -> None:
@@ -352,7 +357,7 @@ def test_networks_of_two_kinds_or_of_other_classes_are_not_compared(room: Path, 
     for second, words in ((room / "still.safetensors", "one labels pictures, the other pixels"), (other, "'black'")):
         assert words in refusal(lambda path=second: open_targets([str(room / "drop.safetensors"), str(path)], CPU))
     (tmp_path / "none").mkdir()
-    told = refusal(lambda: robustness([str(other)], room / "cifar10", studies=["attacks"]))
+    told = refusal(lambda: run([other], room / "cifar10", "attacks"))
     assert "'red'" in told and str(room / "cifar10") in told and NAMES[2] == "red"
 
 
