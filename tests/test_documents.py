@@ -10,7 +10,7 @@ from steadyseg.core.method import MethodOptions
 from steadyseg.core.model.checkpoint import read_meta
 from steadyseg.seg.pretrained import find_checkpoint
 from steadyseg.studies.guide.measure import threshold_record
-from steadyseg.studies.harness.networks import digest_of, measured_networks, rests_on
+from steadyseg.studies.harness.networks import digest_of, rests_on
 from steadyseg.studies.harness.pages import STUDIES, all_pages, page_of, pages_of, tables_of
 from steadyseg.studies.harness.tables import read_record, with_tables
 from steadyseg.studies.performance.tables import format_ratio
@@ -112,8 +112,9 @@ def test_no_record_of_the_analysis_shows_pictures_of_the_data() -> None:
 
 
 def test_novelty_is_of_the_included_weights() -> None:
+    trained = read_record("results", "networks.json")
     for name, found in read_record("novelty")["networks"].items():
-        weights = measured_networks()[name]["weights"] if name in measured_networks() else digest_of(name)
+        weights = trained[name]["weights"] if name in trained else digest_of(name)
         assert found["weights"] == weights, f"{name}: python -m steadyseg.studies.novelty.collect measures it again"
 
 

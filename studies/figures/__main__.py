@@ -24,8 +24,7 @@ from steadyseg.core.system.machine import cpu_name
 from steadyseg.studies.figures.by_hand import ALSO, BY_HAND
 from steadyseg.studies.figures.step import Digests, Step, link_stills
 from steadyseg.studies.figures.steps import all_steps
-from steadyseg.studies.harness.networks import PROJECT
-from steadyseg.studies.harness.study import PAGES, data_digest, exit_code, read_record_file, write_record
+from steadyseg.studies.harness.study import PAGES, PROJECT, data_digest, exit_code, read_record_file, write_record
 
 MINUTES = PAGES / "minutes.json"
 """By step and network: minutes of the last run, and of them those that one core computed; on which processor."""

@@ -6,12 +6,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from steadyseg.app.open_model import find_model
 from steadyseg.core.errors import InputError
 from steadyseg.core.model.checkpoint import read_meta
 from steadyseg.seg.data.camvid import read_names
 from steadyseg.seg.data.held_out import CAMVID_STRETCHES, recorded_names
 from steadyseg.seg.pretrained import FOLDER
-from steadyseg.studies.harness.networks import PROJECT, digest_of, file_of
+from steadyseg.studies.harness.networks import digest_of
+from steadyseg.studies.harness.study import PROJECT
 
 Digests = Mapping[str, str]
 """Digest of each data set, by the name of its folder."""
@@ -100,7 +102,7 @@ def fit_tokens(network: str, data: Path) -> dict[str, str]:
 def fit_split(network: str) -> str:
     """The stretches of train that the training held out; test for a network that was trained on some of them."""
     ends = {name for stretch in CAMVID_STRETCHES for name in stretch}
-    return "held-out" if ends <= set(recorded_names(read_meta(file_of(network)).training)) else "test"
+    return "held-out" if ends <= set(recorded_names(read_meta(find_model(network)).training)) else "test"
 
 
 def link_stills(data: Path) -> None:

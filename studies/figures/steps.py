@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 
 from steadyseg.app.commands import load
+from steadyseg.app.open_model import find_model
 from steadyseg.core.method import MethodOptions
 from steadyseg.core.model.checkpoint import read_meta
 from steadyseg.studies.figures.step import OUT, Digests, Step, fit_split
-from steadyseg.studies.harness.networks import file_of
 
 CHECKPOINT = "seg/checkpoints/{}"
 CAMVID = UNET, REALTIME, MOBILE = "camvid-unet-s", "camvid-realtime", "camvid-mobile"
@@ -63,7 +63,7 @@ def card(protocol: str, split: str, method: MethodOptions, flags: str = "", netw
 
     def wanted(network: str, _: Digests) -> str:
         is_fitted = split == "test" == fit_split(network)
-        return str(1.0 if is_fitted else method.resolve(read_meta(file_of(network))).temperature)
+        return str(1.0 if is_fitted else method.resolve(read_meta(find_model(network))).temperature)
 
     report = f"{OUT}/{{}}-{row}.json"
     commands = [

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from steadyseg.core.training.run_folder import CONFIG_NAME, MODEL_NAME
-from steadyseg.studies.harness.networks import PROJECT
-from steadyseg.studies.harness.study import read_record_file, write_record
+from steadyseg.studies.harness.study import PROJECT, read_record_file, write_record
 
 TOKEN = re.compile(r"{(.+?)}")
 """In a flag: {data} is the queue's data, {NAME} the model of that job."""

@@ -11,10 +11,9 @@ from typing import Any
 
 from steadyseg.core.errors import InputError
 from steadyseg.core.system.machine import available_cpus
-from steadyseg.studies.harness.study import PAGES
+from steadyseg.studies.harness.study import PAGES, PROJECT
 
 PAGE = PAGES / "performance"
-PROJECT = Path(__file__).resolve().parents[2]
 CALM_S = 180
 """Longest wait for a quiet machine, in seconds; `steadyseg bench` itself says when others were busy."""
 

@@ -16,7 +16,8 @@ from steadyseg.core.system.files import write_atomic
 from steadyseg.seg.data.camvid import open_split
 from steadyseg.studies.harness.bundle import round_figures
 
-PAGES = Path(__file__).resolve().parents[2] / "docs" / "records"
+PROJECT = Path(__file__).resolve().parents[2]
+PAGES = PROJECT / "docs" / "records"
 """Folders of the studies' pages, records and pictures."""
 
 

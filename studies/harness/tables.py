@@ -9,7 +9,6 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from statistics import mean
 from typing import Any
 
 from steadyseg.core.errors import InputError
@@ -80,11 +79,3 @@ def paragraphs(parts: Iterable[str]) -> str:
 
 def bullets(lines: Iterable[str]) -> str:
     return "\n".join(f"* {line}" for line in lines)
-
-
-def spread(values: Sequence[float], scale: float, digits: int) -> str:
-    """Mean ± half the range of the values times `scale`; the mean of one value alone, "-" for none."""
-    if not values:
-        return "-"
-    half = scale * (max(values) - min(values)) / 2
-    return f"{scale * mean(values):.{digits}f}" + (f" ± {half:.{digits}f}" if len(values) > 1 else "")

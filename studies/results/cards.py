@@ -7,12 +7,12 @@ from typing import Any
 
 from steadyseg.classification.pretrained import FOLDER as CLASSIFIERS
 from steadyseg.seg.pretrained import FOLDER as SEGMENTERS
-from steadyseg.studies.harness.tables import Tables, table
+from steadyseg.studies.harness.study import PROJECT
+from steadyseg.studies.harness.tables import Tables, read_record, table
 from steadyseg.studies.results.front import front_table, places_table
 
-README = Path(__file__).resolve().parents[2] / "README.md"
-PAGES = README.parent / "docs" / "records"
-RESULTS = README.parent / "docs" / "explanation" / "results.md"
+README = PROJECT / "README.md"
+RESULTS = PROJECT / "docs" / "explanation" / "results.md"
 ABSENT = "-"
 FIGURES = {
     "NLL": "nll",
@@ -61,7 +61,7 @@ def measured(name: str, record: dict[str, Any]) -> str:
             f"`{row['mode']}`",
             str(row["samples"]),
             f"{row['temperature']:.3f}" if row["calibrated"] else ABSENT,
-            *(cell(value_of(row, key)) for key in FIGURES.values()),
+            *(cell(row.get(key)) for key in FIGURES.values()),
         ]
         for row in rows_of(record)
     ]
@@ -112,7 +112,7 @@ def int8(name: str, record: dict[str, Any]) -> str:
 def changes(name: str, record: dict[str, Any]) -> str:
     """Changes of the network's predictions along the stream, and the default rule on stills that its choice did not
     see."""
-    job = json.loads((PAGES / "results" / "record.json").read_text())[f"{name} default rule"]["rows"]
+    job = read_record("results")[f"{name} default rule"]["rows"]
     lines = [
         [protocol, f"`{method}`", *(cell(row[key]) for key in RULE_FIGURES.values())]
         for place, protocol in RULE_PROTOCOLS.items()
@@ -124,7 +124,7 @@ def changes(name: str, record: dict[str, Any]) -> str:
 def pictures(name: str, record: dict[str, Any]) -> str:
     """A classifier's figures on the 1,000 official test pictures and on all 10,000 as JPEG; accuracy and ECE in
     percent."""
-    rows = json.loads((PAGES / "classification" / "included.json").read_text())[name]["rows"]
+    rows = read_record("classification", "included.json")[name]["rows"]
     lines = [
         [
             f"{row['frames']:,} {TESTS[row['data']]}",
@@ -145,11 +145,6 @@ def rows_of(record: dict[str, Any]) -> list[dict[str, Any]]:
     """Evaluations in the cards' order."""
     metrics = {key: row for key, row in record["metrics"].items() if "nll" in row}
     return [metrics[key] for key in sorted(metrics, key=lambda key: ORDER.index(key) if key in ORDER else len(ORDER))]
-
-
-def value_of(row: dict[str, Any], key: str) -> float | None:
-    found: float | None = row.get(key)
-    return found
 
 
 def cell(value: float | None) -> str:
