@@ -71,23 +71,6 @@ def test_alternating_flips_change_in_every_epoch() -> None:
     assert torch.equal(second, first.flip(-1)) and torch.equal(third, first)
 
 
-def test_every_picture_is_some_crop_and_all_rows_and_columns_come() -> None:
-    made, images = augment(PLAIN), pictures().images
-    seen = set()
-    for epoch in range(3):
-        for index, picture in enumerate(made(epoch, range(40))):
-            now = picture.permute(1, 2, 0).numpy()
-            fits = [
-                (row, column)
-                for row in range(9)
-                for column in range(9)
-                if np.array_equal(shift(images[index : index + 1], np.array([[row, column]]), PLAIN)[0], now)
-            ]
-            assert len(fits) == 1
-            seen.update(fits)
-    assert {row for row, _ in seen} == {column for _, column in seen} == set(range(9))
-
-
 def test_half_of_the_pictures_are_flipped_and_others_in_the_next_epoch() -> None:
     unmoved = replace(PLAIN, flip=1.0)
     straight, turned = augment(PLAIN)(5, range(40)), augment(unmoved)(5, range(40))
@@ -99,9 +82,7 @@ def test_half_of_the_pictures_are_flipped_and_others_in_the_next_epoch() -> None
     assert all(8 <= int(which.sum()) <= 32 for which in flipped) and not torch.equal(*flipped)
 
 
-@pytest.mark.parametrize(
-    "options", [PLAIN, STRONG, PictureOptions(crop="resized"), replace(STRONG, crop="resized")], ids=str
-)
+@pytest.mark.parametrize("options", [PLAIN, STRONG, PictureOptions(crop="resized")], ids=str)
 def test_a_picture_depends_on_seed_epoch_and_sample_alone(options: PictureOptions) -> None:
     made = augment(options)
     whole = made(2, range(40))
@@ -131,14 +112,10 @@ def test_a_random_part_of_a_picture_is_resized() -> None:
     assert (made.diff(dim=-1) >= 0).all() and 8 < widths.min() < 40 < widths.max() <= 64
 
 
-def test_other_sizes_than_the_source_has_are_made() -> None:
-    assert augment(PLAIN, size=48)(0, [0, 1]).shape == (2, 3, 48, 48)
-
-
 # the library's parts
 
 
-@pytest.mark.parametrize("text", ["m9", "rand-mx", "augmix-m3", "rand-m9-z4", "rand-m0.5", "rand-tnone", "rand-"])
+@pytest.mark.parametrize("text", ["m9", "rand-m9-z4", "rand-m0.5", "rand-"])
 def test_a_policy_that_the_library_cannot_read_is_refused_in_one_line(text: str) -> None:
     with pytest.raises(InputError, match="rand-m9-n2") as caught:
         rand_augment(text, GREY)
@@ -178,11 +155,6 @@ def test_cutmix_pastes_a_box_and_shares_the_label_by_its_area() -> None:
     torch.testing.assert_close(shares[0], torch.tensor([1 - pasted, pasted, 0.0, 0.0]))
 
 
-def test_with_both_some_batches_are_mixed_and_some_pasted() -> None:
-    kinds = {len(mixed(PictureOptions(mixup=1.0, cutmix=1.0), epoch)[0][0].unique()) for epoch in range(12)}
-    assert kinds == {1, 2}
-
-
 def test_mixed_labels_are_smoothed() -> None:
     _, shares = mixed(PictureOptions(mixup=1.0, label_smoothing=0.2))
     torch.testing.assert_close(shares.sum(1), torch.ones(6))
@@ -194,12 +166,6 @@ def test_mixing_depends_on_seed_epoch_and_samples_alone() -> None:
     first, again, other, seeded = mixed(options), mixed(options), mixed(options, epoch=1), mixed(options, seed=1)
     assert torch.equal(first[0], again[0]) and torch.equal(first[1], again[1])
     assert not torch.equal(first[0], other[0]) and not torch.equal(first[0], seeded[0])
-
-
-def test_without_mixing_labels_stay_ids() -> None:
-    found, labels = mixed(PLAIN)
-    assert labels.tolist() == [0, 1, 2, 3, 0, 1] and labels.dtype == torch.int64
-    assert found[3].unique().tolist() == [3.0]
 
 
 def test_erasing_puts_the_mean_colour_into_a_rectangle_of_some_pictures() -> None:

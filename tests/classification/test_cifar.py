@@ -60,7 +60,7 @@ def test_every_pixel_is_in_its_place(tmp_path: Path, layout: Library) -> None:
         row = expected[index // 20]["data"][index % 20]
         for y, x, channel in ((0, 0, 0), (0, 1, 0), (1, 0, 2), (31, 30, 1), (7, 19, 2)):
             assert image[y, x, channel] == row[1024 * channel + 32 * y + x]
-        assert label == data.labels[index] and type(label) is int
+        assert label == data.labels[index] and type(label) is int and data.evaluation_view(image, 32) is image
     seed = len(expected)
     assert open_classification(root, "test").labels.tolist() == batch(layout, seed)[key]
 
@@ -94,21 +94,11 @@ def test_a_subset_keeps_the_asked_order_and_has_a_hash_of_its_own(tmp_path: Path
     assert len({part.list_hash, data.list_hash, data.subset([2, 7]).list_hash, data.subset([7]).list_hash}) == 4
 
 
-def test_the_evaluated_view_is_the_picture_itself(tmp_path: Path) -> None:
-    data = open_classification(made(tmp_path), "test")
-    image = data[0][0]
-    assert data.evaluation_view(image, 32) is image
-    assert data.evaluation_view(image, 64).shape == (64, 64, 3)
-    flat = np.full((32, 32, 3), 77, np.uint8)
-    assert (data.evaluation_view(flat, 48) == 77).all()
-
-
 # faults
 
 
-@pytest.mark.parametrize("name", ["data_batch_3", "batches.meta"])
-def test_a_missing_file_is_named(tmp_path: Path, name: str) -> None:
-    path = made(tmp_path) / CIFAR10.base_folder / name
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    path = made(tmp_path) / CIFAR10.base_folder / "data_batch_3"
     path.unlink()
     assert f"{path}: missing" in refusal(lambda: open_classification(tmp_path, "train"))
 
@@ -128,13 +118,12 @@ class Hostile:
         return Path.touch, (self.path,)
 
 
-@pytest.mark.parametrize("name", ["data_batch_2", "batches.meta"])
-def test_a_file_with_another_sum_is_refused_before_it_is_read(tmp_path: Path, name: str) -> None:
-    path = made(tmp_path) / CIFAR10.base_folder / name
+def test_a_file_with_another_sum_is_refused_before_it_is_read(tmp_path: Path) -> None:
+    path = made(tmp_path) / CIFAR10.base_folder / "batches.meta"
     path.write_bytes(pickle.dumps({"data": Hostile(tmp_path / "ran")}))
     message = refusal(lambda: open_classification(tmp_path, "train"))
     assert f"{path}: MD5 {hashlib.md5(path.read_bytes()).hexdigest()}" in message
-    assert published(CIFAR10)[name] in message and not (tmp_path / "ran").exists()
+    assert published(CIFAR10)["batches.meta"] in message and not (tmp_path / "ran").exists()
 
 
 # the real subsets

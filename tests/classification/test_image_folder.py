@@ -1,7 +1,5 @@
 """ImageFolders: made ones with every fault, and the real sample against torchvision's reader and transforms."""
 
-import struct
-import zlib
 from pathlib import Path
 
 import numpy as np
@@ -38,11 +36,6 @@ def test_class_ids_go_by_the_sorted_folder_names(tmp_path: Path) -> None:
         assert class_id == label and type(class_id) is int and image.flags.writeable
 
 
-@pytest.mark.parametrize("split", ["train", "val", "test"])
-def test_every_split_is_opened_by_its_name(tmp_path: Path, split: str) -> None:
-    assert len(open_classification(made(tmp_path, ("train", "val", "test")), split)) == 9
-
-
 def test_deeper_folders_and_other_suffixes_count_and_other_files_do_not(tmp_path: Path) -> None:
     root = made(tmp_path, ("train",))
     (root / "train" / "bee" / "images").mkdir()  # as Tiny-ImageNet has them
@@ -68,15 +61,6 @@ def test_only_the_asked_picture_is_read(tmp_path: Path) -> None:
     assert f"{damaged}: cannot be read as an image" in refusal(lambda: data[4])
 
 
-def test_a_subset_keeps_the_asked_order_and_has_a_hash_of_its_own(tmp_path: Path) -> None:
-    data = open_classification(made(tmp_path / "here"), "train")
-    part = data.subset(np.array([8, 0]))
-    assert len(part) == 2 and part.labels.tolist() == [2, 0] and part.classes == data.classes
-    np.testing.assert_array_equal(part[0][0], picture(2))
-    assert data.list_hash == open_classification(made(tmp_path / "there"), "train").list_hash
-    assert len({data.list_hash, part.list_hash, data.subset([0, 8]).list_hash, data.subset([0]).list_hash}) == 4
-
-
 # faults
 
 
@@ -88,10 +72,10 @@ def test_an_absent_folder_and_one_of_another_kind_are_named(tmp_path: Path) -> N
     assert str(tmp_path) in message and "CIFAR" in message and "train/CLASS/*.jpg" in message
 
 
-@pytest.mark.parametrize("split", ["test", "night"])
-def test_an_absent_split_says_which_there_are(tmp_path: Path, split: str) -> None:
-    message = refusal(lambda: open_classification(made(tmp_path), split))
-    assert repr(split) in message and "there is train, val" in message
+def test_an_absent_split_says_which_there_are(tmp_path: Path) -> None:
+    for split in ("test", "night"):
+        message = refusal(lambda split=split: open_classification(made(tmp_path / split), split))
+        assert repr(split) in message and "there is train, val" in message
 
 
 def test_a_split_without_classes_is_refused(tmp_path: Path) -> None:
@@ -115,13 +99,11 @@ def test_one_class_is_no_classification(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("opened", ["train", "val"])
-@pytest.mark.parametrize("less", ["train", "val"])
-def test_other_classes_in_another_split_are_refused(tmp_path: Path, opened: str, less: str) -> None:
+def test_other_classes_in_another_split_are_refused(tmp_path: Path, opened: str) -> None:
     root = made(tmp_path)
-    (root / less / "bee").rename(tmp_path / "elsewhere")
-    more = "val" if less == "train" else "train"
+    (root / "train" / "bee").rename(tmp_path / "elsewhere")
     message = refusal(lambda: open_classification(root, opened))
-    assert f"bee is in {more}/ alone" in message and "train/" in message and "val/" in message
+    assert "bee is in val/ alone" in message and "train/" in message
 
 
 # pictures
@@ -134,12 +116,6 @@ def test_grey_palette_and_transparent_pictures_become_rgb(tmp_path: Path, mode: 
     found = read_picture(tmp_path / "i.png")
     np.testing.assert_array_equal(found, np.asarray(original.convert("RGB")))
     assert found.shape == (12, 16, 3) and found.dtype == np.uint8 and found.flags.c_contiguous
-
-
-def test_a_palette_with_transparency_keeps_its_colours(tmp_path: Path) -> None:
-    original = Image.fromarray(picture(1)).convert("P")
-    original.save(tmp_path / "i.png", transparency=bytes(range(256)))
-    np.testing.assert_array_equal(read_picture(tmp_path / "i.png"), np.asarray(original.convert("RGB")))
 
 
 def test_cmyk_becomes_rgb(tmp_path: Path) -> None:
@@ -156,37 +132,20 @@ def test_more_than_8_bits_are_refused(tmp_path: Path, mode: str, name: str) -> N
 
 
 @pytest.mark.parametrize("suffix", [".png", ".jpg"])
-@pytest.mark.parametrize("damage", ["empty", "text", "half", "head", "absent", "folder"])
-def test_a_damaged_picture_is_named_once(tmp_path: Path, suffix: str, damage: str) -> None:
+def test_a_damaged_picture_is_named_once(tmp_path: Path, suffix: str) -> None:
     whole, path = tmp_path / f"whole{suffix}", tmp_path / f"x{suffix}"
+    assert refusal(read_picture, path).count(str(path)) == 1  # absent
     Image.fromarray(picture(1, 64, 64)).save(whole)
-    content = {
-        "empty": b"",
-        "text": b"not a picture",
-        "half": whole.read_bytes()[:900],
-        "head": whole.read_bytes()[:20],
-    }
-    if damage == "folder":
-        path.mkdir()
-    elif damage != "absent":
-        path.write_bytes(content[damage])
-    assert refusal(lambda: read_picture(path)).count(str(path)) == 1
-
-
-def test_a_picture_that_claims_to_be_giant_is_refused(tmp_path: Path) -> None:
-    header = b"IHDR" + struct.pack(">IIBBBBB", 60_000, 60_000, 8, 2, 0, 0, 0)
-    start = b"\x89PNG\r\n\x1a\n" + struct.pack(">I", 13) + header + struct.pack(">I", zlib.crc32(header))
-    (tmp_path / "giant.png").write_bytes(start)
-    assert "cannot be read as an image" in refusal(lambda: read_picture(tmp_path / "giant.png"))
+    for content in (b"", whole.read_bytes()[:900], whole.read_bytes()[:20]):
+        path.write_bytes(content)
+        assert refusal(read_picture, path).count(str(path)) == 1
 
 
 # the evaluated view
 
 
-@pytest.mark.parametrize(
-    "shape", [(300, 400), (400, 300), (256, 256), (224, 224), (500, 375), (64, 64), (97, 1000), (31, 30)]
-)
-@pytest.mark.parametrize(("size", "resized"), [(224, 256), (64, 73), (384, 438)])
+@pytest.mark.parametrize("shape", [(300, 400), (400, 300), (256, 256), (97, 1000), (31, 30)])
+@pytest.mark.parametrize(("size", "resized"), [(224, 256), (64, 73)])
 def test_the_centre_view_is_torchvision_s_resize_and_centre_crop(
     shape: tuple[int, int], size: int, resized: int
 ) -> None:
@@ -220,13 +179,3 @@ def test_the_real_sample_is_what_torchvision_reads(data_dir: Path, split: str, c
     for index in range(0, count, 7):
         np.testing.assert_array_equal(ours[index][0], np.asarray(theirs[index][0]))
     assert open_classification(root, "train").classes == open_classification(root, "val").classes
-
-
-def test_full_size_photographs_are_read(data_dir: Path) -> None:
-    folder = data_dir / "imagenet-sample" / "imagenet-1k-24"
-    if not folder.is_dir():
-        pytest.skip(f"no imagenet-sample/imagenet-1k-24 in {data_dir}")
-    paths = sorted(folder.glob("*.JPEG"))
-    assert len(paths) == 24
-    for path in paths[::4]:
-        assert centre_view(read_picture(path), 224).shape == (224, 224, 3)

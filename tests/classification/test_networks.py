@@ -18,7 +18,7 @@ from steadyseg.classification.networks.residual import ResidualBlock
 from steadyseg.classification.options import ClassifierOptions
 from steadyseg.core.dropout import Dropout, is_stochastic, set_dropout_active
 from steadyseg.core.errors import InputError
-from steadyseg.core.predictors import MonteCarlo, SplitNetwork, forward_passes
+from steadyseg.core.predictors import SplitNetwork
 from steadyseg.core.smoothing import Prob
 
 ONE_OF_EACH = (
@@ -45,24 +45,6 @@ def seeded(network: nn.Module, x: Tensor, seed: int = 1) -> Tensor:
     torch.manual_seed(seed)
     with torch.no_grad():
         return network(x)  # type: ignore[no-any-return]
-
-
-def test_the_names_are_the_published_families() -> None:
-    depths = {family: [d for f, d in MODELS.values() if f == family] for family in FAMILIES}
-    assert depths == {
-        "alexnet": [0],
-        "vgg": [11, 13, 16, 19],
-        "prevgg": [11, 13, 16, 19],
-        "resnet": [18, 34, 50, 101, 152],
-        "preresnet": [18, 34, 50, 101, 152],
-        "resnext": [50, 101],
-        "wideresnet": [50, 101],
-        "alternet": [18, 34, 50, 101, 152],
-        "vit": [6, 9, 12],
-        "pit": [6, 8, 12],
-        "swin": [6, 8, 12, 24],
-    }
-    assert len(MODEL_NAMES) == 38 and MODEL_NAMES[0] == "alexnet" and "wideresnet101" in MODEL_NAMES
 
 
 @pytest.mark.parametrize(
@@ -104,18 +86,6 @@ def test_the_prefix_ends_at_the_first_dropout_layer(model: str) -> None:
 
 
 @pytest.mark.parametrize("model", ONE_OF_EACH)
-def test_monte_carlo_runs_the_prefix_once(model: str) -> None:
-    network, runs = built(model, dropout=0.3), []
-    next(m for m in network.modules() if isinstance(m, nn.Conv2d)).register_forward_hook(lambda *_: runs.append(1))
-    with torch.no_grad():
-        prediction = MonteCarlo(network, 3)(random_input())
-        first, second = forward_passes(network, random_input(), 2)
-    assert prediction.probs.shape == (2, 5)
-    assert len(runs) == 2  # one prefix for the prediction, one for the two passes
-    assert not torch.equal(first, second)  # disagreement of the untrained swin6 is 0 to 2e-7, which is rounding
-
-
-@pytest.mark.parametrize("model", ONE_OF_EACH)
 def test_dropout_and_smoothing_change_no_weight(model: str) -> None:
     full, plain, x = built(model, dropout=0.3, smoothing=smoothed(model)), built(model), random_input()
     assert not [m for m in plain.modules() if isinstance(m, Dropout)] and not is_stochastic(plain)
@@ -135,12 +105,6 @@ def test_training_reaches_every_weight_and_statistic(model: str) -> None:
     network(random_input(batch=4)).square().sum().backward()
     assert all(p.grad is not None and p.grad.isfinite().all() and p.grad.any() for p in network.parameters())
     assert all(not torch.equal(buffer, before[name]) for name, buffer in network.named_buffers() if name in before)
-
-
-@pytest.mark.parametrize("model", ["resnet18", "preresnet50", "alternet18", "vgg11"])
-def test_pictures_of_a_batch_do_not_touch_each_other(model: str) -> None:
-    network, batch = built(model, smoothing=True).double(), random_input(batch=3).double()
-    torch.testing.assert_close(seeded(network, batch)[1:2], seeded(network, batch[1:2]), rtol=0, atol=1e-10)
 
 
 @pytest.mark.parametrize("model", ["alternet18", "resnet18", "preresnet18", "vgg11"])
@@ -219,51 +183,27 @@ def test_the_options_of_a_record_build_the_same_network() -> None:
     ("options", "says"),
     [
         ({"network": "resnet_18"}, "did you mean resnet18"),
-        ({"network": "ResNet50"}, "did you mean resnet50"),
-        ({"network": "alter50"}, "alternet50"),
         ({"network": "what"}, "known are alexnet, vgg11"),
-        ({"network": "vgg"}, "vgg1"),
-        ({"networks": "resnet18"}, "did you mean network?"),
         ({"colour": "blue"}, "unknown option 'colour'"),
         ({"network": 5}, "network of a classifier must be a text, got 5"),
         ({"channels": "wide"}, "must be a whole number, got 'wide'"),
-        ({"channels": 2.5}, "must be a whole number"),
-        ({"channels": True}, "must be a whole number"),
         ({"stem": 1}, "must be true or false"),
-        ({"dropout": "much"}, "must be a number"),
         ({"dropout": None}, "must be a number"),
         ({"head": "max"}, "gap, mlp, gmaxp, gmedp, gap-clip, gap-mlp, bn-gap, cls or none"),
-        ({"prob": "relu", "smoothing": True}, "tanh, relu6"),
-        ({"padding": "valid", "smoothing": True}, "published, same or none"),
         ({"smoothing_places": 3, "smoothing": True}, "whole numbers or none, got 3"),
-        ({"smoothing_places": ["2"], "smoothing": True}, "whole numbers"),
-        ({"smoothing_places": {"a": 1}, "smoothing": True}, "whole numbers"),
         ({"channels": 0}, "channels must lie in"),
-        ({"channels": 4096}, "channels must lie in"),
-        ({"dropout": 1.0}, "dropout must lie in"),
         ({"dropout": float("nan")}, "dropout must lie in"),
         ({"dropout": 0.001}, "would round to none"),
-        ({"stochastic_depth": 1.5}, "stochastic_depth must lie in"),
         ({"blur": 4, "smoothing": True}, "blur size"),
         ({"blur": 3}, "does nothing without smoothing"),
-        ({"prob": "relu6"}, "does nothing without smoothing"),
-        ({"smoothing_places": [1]}, "does nothing without smoothing"),
         ({"smoothing_places": [5], "smoothing": True}, "one or more of 1..4, got 5"),
-        ({"smoothing_places": [0], "smoothing": True}, "one or more of 1..4"),
         ({"smoothing_places": [], "smoothing": True}, "got none"),
         ({"head": "bn-gap"}, "choose from gap, mlp, gmaxp, gmedp"),
-        ({"network": "vgg16", "head": "bn-gap"}, "choose from mlp"),
-        ({"network": "preresnet18", "head": "mlp"}, "choose from bn-gap"),
-        ({"network": "alternet18", "head": "gap"}, "choose from bn-gap"),
         ({"network": "vgg16", "stem": True}, "does not apply to vgg16"),
-        ({"network": "vgg16", "stochastic_depth": 0.1}, "does not apply to vgg16"),
         ({"attention": [0, 1, 1, 2]}, "does not apply to resnet18 but to alternet"),
-        ({"attention_window": 4}, "does not apply to resnet18 but to alternet"),
-        ({"prob_scale": 2.0}, "does nothing without smoothing"),
         ({"prob_scale": 0.0, "smoothing": True}, "prob_scale must lie in"),
         ({"network": "timm:resnet18", "prob_scale": 2.0, "smoothing": True}, "does not apply to timm:resnet18"),
         ({"img_size": 32}, "does not apply to resnet18 but to vit, pit, timm:NAME"),
-        ({"patch_size": 2}, "does not apply to resnet18 but to vit, pit, swin, timm:NAME"),
         ({"network": "resnext50", "channels": 8}, "multiples of 16"),
         ({"network": "resnext101", "channels": 4}, "multiples of 8"),
         ({"network": "alternet50", "attention": [0, 1, 1]}, "may be at most 1,2,3,2, got 0,1,1"),

@@ -29,19 +29,6 @@ TORCHVISION = {
     "wideresnet50": "wide_resnet50_2",
     "wideresnet101": "wide_resnet101_2",
 }
-COUNTS = {
-    "resnet18": 11_689_512,
-    "resnet34": 21_797_672,
-    "resnet50": 25_557_032,
-    "resnet101": 44_549_160,
-    "resnet152": 60_192_808,
-    "resnext50": 25_028_904,
-    "resnext101": 88_791_336,
-    "wideresnet50": 68_883_240,
-    "wideresnet101": 126_886_696,
-}
-"""Parameters for ImageNet, as torchvision documents them."""
-VGG_COUNTS = {11: 132_868_840, 13: 133_053_736, 16: 138_365_992, 19: 143_678_248}
 
 
 def built(model: str, classes: int = 10, **options: Any) -> nn.Module:
@@ -90,7 +77,6 @@ def test_residual_networks_have_torchvisions_parameters(model: str) -> None:
     with torch.device("meta"):
         theirs = getattr(torchvision.models, TORCHVISION[model])()
     ours = on_meta(model, 1000, stem=True)
-    assert count(ours) == count(theirs) == COUNTS[model]
     shapes = [t.shape for t in ours.state_dict().values()]
     assert shapes == [t.shape for t in theirs.state_dict().values()]
 
@@ -108,15 +94,12 @@ def test_residual_networks_give_torchvisions_logits(model: str) -> None:
         torch.testing.assert_close(logits(ours, x), logits(theirs, x), rtol=0, atol=1e-9)
 
 
-@pytest.mark.parametrize("depth", VGG_COUNTS)
+@pytest.mark.parametrize("depth", VGG_CONVS)
 def test_vgg_has_torchvisions_parameters_but_the_biases_of_its_convolutions(depth: int) -> None:
     with torch.device("meta"):
         theirs = getattr(torchvision.models, f"vgg{depth}_bn")()
-    assert count(theirs) == VGG_COUNTS[depth]
     biases = sum(m.bias.numel() for m in theirs.modules() if isinstance(m, nn.Conv2d))
-    assert count(on_meta(f"vgg{depth}", 1000)) == VGG_COUNTS[depth] - biases
-    if depth == 16:
-        assert biases == 4224
+    assert count(on_meta(f"vgg{depth}", 1000)) == count(theirs) - biases
 
 
 @pytest.mark.slow
@@ -284,14 +267,6 @@ def test_maps_have_the_published_sizes(model: str, side: int) -> None:
         with torch.no_grad():
             network(random_input(side, batch=1))
         assert sizes == [(s, s) for s in expected]
-
-
-def test_the_mlp_head_of_a_smoothed_vgg_sees_one_point() -> None:
-    network, seen = built("vgg16", channels=2, smoothing=True), []
-    network.head[0].register_forward_hook(lambda _, inputs, out: seen.append((inputs[0].shape[-1], out.shape[-1])))
-    with torch.no_grad():
-        network(random_input(32))
-    assert seen == [(3, 1)]
 
 
 @pytest.mark.parametrize("model", ["resnet18", "vgg16", "resnext50", "alternet50"])

@@ -75,11 +75,10 @@ def test_a_map_without_an_activation_keeps_its_negative_half(prob: str, linear: 
 
 
 @torch.no_grad()
-@pytest.mark.parametrize("patch_size", [2, 4])
-def test_a_vision_transformer_for_small_pictures(patch_size: int) -> None:
-    network, x = built(VIT, img_size=32, patch_size=patch_size), random_input(32)
-    assert network.model.pos_embed.shape == (1, (32 // patch_size) ** 2 + 1, 192)
-    assert torch.equal(network(x), library(VIT, img_size=32, patch_size=patch_size)(x))
+def test_a_vision_transformer_for_small_pictures() -> None:
+    network, x = built(VIT, img_size=32, patch_size=4), random_input(32)
+    assert network.model.pos_embed.shape == (1, 8**2 + 1, 192)
+    assert torch.equal(network(x), library(VIT, img_size=32, patch_size=4)(x))
 
 
 @torch.no_grad()
@@ -122,12 +121,9 @@ def test_other_networks_of_tokens_draw_too(name: str, options: dict[str, Any], c
 
 
 @torch.no_grad()
-@pytest.mark.parametrize("options", [{"dropout": 0.3}, {"dropout": 0.3, "smoothing": True}, {}])
-@pytest.mark.parametrize("name", ["resnet18", VIT])
-def test_prefix_and_suffix_are_the_whole(name: str, options: dict[str, Any]) -> None:
-    if name == VIT:
-        options = {"img_size": 32, "patch_size": 4} | {k: v for k, v in options.items() if k != "smoothing"}
-    network, x = built(name, **options), random_input(32)
+@pytest.mark.parametrize("options", [{"dropout": 0.3, "smoothing": True}, {}])
+def test_prefix_and_suffix_are_the_whole(options: dict[str, Any]) -> None:
+    network, x = built("resnet18", **options), random_input(32)
     assert isinstance(network, SplitNetwork)
     for active in (True, False):
         set_dropout_active(network, active)
@@ -160,15 +156,6 @@ def test_stages_are_what_the_library_lists(
     assert features.shape == shape and list(network.named_stages())[-1] == last
 
 
-def test_training_reaches_every_weight() -> None:
-    for name, options in (("resnet18", {"smoothing": True}), (VIT, {"img_size": 32, "patch_size": 4})):
-        network = built(name, dropout=0.2, stochastic_depth=0.1, **options).train()
-        with torch.autocast("cpu", torch.bfloat16):
-            out = network(random_input(32, batch=4))
-        out.float().square().sum().backward()
-        assert all(p.grad is not None and p.grad.isfinite().all() for p in network.parameters())
-
-
 def test_stochastic_depth_is_the_librarys() -> None:
     network = built("resnet18", stochastic_depth=0.3)
     rates = [m.drop_prob for m in network.modules() if type(m).__name__ == "DropPath"]
@@ -198,25 +185,15 @@ def test_weights_that_cannot_be_fetched_are_one_line(monkeypatch: pytest.MonkeyP
     ("name", "options", "says"),
     [
         ("resnet_18", {}, "did you mean timm:resnet18"),
-        ("", {}, "timm has no network ''"),
-        ("qqqq", {}, "see timm.list_models"),
         ("hf-hub:timm/resnet18.a1_in1k", {}, "timm has no network"),
-        ("local-dir:/tmp", {}, "timm has no network"),
         ("resnet18.nonsense", {}, "Invalid pretrained tag"),
         ("resnet18", {"img_size": 32}, "has no option img_size"),
-        ("resnet18", {"patch_size": 4}, "has no option patch_size"),
         ("vgg11", {"stochastic_depth": 0.1}, "has no option stochastic_depth"),
         (VIT, {"img_size": 32, "patch_size": 64}, "takes no picture"),
         (VIT, {"smoothing": True}, "nothing to smooth before"),
-        (VIT, {"smoothing": True, "dropout": 0.1}, "nothing to smooth before"),
         ("resnet18", {"channels": 32}, "channels does not apply to timm:resnet18"),
-        ("resnet18", {"head": "gap"}, "head does not apply"),
-        ("resnet18", {"stem": True}, "stem does not apply"),
-        ("resnet18", {"attention_window": 4}, "attention_window does not apply"),
-        ("resnet18", {"smoothing": True, "smoothing_places": (1,)}, "smoothing_places does not apply"),
         ("resnet18", {"smoothing": True, "padding": "published"}, "whose shapes must stay"),
         ("resnet18", {"img_size": 0}, "img_size must lie in 1"),
-        ("resnet18", {"dropout": 0.001}, "would round to none"),
     ],
     ids=str,
 )
@@ -225,10 +202,9 @@ def test_options_that_make_no_sense_are_refused_in_one_line(name: str, options: 
 
 
 @torch.no_grad()
-@pytest.mark.parametrize(("options", "side"), [({}, 224), ({"img_size": 32, "patch_size": 4}, 32)])
-def test_pictures_of_another_size_are_refused_in_one_line(options: dict[str, Any], side: int) -> None:
-    with pytest.raises(InputError, match=f"was built for {side} x {side} pixels and got 64 x 64; set img_size"):
-        built(VIT, **options)(random_input(64))
+def test_pictures_of_another_size_are_refused_in_one_line() -> None:
+    for options, side in (({}, 224), ({"img_size": 32, "patch_size": 4}, 32)):
+        assert f"was built for {side} x {side} pixels" in refusal(built(VIT, **options), random_input(64))
 
 
 @pytest.mark.slow

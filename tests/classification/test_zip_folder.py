@@ -64,8 +64,7 @@ def test_class_ids_go_by_the_sorted_folder_names_and_pixels_are_those_of_the_fil
         assert class_id == data.labels[index] and type(class_id) is int
 
 
-@pytest.mark.parametrize("folder", ["", "train/"])
-@pytest.mark.parametrize("method", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])
+@pytest.mark.parametrize(("folder", "method"), [("", zipfile.ZIP_STORED), ("train/", zipfile.ZIP_DEFLATED)])
 def test_a_folder_around_the_classes_changes_nothing(tmp_path: Path, folder: str, method: int) -> None:
     content = pictures(folder) | {f"{folder}read.txt": b"x", "__MACOSX/cat/0.png": b"x", f"{folder}cat/.0.png": b"x"}
     pack(tmp_path / "train.zip", content, method)
@@ -155,8 +154,6 @@ def hostile() -> dict[str, tuple[Callable[[Path], object], str]]:
 
     return {
         "no archive": (lambda path: path.write_bytes(b"not a zip"), "cannot be read as a zip archive"),
-        "cut": (rewritten(lambda content: content[:-40]), "cannot be read as a zip archive"),
-        "empty": (packed({}), "no class folders with images"),
         "no folders": (packed({"0.png": encoded(0), "1.png": encoded(1)}), "no class folders with images"),
         "one class": (packed({"cat/0.png": encoded(0)}), "class"),
         "parent": (packed(good | {"../cat/9.png": encoded(0)}), "'../cat/9.png'; expected CLASS/NAME"),
@@ -169,9 +166,7 @@ def hostile() -> dict[str, tuple[Callable[[Path], object], str]]:
         ),
         "no picture": (packed(good | {"bee/9.png": b"junk"}), "bee/9.png: cannot be read as an image"),
         "bzip2": (packed(good, zipfile.ZIP_BZIP2), "another method than deflate"),
-        "lzma": (packed(good, zipfile.ZIP_LZMA), "another method than deflate"),
         "encrypted": (rewritten(lambda content: with_header(content, 8, "<H", 1)), "is encrypted"),
-        "too large": (rewritten(lambda content: with_header(content, 24, "<I", 2**31)), "unpacks to 2147483648 bytes"),
         "bomb": (packed(good | {"cat/9.png": bytes(image_folder.MAX_PICTURE_BYTES + 1)}), "cat/9.png unpacks to"),
         "longer than it says": (rewritten(lambda content: with_header(content, 24, "<I", 99)), "cannot be unpacked"),
         "wrong sum": (rewritten(lambda content: with_header(content, 16, "<I", 7)), "cannot be unpacked"),
