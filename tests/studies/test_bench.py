@@ -197,14 +197,6 @@ def test_the_ratios_are_those_of_the_medians(whole_run: dict[str, Any]) -> None:
     for row in rows.values():
         if row["base"]:
             assert row["of_base"] == pytest.approx(rows[row["base"]]["median_ms"] / row["median_ms"], rel=1e-2)
-    assert {name: ratio["target"] for name, ratio in ratios.items() if ratio["target"]} == {
-        "bare/bare_plain": 0.93,
-        "vq_dnn/bare": 0.95,
-        "vq_bnn/bare_plain": 0.90,
-        "vq_bnn/mc_30": 28.0,
-        "vq_bnn/published": 5.5,
-        "end_to_end_labels/bare": 0.90,
-    }
     assert {"vq_dnn/naive_deque", "mc_reuse_5/mc_whole_5"} <= ratios.keys()
 
 
@@ -277,8 +269,6 @@ def test_a_graph_file_is_timed_too(tmp_path: Path, clip: Path) -> None:
         (["no-such-model"], "unknown model 'no-such-model'"),
         (["absent.onnx"], "absent.onnx"),
         (["street-tiny", "--only", "bare", "vq"], "unknown row 'vq'; choose from bare_plain, bare, dnn"),
-        (["street-tiny", "--report", "/no/such/folder/r.json"], "no folder /no/such/folder"),
-        (["street-tiny", "--report", "r.txt"], "a report is a .json file"),
         (["street-tiny", "--source", "absent.mp4"], "no such video file"),
         (["street-tiny", "--config", "row_seconds=0"], "--config row_seconds must lie above 0"),
         (["street-tiny", "--size", "7"], "height must be 32 pixels or more"),
@@ -288,13 +278,6 @@ def test_a_graph_file_is_timed_too(tmp_path: Path, clip: Path) -> None:
 )
 def test_bad_input_is_one_line(arguments: list[str], expected: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert expected in one_line_error(capsys, "bench", *arguments)
-
-
-def test_a_report_that_exists_is_kept_without_overwrite(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "r.json").write_text("precious")
-    line = one_line_error(capsys, "bench", "street-tiny", "--report", tmp_path / "r.json")
-    assert "r.json: exists already" in line and "--overwrite" in line
-    assert (tmp_path / "r.json").read_text() == "precious"
 
 
 @pytest.mark.parametrize("model", ["camvid-mobile", "camvid-unet-s"])

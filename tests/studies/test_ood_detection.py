@@ -31,12 +31,6 @@ def test_the_ends_and_the_middle() -> None:
     assert auroc(torch.tensor([-math.inf, 0.0]), torch.tensor([math.inf])) == 1
 
 
-def test_only_the_order_matters() -> None:
-    scores = torch.rand(200, generator=torch.Generator().manual_seed(3), dtype=torch.float64)
-    inside, outside = scores[:90], scores[90:].sqrt()
-    assert auroc(inside, outside) == auroc(inside.exp(), outside.exp()) != 0.5
-
-
 def test_halves_and_whole_numbers_are_compared_exactly() -> None:
     inside, outside = torch.tensor([2**24]), torch.tensor([2**24 + 1])  # float32 would tie them
     assert auroc(inside, outside) == 1 and auroc(outside, inside) == 0

@@ -1,4 +1,4 @@
-"""The paper's window against the explicit weighted sum exp(-age / tau), and against the recursion of the product."""
+"""The paper's window against the explicit weighted sum exp(-age / tau)."""
 
 import math
 from typing import Any
@@ -8,7 +8,6 @@ import torch
 from torch import Tensor
 
 from steadyseg.core.prediction import Prediction
-from steadyseg.core.temporal import TemporalSmoothing
 from steadyseg.studies.harness.window import WindowSmoothing
 
 PUBLISHED = (0.55524, 0.24949, 0.11210, 0.05037, 0.02263, 0.01017)
@@ -53,16 +52,3 @@ def test_the_published_weights_come_out() -> None:
     last = run(WindowSmoothing(), [certain(one) for one in torch.eye(9)])[-1].probs[0]
     assert last.flip(0)[:6].tolist() == pytest.approx(PUBLISHED, abs=5e-6)
     assert not last.flip(0)[6:].any()
-
-
-@pytest.mark.parametrize(("window", "tau"), [(5, 1.25), (2, 1.25), (5, 4.0)])
-def test_window_and_recursion_differ_by_the_mass_that_the_window_forgets(window: int, tau: float) -> None:
-    """In the worst case all frames outside the window are certain of class 0, and all frames inside of class 1."""
-    forgotten, kept = (certain(one) for one in torch.eye(2, dtype=torch.float64))
-    frames = [forgotten] * 60 + [kept] * (window + 1)
-    inside, beyond = (run(rule, frames)[-1].probs[0] for rule in (WindowSmoothing(tau, window), TemporalSmoothing(tau)))
-    limit = math.exp(-(window + 1) / tau)
-    assert inside.tolist() == pytest.approx([0.0, 1.0], abs=1e-15)
-    assert beyond[0].item() == pytest.approx(limit, rel=1e-4) and beyond[0].item() <= limit
-    if (window, tau) == (5, 1.25):
-        assert limit == pytest.approx(0.0082, abs=5e-5)

@@ -82,19 +82,6 @@ def test_bands_that_touch_share_no_frequency_however_their_edges_round() -> None
     assert sum(band_mask(40, 20, band).int() for band in whole).eq(1).all()
 
 
-def test_the_ring_differs_from_the_published_one_only_where_that_is_lopsided() -> None:
-    """Published: shifted rows [-b, b) without [-a, a), a and b rounded down; it lacks the row +a .. of each -a."""
-    for centre in PAPER_CENTRES:
-        a, b = math.floor((centre - 0.05) * 16), math.floor((centre + 0.05) * 16)
-        published = np.zeros((32, 32), bool)
-        published[16 - b : 16 + b, 16 - b : 16 + b] = True
-        published[16 - a : 16 + a, 16 - a : 16 + a] = False
-        ours = torch.fft.fftshift(band_mask(32, 32, Band(centre, 0.05))).numpy()
-        distance = np.abs(np.indices((32, 32)) - 16).max(0)
-        differ = distance[published != ours]
-        assert set(differ.tolist()) <= {a, b}
-
-
 def test_a_wave_passes_its_own_band_only() -> None:
     rows, columns = np.indices((40, 60))
     wave = torch.from_numpy(np.cos(math.pi * (0.2 * rows + 0.5 * columns)))[None]  # distance 0.5

@@ -18,10 +18,6 @@ def picture(height: int = 40, width: int = 52) -> np.ndarray:
     return (127.5 + 90 * np.stack(waves, axis=-1)).astype(np.uint8)
 
 
-def distances(sequence: np.ndarray) -> np.ndarray:
-    return np.abs(np.diff(sequence.astype(float), axis=0)).mean((1, 2, 3))
-
-
 @pytest.mark.parametrize("name", GENERATED)
 @pytest.mark.parametrize("size", [(32, 32), (37, 61), (5, 8)])
 def test_any_size_gives_frames_of_that_size_and_only_noise_is_random(name: str, size: tuple[int, int]) -> None:
@@ -38,15 +34,6 @@ def test_any_size_gives_frames_of_that_size_and_only_noise_is_random(name: str, 
 @pytest.mark.parametrize(("name", "frame"), [*MIDDLE.items(), *((name, 0) for name in (*NOISE, "zoom_blur"))])
 def test_the_step_of_zero_is_the_picture(name: str, frame: int) -> None:
     assert (perturb(picture(), name)[frame] == picture()).all()
-
-
-@pytest.mark.parametrize("name", sorted(set(GENERATED) - set(NOISE)))
-def test_neighbours_differ_by_little_and_the_ends_by_much(name: str) -> None:
-    grain = np.random.default_rng(0).integers(-12, 13, (96, 96, 3))  # without it the weakest blurs change no level
-    sequence = perturb((picture(96, 96) + grain).astype(np.uint8), name).astype(float)
-    steps = distances(sequence)
-    across = np.abs(sequence[0] - sequence[len(sequence) // 2]).mean()
-    assert steps.min() > 0 and steps.max() < 20 and across > 2.5 * steps.mean()
 
 
 def test_which_pairs_are_compared() -> None:
@@ -141,11 +128,9 @@ def test_brightness_moves_the_value_and_keeps_the_ratios() -> None:
 @pytest.mark.parametrize(
     ("image", "name", "message"),
     [
-        (picture(), "spater", "There are gaussian_noise"),
         (picture(), "rotation", "did you mean rotate"),
         (picture()[..., 0], "rotate", "RGB, got"),
         (picture().astype(float), "rotate", "float64"),
-        (np.zeros((0, 4, 3), np.uint8), "rotate", "1x1 pixels or more"),
     ],
 )
 def test_bad_input_is_one_clear_line(image: np.ndarray, name: str, message: str) -> None:

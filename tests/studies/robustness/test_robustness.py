@@ -246,13 +246,10 @@ def test_an_attack_does_not_know_the_masks_that_it_is_measured_with(room: Path) 
 
 
 def test_attacks_on_pixels_leave_void_out(room: Path) -> None:
-    rows = studied(room, "still", "stills", "attacks", eps=(8.0,), costly_images=2)["attacks"]["rows"]
-    assert [row["counted"] for row in rows] == [2 * 44 * 64] * 2  # four lines of 48 are void
-    assert all(row["attacked_accuracy"] < row["clean_accuracy"] for row in rows)
-    assert any(
-        "pixel space, max-norm 8/255" in note
-        for note in studied(room, "still", "stills", "attacks", eps=(8.0,), costly_images=1)["attacks"]["notes"]
-    )
+    study = studied(room, "still", "stills", "attacks", eps=(8.0,), costly_images=2)["attacks"]
+    assert [row["counted"] for row in study["rows"]] == [2 * 44 * 64] * 2  # four lines of 48 are void
+    assert all(row["attacked_accuracy"] < row["clean_accuracy"] for row in study["rows"])
+    assert any("pixel space, max-norm 8/255" in note for note in study["notes"])
 
 
 def test_the_sweep_has_every_band_of_noise_and_of_the_attack(room: Path) -> None:
@@ -290,19 +287,9 @@ def test_the_same_pictures_are_not_told_apart(room: Path) -> None:
 
 
 def test_a_calibration_that_is_off_leaves_sets_and_temperature_away(room: Path) -> None:
-    ood = (str(room / "stills" / "val"),)
+    options: dict[str, Any] = {"types": ("fog",), "severities": (1,), "ood": (str(room / "stills" / "val"),)}
     on, off = (
-        studied(
-            room,
-            "still",
-            "stills",
-            "corruptions",
-            "ood",
-            types=("fog",),
-            severities=(1,),
-            ood=ood,
-            calibrated=calibrated,
-        )
+        studied(room, "still", "stills", "corruptions", "ood", calibrated=calibrated, **options)
         for calibrated in ("auto", "off")
     )
     names = [{row["score"] for row in found["ood"]["rows"] if row["mode"] == "dnn"} for found in (on, off)]
@@ -334,9 +321,7 @@ def test_all_studies_run_where_nothing_is_named_and_the_notes_say_what_lacks(roo
     notes = " | ".join(record["notes"])
     assert "ood left out" in notes and "stream" not in notes and "plain: no dropout" in notes
     assert "2 of 12 pictures, drawn with seed 0" in notes and "first 1 of these" in notes
-    assert (
-        record["models"][0] | {"model": "plain", "architecture": "classifier", "dropout": False} == record["models"][0]
-    )
+    assert record["models"][0].items() >= {"model": "plain", "architecture": "classifier", "dropout": False}.items()
     json.dumps(record)
 
 
