@@ -2,9 +2,9 @@
 
 import copy
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -26,6 +26,8 @@ from steadyseg.core.evaluation.metrics import StreamingMetrics
 from steadyseg.core.model.checkpoint import CheckpointMeta
 from steadyseg.core.preprocess import Normalize
 from steadyseg.core.seeds import mix_seed
+from steadyseg.core.training.config import TrainConfig
+from steadyseg.core.training.distributed import Processes
 from steadyseg.core.training.initial_weights import inherited_licence, load_initial_weights
 from steadyseg.core.training.loaders import EpochLoader
 from steadyseg.core.training.loop import epoch_order
@@ -79,6 +81,8 @@ def prepare_classification(config: ClassTrainConfig, run: Run) -> TrainingParts:
     normalize = Normalize(mean, std).to(run.device)
     augment = Augment(config.pictures, trained, size, mean, config.loop.seed)
     mixing = Mixing(config.pictures, len(classes), config.loop.seed)
+    order = partial(batches_of_epoch, len(trained), config.loop, run.processes)
+    loader = EpochLoader(AugmentedBatches(augment, trained.labels), config.loaders, order)
 
     def describe(seconds: float) -> CheckpointMeta:
         options = dataclasses.replace(config.classifier, pretrained=False)  # the weights are in the file
@@ -97,7 +101,7 @@ def prepare_classification(config: ClassTrainConfig, run: Run) -> TrainingParts:
 
     return TrainingParts(
         network=network,
-        batches=ClassificationBatches(config, trained, augment, mixing, normalize, run),
+        batches=ClassificationBatches(trained, loader, order, mixing, normalize),
         loss=partial(smoothed_loss, smoothing=config.pictures.label_smoothing),
         steps_per_epoch=steps_per_epoch,
         images=len(trained),
@@ -111,31 +115,25 @@ def prepare_classification(config: ClassTrainConfig, run: Run) -> TrainingParts:
 class ClassificationBatches:
     """Callable (epoch, from 0) -> this process's normalised batches; images that fill no whole step are left out."""
 
-    config: ClassTrainConfig
     images: ClassificationSet
-    augment: Augment
+    load: EpochLoader
+    order: Callable[[int], list[list[int]]]
     mixing: Mixing
     normalize: Normalize
-    run: Run
-
-    @cached_property
-    def load(self) -> EpochLoader:
-        order = dataclasses.replace(self).chosen  # of a copy, which does not hold the loader
-        return EpochLoader(AugmentedBatches(self.augment, self.images.labels), self.config.loaders, order)
-
-    def chosen(self, epoch: int) -> list[list[int]]:
-        """Returns the samples of each batch of an epoch, from 0."""
-        config = self.config.loop
-        order, size = epoch_order(len(self.images), config, epoch, self.run.processes), config.batch_size
-        return [order[start : start + size] for start in range(0, len(order), size)]
 
     def __call__(self, epoch: int) -> Iterator[Batch]:
-        for made, indices in zip(self.load(epoch), self.chosen(epoch), strict=True):
+        device = self.normalize.scale.device
+        for made, chosen in zip(self.load(epoch), self.order(epoch), strict=True):
             if isinstance(made, InputError):
                 raise made
             pictures, labels = made
-            pictures = self.normalize(pictures.to(self.run.device))
-            yield self.mixing(pictures, labels.to(self.run.device), epoch, indices)
+            yield self.mixing(self.normalize(pictures.to(device)), labels.to(device), epoch, chosen)
+
+
+def batches_of_epoch(count: int, config: TrainConfig, processes: Processes, epoch: int) -> list[list[int]]:
+    """Returns the samples of each of this process's batches of an epoch, from 0."""
+    order, size = epoch_order(count, config, epoch, processes), config.batch_size
+    return [order[start : start + size] for start in range(0, len(order), size)]
 
 
 def smoothed_loss(logits: Tensor, targets: Tensor, *, smoothing: float) -> tuple[Tensor, Tensor]:

@@ -9,7 +9,7 @@ from steadyseg.app.classifiers import CheckpointClassifier
 from steadyseg.app.console import track
 from steadyseg.app.evaluation.flags import CalibrateJob
 from steadyseg.app.open_model import frame_flags, refuse_flags
-from steadyseg.classification.data.open import open_trained
+from steadyseg.classification.data.open import TRAINED, open_split_of
 from steadyseg.classification.evaluate import Batch, batch_size, batches, fit_temperature, predict
 from steadyseg.classification.novelty import default_stages, fit_statistics
 from steadyseg.classification.pretrained import require_classes
@@ -82,5 +82,5 @@ class ClassifierFits:
         """Fits novelty on the network's training pictures and on the pictures of the split."""
         network, meta = self.network, self.model.meta
         set_dropout_active(network, False)
-        trained, stages = open_trained(self.job.data, meta, self.job.model), default_stages(network)
+        trained, stages = open_split_of(self.job.data, TRAINED, meta, self.job.model), default_stages(network)
         return fit_statistics(network, meta, trained, self.data, stages, self.classifier.device, track)

@@ -113,31 +113,17 @@ def _first_of_every_class(labels: np.ndarray, wanted: Callable[[int], int], what
 
 
 def open_split_of(data: Path, split: str, meta: CheckpointMeta, model: str) -> ClassificationSet:
-    """Opens a split; `trained` and `held-out` are the parts of train that the training used and left out."""
-    parts = {HELD_OUT: open_held_out, TRAINED: open_trained}
-    return parts[split](data, meta, model) if split in parts else open_classification(data, split)
+    """Opens a split; `trained` and `held-out` are the parts of train that the training used and held out.
 
-
-def open_trained(data: Path, meta: CheckpointMeta, model: str) -> ClassificationSet:
-    """Opens `train` without the pictures that the training held out. Raises InputError if the folder has other pictures
-    than the training had."""
-    source, trained, _ = divide_train(data, meta, model)
-    return source.subset(trained)
-
-
-def open_held_out(data: Path, meta: CheckpointMeta, model: str) -> ClassificationSet:
-    """Opens the held-out pictures; InputError if the training held out none, or the folder has other pictures."""
-    if not read_division(meta)[0]:
+    InputError if the training held out none, or if the folder has other pictures than the training had.
+    """
+    if split not in (HELD_OUT, TRAINED):
+        return open_classification(data, split)
+    share, fraction, seed, subset = read_division(meta)
+    if split == HELD_OUT and not share:
         raise InputError(
             f"{model}: its training held out no pictures (train classification --hold-out 0.1); give another --split"
         )
-    source, _, held = divide_train(data, meta, model)
-    return source.subset(held)
-
-
-def divide_train(data: Path, meta: CheckpointMeta, model: str) -> tuple[ClassificationSet, np.ndarray, np.ndarray]:
-    """Returns `train` and the indices of trained and held-out pictures; InputError if the record has other counts."""
-    share, fraction, seed, subset = read_division(meta)
     source = open_classification(data, "train")
     trained, held = training_indices(source.labels, fraction, share, seed, subset)
     counts = {"images": len(trained), "held_out": len(held)}
@@ -147,7 +133,7 @@ def divide_train(data: Path, meta: CheckpointMeta, model: str) -> tuple[Classifi
             f"{data}: {counts['images']} training pictures and {counts['held_out']} held out, but {model} was trained "
             f"on {recorded['images']} and held out {recorded['held_out']}; give the data it was trained on"
         )
-    return source, trained, held
+    return source.subset(held if split == HELD_OUT else trained)
 
 
 def read_division(meta: CheckpointMeta) -> tuple[float, float, int, int]:

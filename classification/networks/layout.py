@@ -104,10 +104,7 @@ NOT_FOR_TIMM = frozenset({"channels", "head", "smoothing_places", "prob_scale"})
 MODELS: dict[str, tuple[str, int]] = {
     f"{family}{depth or ''}": (family, depth) for family, layout in FAMILIES.items() for depth in layout.depths or (0,)
 }
-"""Family and depth by name; a single network has depth 0."""
-
-MODEL_NAMES: tuple[str, ...] = tuple(MODELS)
-"""Names of our networks; `timm:NAME` names a network of timm."""
+"""Family and depth of our networks by name; a single network has depth 0. `timm:NAME` names a network of timm."""
 
 
 def smoothed_stages(options: ClassifierOptions) -> tuple[int, ...]:
@@ -167,8 +164,6 @@ RANGES: dict[str, tuple[float, float]] = {
     "channels": (1, 1024),
     "dropout": (0, 255 / 256),
     "stochastic_depth": (0, 1),
-}
-OPTIONAL_RANGES: dict[str, tuple[float, float]] = {
     "prob_scale": (1e-3, math.inf),
     "attention_window": (1, MAX_GRID),
     "img_size": (1, math.isqrt(MAX_NETWORK_PIXELS)),
@@ -189,12 +184,11 @@ def options_of(record: dict[str, Any]) -> ClassifierOptions:
 def check_classifier(options: ClassifierOptions) -> None:
     """Raises InputError for the first option that makes no sense; timm itself checks names after `timm:`."""
     require_types(options, "option {} of a classifier")
-    require_ranges(options, RANGES)
-    require_ranges(options, {name: r for name, r in OPTIONAL_RANGES.items() if getattr(options, name) is not None})
+    require_ranges(options, {name: r for name, r in RANGES.items() if getattr(options, name) is not None})
     if options.network not in MODELS and not options.network.startswith(TIMM):
         raise InputError(
             f"unknown classifier {options.network!r} (timm's are called timm:NAME); "
-            f"{suggest(options.network, MODEL_NAMES)}"
+            f"{suggest(options.network, list(MODELS))}"
         )
     _require_applicable(options)
     _check_grid(options)

@@ -15,7 +15,7 @@ from PIL import Image
 from refusals import error_after_work, one_line_error
 
 from steadyseg.app.cli import main
-from steadyseg.classification.networks.layout import MODEL_NAMES
+from steadyseg.classification.networks.layout import MODELS
 from steadyseg.classification.options import ClassifierOptions
 from steadyseg.classification.pretrained import find_classifier, read_classifier
 from steadyseg.core.classes import ClassList
@@ -193,7 +193,7 @@ def test_every_family_is_listed_with_its_cost(capsys: pytest.CaptureFixture[str]
     out = capsys.readouterr().out
     assert "smoothed (vq-dnn)" in out and "negative log-likelihood (nll)" in out
     rows = {words[0]: words[1:] for words in map(str.split, out.splitlines()) if words}
-    assert set(MODEL_NAMES) <= set(rows)
+    assert set(MODELS) <= set(rows)
     assert rows["resnet18"] == ["32x32", "11.17", "M", "1.11"] and rows["vgg16"][1] == "134.31"
     smooth = read_meta(find_classifier("cifar10-resnet18-mc-smooth")).metrics["stills-dnn"]
     assert rows["cifar10-resnet18-mc-smooth"][3:6] == ["1", f"{smooth['accuracy']:.3f}", f"{smooth['nll']:.3f}"]

@@ -14,7 +14,7 @@ from PIL import Image
 from refusals import one_line_error
 
 from steadyseg.app.cli import main
-from steadyseg.classification.data.open import open_trained
+from steadyseg.classification.data.open import open_split_of
 from steadyseg.classification.novelty import with_cameras
 from steadyseg.classification.pretrained import read_classifier
 from steadyseg.core.dropout import set_dropout_active
@@ -96,7 +96,7 @@ def test_the_score_is_the_distance_to_the_nearest_class(knowing: Path, data: Pat
     network.get_submodule("stage4").register_forward_hook(
         lambda _, __, given: features.append(given[0].double().mean((1, 2)).numpy())
     )
-    train = open_trained(data, meta, str(knowing))
+    train = open_split_of(data, "trained", meta, str(knowing))
     for image, label in with_cameras(train, 32, lambda items, _: items, ""):
         pixels = torch.tensor(image).permute(2, 0, 1)[None] / 255.0
         with torch.no_grad():

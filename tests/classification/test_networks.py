@@ -13,7 +13,7 @@ from torchvision.ops import StochasticDepth
 
 from steadyseg.classification.networks.build import build_classifier
 from steadyseg.classification.networks.chain import skip_rates
-from steadyseg.classification.networks.layout import FAMILIES, MODEL_NAMES, MODELS
+from steadyseg.classification.networks.layout import FAMILIES, MODELS
 from steadyseg.classification.networks.residual import ResidualBlock
 from steadyseg.classification.options import ClassifierOptions
 from steadyseg.core.dropout import Dropout, is_stochastic, set_dropout_active
@@ -48,7 +48,7 @@ def seeded(network: nn.Module, x: Tensor, seed: int = 1) -> Tensor:
 
 
 @pytest.mark.parametrize(
-    "model", [name if name in ONE_OF_EACH else pytest.param(name, marks=pytest.mark.long) for name in MODEL_NAMES]
+    "model", [name if name in ONE_OF_EACH else pytest.param(name, marks=pytest.mark.long) for name in MODELS]
 )
 def test_every_network_is_random_with_dropout_and_its_prefix_is_not(model: str) -> None:
     network, x = built(model, dropout=0.3, smoothing=smoothed(model)), random_input()

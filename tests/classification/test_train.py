@@ -18,7 +18,7 @@ from refusals import error_after_work, refusal
 from torch import Tensor
 
 from steadyseg.app.cli import main
-from steadyseg.classification.data.open import open_classification, open_trained, training_indices
+from steadyseg.classification.data.open import open_classification, open_split_of, training_indices
 from steadyseg.classification.networks.build import build_classifier
 from steadyseg.classification.networks.layout import drop_unsuited
 from steadyseg.classification.options import CLASS_PRESETS, ClassifierOptions, ClassTrainConfig, PictureOptions
@@ -187,7 +187,7 @@ def test_zipped_pictures_train_evaluate_and_calibrate_on_a_subset(tmp_path: Path
     fitted = tmp_path / "fitted.safetensors"
     assert main(["calibrate", model, "--data", str(data), "--split", "held-out", "-o", str(fitted)]) == 0
     assert load_checkpoint(fitted)[1].calibration
-    assert open_trained(data, meta, model).list_hash == images.subset(trained).list_hash
+    assert open_split_of(data, "trained", meta, model).list_hash == images.subset(trained).list_hash
 
 
 @pytest.mark.parametrize("workers", [0, pytest.param(1, marks=pytest.mark.slow)])
