@@ -13,6 +13,7 @@ from steadyseg.classification.options import ClassifierOptions
 from steadyseg.core.insertion import insert_smoothing
 from steadyseg.seg.networks.build import build_network
 from steadyseg.seg.options import SmpOptions, UNetOptions
+from steadyseg.studies.analysis.maps import depths
 from steadyseg.studies.analysis.measures.features import as_maps, layout_of, watch_maps
 from steadyseg.studies.analysis.measures.units import find_units, list_units
 
@@ -87,6 +88,11 @@ def test_tokens_become_squares_without_the_class_token() -> None:
     tokens = torch.arange(10.0).view(1, 10, 1)
     assert as_maps(tokens).flatten().tolist() == list(range(1, 10))  # type: ignore[union-attr]
     assert as_maps(tokens[:, :7]) is None and as_maps(torch.zeros(2, 5)) is None
+
+
+def test_what_leaves_a_smoothing_layer_lies_half_way_to_the_next_block() -> None:
+    assert depths(["", "in", "out", "", ""]) == [0.0, 0.0, 0.25, 0.5, 1.0]
+    assert depths([""]) == [0.0]
 
 
 def test_an_unknown_unit_is_one_line_that_lists_what_there_is() -> None:
