@@ -17,8 +17,8 @@ from steadyseg.core.segmenter import Executor
 from steadyseg.core.system.machine import choose_device, cuda_precision, has_cuda, idle_gpu, require_device_name
 from steadyseg.export.file.onnx_file import OnnxFile
 from steadyseg.export.run.cpu import CpuExecutor
-from steadyseg.export.run.networks import FrameNetwork, openvino_available, openvino_name
-from steadyseg.export.run.open_file import graph_executor, kernel_available
+from steadyseg.export.run.networks import FrameNetwork, openvino_name
+from steadyseg.export.run.open_file import graph_executor
 
 if TYPE_CHECKING:
     import torch
@@ -122,15 +122,10 @@ def choose_library(executor: str, device: str) -> tuple[str, str]:
     if executor == "openvino":
         if on_gpu and device != "auto":
             raise InputError(f"the OpenVINO executor runs on the CPU, got --device {device}")
-        if not kernel_available():
-            raise InputError("the OpenVINO executor needs numba for its maps: pip install numba")
         return "openvino", "asked for"
     if on_gpu:
         return "torch", "a GPU is there"
     idle = idle_gpu("torch finds no driver that fits its CUDA") if device == "auto" else ""
-    if not (openvino_available() and kernel_available()):
-        lacking = "OpenVINO and numba, which are faster, are not installed: pip install openvino numba"
-        return "torch", lacking + idle
     return "openvino", f"the fastest on a CPU (docs/records/performance){idle}"
 
 

@@ -18,7 +18,6 @@ from steadyseg.core.dropout import draw_mask, is_stochastic, set_dropout_active
 from steadyseg.core.errors import CheckFailed, InputError
 from steadyseg.core.model.model import Model
 from steadyseg.export.file.metadata import GraphMeta
-from steadyseg.export.run.networks import openvino_available
 from steadyseg.export.run.sessions import Arrays, openvino_runner, session_runner
 from steadyseg.export.write.proof import RandomProof, compare_draws, prove_pictures
 from steadyseg.export.write.traced import Traced, trace
@@ -81,10 +80,8 @@ def trace_classifier(step: ExportedClassifier, size: int) -> Traced:
 
 
 def prove(traced: Traced, size: int, console: Console) -> None:
-    """Compares every installed runtime with torch's own passes, on batches of several sizes and equal masks."""
-    runners = {"ONNX Runtime": traced.runner}
-    if openvino_available():
-        runners["OpenVINO"] = openvino_runner(traced.graph.SerializeToString())
+    """Compares ONNX Runtime and OpenVINO with torch's own passes, on batches of several sizes and equal masks."""
+    runners = {"ONNX Runtime": traced.runner, "OpenVINO": openvino_runner(traced.graph.SerializeToString())}
     batches = list(proof_batches(traced, size))
     masked = " with the masks as inputs" if traced.signature.mask_rates else ""
     for runtime, run in runners.items():

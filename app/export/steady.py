@@ -23,7 +23,6 @@ from steadyseg.core.system.machine import choose_device
 from steadyseg.export.file.metadata import MAX_SIDE
 from steadyseg.export.run.cpu import CpuExecutor, OpenNetwork
 from steadyseg.export.run.networks import FrameNetwork
-from steadyseg.export.run.open_file import kernel_available
 from steadyseg.seg.any_network import AnyNetwork
 from steadyseg.seg.exported import FrameToLogits
 from steadyseg.seg.known_networks import look_up
@@ -101,7 +100,7 @@ def _executor(
     module: StreamingSegmenter, meta: CheckpointMeta, device: torch.device, keep_probs: bool, why: str
 ) -> Executor:
     """Returns torch alone on a GPU; on a CPU, torch runs the network and the fused kernel computes the rest."""
-    if device.type != "cpu" or not kernel_available():
+    if device.type != "cpu":
         return TorchExecutor(module, meta, device, keep_probs=keep_probs, why=why)
     name = f"torch {torch.__version__.split('+')[0]} fp32"
     return cpu_executor(name, lambda height, width: TorchNetwork(module), module, meta, keep_probs, why)

@@ -6,17 +6,18 @@ export/kernels/enlarge.py compile the same arithmetic.
 
 import functools
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from steadyseg.core.errors import InputError
 from steadyseg.core.frame import UNKNOWN
 from steadyseg.core.method import GATE_FLOOR
 from steadyseg.core.motion import Motion, warp_plane
 from steadyseg.core.system.machine import available_cpus
+from steadyseg.export.kernels.enlarge import enlarge_kernel
+from steadyseg.export.kernels.update import update_kernel
 
 BLOCK_BYTES = 2**17
 """Probabilities of one block, which stay in the L2 cache in all loops over classes (16 kB is a third slower)."""
@@ -39,21 +40,8 @@ class PostprocessMaps(NamedTuple):
     disagreement: np.ndarray
 
 
-@functools.cache
-def postprocess_available() -> bool:
-    """True if `FusedPostprocess` works here: numba is installed and fits this Python and NumPy."""
-    try:
-        import steadyseg.export.kernels.update  # noqa: F401
-    except ImportError:
-        return False
-    return True
-
-
 class FusedPostprocess:
-    """The state of one stream and the kernels that advance it; an object serves one thread at a time.
-
-    Raises ImportError where numba is absent (`postprocess_available`), InputError for values out of range.
-    """
+    """The state of one stream and the kernels that advance it; an object serves one thread at a time."""
 
     def __init__(
         self,
@@ -68,25 +56,11 @@ class FusedPostprocess:
         threads: int | None = None,
     ) -> None:
         """With `tau` None there is no temporal smoothing. `samples`: dropout passes per frame. `stride`: the stride of
-        the network's head. `motion`: True if calls give a motion, along which the mean is warped. `gated`: True if the
-        past weighs less where it predicts another class (core/temporal.py); it needs motion and one pass a frame.
+        the network's head, 1 or 2. `motion`: True if calls give a motion, along which the mean is warped. `gated`: True
+        if the past weighs less where it predicts another class (core/temporal.py), with motion and one pass a frame.
 
         Compiles: 4 s in the first process on a machine, 0.4 s later (one core, measured).
         """
-        if not 2 <= num_classes <= 256:
-            raise InputError(f"uint8 labels need 2 to 256 classes, got {num_classes}")
-        if not (temperature > 0 and math.isfinite(temperature)):
-            raise InputError(f"the temperature must be a positive number, got {temperature}")
-        if tau is not None and not (tau > 0 and math.isfinite(tau)):
-            raise InputError(f"tau must be a positive number of frames, got {tau}")
-        if samples < 1:
-            raise InputError(f"a frame needs 1 or more samples, got {samples}")
-        if stride not in (1, 2):
-            raise InputError(f"the fused maps know heads of stride 1 and 2, got {stride}; use the torch executor")
-        if gated and (samples > 1 or not motion):
-            raise InputError("the gate needs a mean along the motion, of one pass a frame")
-        if threads is not None and threads < 1:
-            raise InputError(f"the number of threads must be 1 or more, got {threads}")
         self.num_classes, self.temperature, self.tau = num_classes, temperature, tau
         self.samples, self.stride, self.motion = samples, stride, motion and tau is not None
         self._floor = np.float32(GATE_FLOOR if gated else 1.0)
@@ -96,7 +70,8 @@ class FusedPostprocess:
         fixed_point = samples == 1 and (tau is None or 1.0 / -math.expm1(-1.0 / tau) <= most)
         self._type: Any = np.uint16 if fixed_point else np.float32
         self._coding = (np.float32(65535.0), np.float32(0.5)) if fixed_point else (np.float32(1.0), np.float32(0.0))
-        self._update, self._enlarge = _kernels(np.dtype(self._type).name, stride)
+        name = np.dtype(self._type).name
+        self._update, self._enlarge = update_kernel(name), enlarge_kernel(name) if stride == 2 else None
         self.reset()
 
     def reset(self) -> None:
@@ -231,7 +206,7 @@ class FusedPostprocess:
         self._share(size[0], self._enlarge, self._state, self._coding, (coarse[2], coarse[3]), fine)
         return PostprocessMaps(*fine)
 
-    def _share(self, pieces: int, kernel: Callable[..., None], *arguments: Any) -> None:
+    def _share(self, pieces: int, kernel: Any, *arguments: Any) -> None:
         """Runs the kernel here and on idle helpers; in the end it waits only for helpers that have started."""
         counter = np.zeros(1, np.int64)
         helpers = [_helpers().submit(kernel, counter, *arguments) for _ in range(min(self.threads, pieces) - 1)]
@@ -256,18 +231,3 @@ def finite_logits(logits: np.ndarray) -> np.ndarray | None:
 def _helpers() -> ThreadPoolExecutor:
     """Threads that all streams share: numba has a fixed number and aborts the process when two streams meet."""
     return ThreadPoolExecutor(max(1, available_cpus() - 1), thread_name_prefix="host-maps")
-
-
-def _kernels(state_type: str, stride: int) -> tuple[Callable[..., None], Callable[..., None]]:
-    try:
-        from steadyseg.export.kernels.enlarge import enlarge_kernel
-        from steadyseg.export.kernels.update import update_kernel
-    except ImportError as error:
-        raise ImportError(
-            f"the fused maps need numba ({error}); pip install numba, or use the torch executor"
-        ) from error
-    return update_kernel(state_type), enlarge_kernel(state_type) if stride == 2 else _nothing
-
-
-def _nothing(*_: Any) -> None:
-    """Does nothing: a head of stride 1 needs no enlargement."""

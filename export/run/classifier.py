@@ -9,7 +9,7 @@ from steadyseg.core.errors import InputError
 from steadyseg.core.prediction import Prediction
 from steadyseg.export.file.onnx_file import OnnxFile
 from steadyseg.export.run.networks import onnxruntime_name, openvino_name
-from steadyseg.export.run.sessions import PROVIDERS, open_session, openvino_runner
+from steadyseg.export.run.sessions import open_session, openvino_runner, require_runtime
 
 
 class GraphClassifier:
@@ -17,16 +17,11 @@ class GraphClassifier:
 
     def __init__(self, file: OnnxFile, *, executor: str = "auto", device: str = "auto") -> None:
         """executor: auto (onnxruntime), onnxruntime or openvino. InputError for a file that holds no classifier."""
-        if device not in ("auto", *PROVIDERS):
-            raise InputError(f"unknown device {device!r}; choose from auto, {', '.join(PROVIDERS)}")
+        require_runtime(executor, device)
         self.meta = file.meta
         if self.meta.kind != "classifier":
             raise InputError(f"{file.path}: holds a segmentation network; expected an image classifier")
-        if executor == "torch":
-            raise InputError("a graph file is run by onnxruntime or openvino; give the checkpoint's name to use torch")
         if executor == "openvino":
-            if device not in ("auto", "cpu"):
-                raise InputError(f"the OpenVINO executor runs on the CPU, got --device {device}")
             self.executor, self.device = openvino_name("fp32"), "cpu"
             self._run = openvino_runner(file.data)
             return

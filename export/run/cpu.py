@@ -19,8 +19,6 @@ from steadyseg.export.run.networks import FrameNetwork
 
 OpenNetwork = Callable[[int, int], FrameNetwork]
 """(h, w) -> the network compiled for that size."""
-SizeRule = Callable[[int, int], tuple[int, int]]
-"""A frame's (H, W) -> the network's (h, w)."""
 
 
 class CpuExecutor:
@@ -35,7 +33,7 @@ class CpuExecutor:
         self,
         name: str,
         open_network: OpenNetwork,
-        size_rule: SizeRule,
+        size_rule: Callable[[int, int], tuple[int, int]],
         classes: ClassList,
         method: Method,
         size: tuple[int, int],
@@ -45,6 +43,7 @@ class CpuExecutor:
         reference: ReferenceScores | None = None,
         why: str = "",
     ) -> None:
+        """size_rule: a frame's (H, W) -> the network's (h, w); size: the network's own (h, w)."""
         self.name, self.classes, self.method, self.size = name, classes, method, size
         self.keep_probs, self.reference, self.why = keep_probs, reference, why
         self.clock = StageClock()

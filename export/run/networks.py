@@ -1,19 +1,16 @@
 """Runtimes of the network alone, from a uint8 frame of its size to logits: OpenVINO or ONNX Runtime on the CPU."""
 
-import importlib.util
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from steadyseg.core.frame import FrameNovelty
 from steadyseg.core.seeds import masks_seed
-from steadyseg.core.system.machine import available_cpus, onednn_may_use_bf16
+from steadyseg.core.system.machine import onednn_may_use_bf16
+from steadyseg.export.kernels.dropout_masks import DropoutMasks
 from steadyseg.export.run.converted import Converted
-from steadyseg.export.run.sessions import cpu_session, import_onnxruntime, openvino_core, runtime_errors
-
-if TYPE_CHECKING:
-    from steadyseg.export.kernels.dropout_masks import DropoutMasks
+from steadyseg.export.run.sessions import compile_openvino, cpu_session, import_onnxruntime, openvino_core
 
 
 class FrameNetwork:
@@ -44,21 +41,15 @@ class FrameNetwork:
         return logits
 
 
-def openvino_available() -> bool:
-    return importlib.util.find_spec("openvino") is not None
-
-
 def cpu_has_bf16() -> bool:
     """True if OpenVINO computes faster in bf16 than in fp32 here."""
-    if not openvino_available() or not onednn_may_use_bf16():
-        return False
-    return "BF16" in openvino_core().get_property("CPU", "OPTIMIZATION_CAPABILITIES")
+    return onednn_may_use_bf16() and "BF16" in openvino_core().get_property("CPU", "OPTIMIZATION_CAPABILITIES")
 
 
 class OpenVinoNetwork(FrameNetwork):
     """OpenVINO on the CPU, one request at a time, all cores of this process."""
 
-    def __init__(self, model: Any, precision: str, masks: "DropoutMasks | None" = None) -> None:
+    def __init__(self, model: Any, precision: str, masks: DropoutMasks | None = None) -> None:
         """`masks`: inputs after the frame, drawn for every call; a model without such inputs draws masks itself."""
         self._masks, self.executor = masks, openvino_name(precision)
         self._request = _request(model, precision)
@@ -72,7 +63,7 @@ class OpenVinoNetwork(FrameNetwork):
 class OpenVinoPasses(FrameNetwork):
     """Several dropout passes on OpenVINO: the part before the first dropout layer is computed once per frame."""
 
-    def __init__(self, shared: Any, drawn: Any, precision: str, masks: "DropoutMasks") -> None:
+    def __init__(self, shared: Any, drawn: Any, precision: str, masks: DropoutMasks) -> None:
         """`shared` maps the frame to tensors; `drawn` maps these tensors and the dropout masks to logits."""
         self._masks, self.executor = masks, openvino_name(precision)
         self._shared, self._drawn = _request(shared, precision), _request(drawn, precision)
@@ -102,13 +93,7 @@ def _request(model: Any, precision: str) -> Any:
     """The compiled model's one request."""
     # What int8 leaves in float: in bf16 a frame takes 0.33 of fp32's time, in f32 0.40, and the labels are the same.
     hint = {"fp32": "f32", "bf16": "bf16", "int8": "bf16" if cpu_has_bf16() else "f32"}[precision]
-    properties = {
-        "INFERENCE_PRECISION_HINT": hint,
-        "PERFORMANCE_HINT": "LATENCY",
-        "INFERENCE_NUM_THREADS": available_cpus(),
-    }
-    with runtime_errors("OpenVINO cannot compile the network"):
-        return openvino_core().compile_model(model, "CPU", properties).create_infer_request()
+    return compile_openvino(model, hint).create_infer_request()
 
 
 def openvino_name(precision: str) -> str:
@@ -126,8 +111,6 @@ def onnxruntime_name(precision: str) -> str:
 
 def frame_network(converted: Converted, precision: str) -> FrameNetwork:
     """Compiles a converted network; the host draws its dropout masks."""
-    from steadyseg.export.kernels.dropout_masks import DropoutMasks  # needs numba
-
     rates = converted.rates
     masks = DropoutMasks(converted.mask_shapes, rates, masks_seed()) if rates else None
     if len(converted.models) == 1:

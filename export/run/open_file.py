@@ -17,11 +17,10 @@ from steadyseg.export.run.networks import (
     OpenVinoNetwork,
     cpu_has_bf16,
     onnxruntime_name,
-    openvino_available,
     openvino_name,
 )
 from steadyseg.export.run.provider_options import read_provider_options, refuse_on_cpu
-from steadyseg.export.run.sessions import PROVIDERS, read_openvino, why_no_gpu
+from steadyseg.export.run.sessions import read_openvino, require_runtime, why_no_gpu
 
 
 def graph_executor(
@@ -35,19 +34,18 @@ def graph_executor(
 ) -> Executor:
     """Returns the executor that runs a stateful file fastest here. InputError for another number format than the
     file's, for unknown `provider_options`, and for any of them on a CPU."""
-    if device not in ("auto", *PROVIDERS):
-        raise InputError(f"unknown device {device!r}; choose from auto, {', '.join(PROVIDERS)}")
+    require_runtime(executor, device)
     if precision == "fp16":
         raise InputError("a graph file computes in the format that it holds: make one by export --precision fp16")
     if precision == "int8" != file.meta.precision:
         raise InputError(f"the file holds {file.meta.precision}; omit --precision int8 or export with it")
     options = read_provider_options(provider_options)
     chosen, why = choose_runtime(file.meta, executor, device)
+    if precision == "bf16" and chosen != "openvino":
+        raise InputError("ONNX Runtime has no bf16 on the CPU; use --executor openvino or --precision auto")
     if chosen != "graph":
         refuse_on_cpu("cpu", options)
         return _host(file, chosen, precision, keep_probs, why)
-    if precision == "bf16":
-        raise InputError("ONNX Runtime has no bf16 on the CPU; use --executor openvino or --precision auto")
     return GraphExecutor(file.data, file.meta, device, keep_probs=keep_probs, why=why, options=options)
 
 
@@ -67,18 +65,14 @@ def require_stream(file: OnnxFile) -> None:
 
 
 def choose_runtime(meta: GraphMeta, executor: str, device: str) -> tuple[str, str]:
-    """(openvino, onnxruntime or graph; why): the fused kernel after the network wins on a CPU wherever it can be
-    used."""
-    fusable = meta.method.samples == 1 and kernel_available()
-    if executor == "torch":
-        raise InputError("a graph file is run by onnxruntime or openvino; give the checkpoint's name to use torch")
+    """(openvino, onnxruntime or graph; why): on a CPU, the fused kernel after the network wins for one pass a
+    frame."""
+    fusable = meta.method.samples == 1
     if executor == "openvino":
         if not fusable:
             raise InputError(
                 "the OpenVINO executor runs graph files of one pass a frame; use --executor onnxruntime for several"
             )
-        if device not in ("auto", "cpu"):
-            raise InputError(f"the OpenVINO executor runs on the CPU, got --device {device}")
         return "openvino", "asked for"
     if device == "cuda" or (device == "auto" and not why_no_gpu()):
         return "graph", "a GPU runs the whole graph"
@@ -87,16 +81,12 @@ def choose_runtime(meta: GraphMeta, executor: str, device: str) -> tuple[str, st
         return "graph", f"several passes need the whole graph{idle}"
     if executor == "onnxruntime":
         return "onnxruntime", f"asked for{idle}"
-    if not openvino_available():
-        return "onnxruntime", f"OpenVINO, which is faster, is not installed{idle}"
     return "openvino", f"the fastest on a CPU (docs/records/performance){idle}"
 
 
 def _host(file: OnnxFile, chosen: str, precision: str, keep_probs: bool, why: str) -> CpuExecutor:
     meta = file.meta
     on_openvino = chosen == "openvino"
-    if not on_openvino and precision == "bf16":
-        raise InputError("ONNX Runtime has no bf16 on the CPU; use --executor openvino or --precision auto")
     number = resolve_precision(precision) if on_openvino and meta.precision != "int8" else meta.precision
 
     def open_network(height: int, width: int) -> FrameNetwork:
@@ -123,9 +113,3 @@ def resolve_precision(precision: str, int8_is_proven: bool = False) -> str:
     if precision == "auto":
         return "bf16" if cpu_has_bf16() else "int8" if int8_is_proven else "fp32"
     return precision
-
-
-def kernel_available() -> bool:
-    from steadyseg.export.kernels.postprocess import postprocess_available
-
-    return postprocess_available()

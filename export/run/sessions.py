@@ -16,13 +16,22 @@ from typing import Any
 import numpy as np
 
 from steadyseg.core.errors import InputError, first_line
-from steadyseg.core.system.machine import available_cpus
+from steadyseg.core.system.machine import available_cpus, require_device_name
 from steadyseg.export.run.provider_options import DEFAULTS
 
 Arrays = dict[str, np.ndarray]
 Runner = Callable[[Arrays], Arrays]
 PROVIDERS = {"cpu": "CPUExecutionProvider", "cuda": "CUDAExecutionProvider"}
 """By device name. TensorRT is not offered: its libraries are in none of our extras, and it was never run."""
+
+
+def require_runtime(executor: str, device: str) -> None:
+    """Raises InputError for an unknown device, for torch, which runs no graph file, and for OpenVINO on a GPU."""
+    require_device_name(device)
+    if executor == "torch":
+        raise InputError("a graph file is run by onnxruntime or openvino; give the checkpoint's name to use torch")
+    if executor == "openvino" and device == "cuda":
+        raise InputError(f"the OpenVINO executor runs on the CPU, got --device {device}")
 
 
 @contextlib.contextmanager
@@ -46,12 +55,11 @@ def import_onnxruntime() -> Any:
     return onnxruntime
 
 
-def cpu_session(data: bytes, threads: int | None = None) -> Any:
+def cpu_session(data: bytes) -> Any:
     """A session on the CPU with one worker per core that this process may use."""
     runtime = import_onnxruntime()
     options = runtime.SessionOptions()
-    options.intra_op_num_threads = threads or available_cpus()
-    options.log_severity_level = 4
+    options.intra_op_num_threads = available_cpus()
     return _make(runtime, data, options, ["CPUExecutionProvider"])
 
 
@@ -93,10 +101,10 @@ def _cuda_session(data: bytes, options: Mapping[str, str], is_asked: bool) -> An
     if wanted not in runtime.get_available_providers():  # lists what the build could use, not what is there
         return "this build has no CUDA: pip install 'onnxruntime-gpu[cuda,cudnn]'"
     missing = _preload(runtime)
-    settings = runtime.SessionOptions()
-    settings.log_severity_level = 4
     try:
-        session = _make(runtime, data, settings, [(wanted, DEFAULTS | dict(options)), "CPUExecutionProvider"])
+        session = _make(
+            runtime, data, runtime.SessionOptions(), [(wanted, DEFAULTS | dict(options)), "CPUExecutionProvider"]
+        )
     except InputError as error:
         if is_asked and not missing:
             raise
@@ -133,13 +141,13 @@ def read_openvino(data: bytes) -> Any:
         return openvino_core().read_model(data)
 
 
-def compile_openvino(data: bytes, shapes: Mapping[str, Sequence[int]] | None = None, precision: str = "fp32") -> Any:
-    """Compiles an ONNX file's bytes with OpenVINO for fp32 or bf16 arithmetic; `shapes`: of inputs with free sizes."""
-    hint = {"fp32": "f32", "bf16": "bf16"}[precision]
-    properties = {"INFERENCE_PRECISION_HINT": hint, "INFERENCE_NUM_THREADS": available_cpus()}
-    model = read_openvino(data)
-    if shapes:
-        model.reshape({name: list(shape) for name, shape in shapes.items()})
+def compile_openvino(model: Any, hint: str) -> Any:
+    """Compiles an OpenVINO model for one request at a time; `hint`: f32 or bf16, the format of its arithmetic."""
+    properties = {
+        "INFERENCE_PRECISION_HINT": hint,
+        "PERFORMANCE_HINT": "LATENCY",
+        "INFERENCE_NUM_THREADS": available_cpus(),
+    }
     with runtime_errors("OpenVINO cannot compile the graph"):
         return openvino_core().compile_model(model, "CPU", properties)
 
@@ -154,10 +162,8 @@ def openvino_core() -> Any:
     own.
     """
     sys.modules.setdefault("openvino_telemetry", None)  # type: ignore[arg-type]
-    try:
-        import openvino
-    except ImportError as error:
-        raise InputError("this needs OpenVINO (x86-64 or ARM): pip install openvino") from error
+    import openvino
+
     return openvino.Core()
 
 
@@ -175,9 +181,14 @@ def session_runner(model: Any) -> Runner:
 
 
 def openvino_runner(data: bytes, shapes: Mapping[str, Sequence[int]] | None = None, precision: str = "fp32") -> Runner:
-    """Returns a function of named arrays that runs an ONNX file's bytes with OpenVINO on the CPU; see
-    `compile_openvino`."""
-    compiled = compile_openvino(data, shapes, precision)
+    """Returns a function of named arrays that runs an ONNX file's bytes with OpenVINO on the CPU.
+
+    `shapes`: of inputs with free sizes; `precision`: fp32 or bf16.
+    """
+    model = read_openvino(data)
+    if shapes:
+        model.reshape({name: list(shape) for name, shape in shapes.items()})
+    compiled = compile_openvino(model, {"fp32": "f32", "bf16": "bf16"}[precision])
     wanted = {value.get_any_name() for value in compiled.inputs}
 
     def run(arrays: Arrays) -> Arrays:

@@ -37,15 +37,11 @@ def convolution(classes: int = 3, stride: int = 1) -> nn.Conv2d:
     return nn.Conv2d(3, classes, 3, padding=1, stride=stride)
 
 
-@pytest.mark.parametrize("by_kernel", [True, False], ids=["kernel", "torch"])
-def test_the_products_own_network_steadied_is_the_products_own(
-    by_kernel: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Motion, mean over time, scene cuts and maps are all there, by the fused kernel and by torch."""
+def test_the_products_own_network_steadied_is_the_products_own() -> None:
+    """Motion, mean over time, scene cuts and maps are all there."""
     model = read_segmenter("street-tiny")
     meta = model.meta
     ours = opened("street-tiny", executor="torch", size=HEIGHT, keep_probs=True)
-    monkeypatch.setattr("steadyseg.app.export.steady.kernel_available", lambda: by_kernel)
     theirs = steady(
         model.network(),
         mean=meta.mean,
