@@ -21,7 +21,7 @@ from steadyseg.core.picture_size import SIZE_MULTIPLE
 from steadyseg.core.system.files import require_place
 from steadyseg.export.file.metadata import MAX_STREAMS
 from steadyseg.export.file.onnx_file import check_onnx
-from steadyseg.export.write.traced import import_onnx, write_model
+from steadyseg.export.write.traced import require_onnxscript, write_model
 
 MODES: tuple[ModeName, ...] = ("vq-dnn", "dnn", "vq-bnn")
 """The modes of a page, the first by default: smoothed, single frames, and one random draw a frame, smoothed."""
@@ -49,7 +49,7 @@ def prepared(job: ExportJob) -> ExportJob:
 
 def export_model(job: ExportJob, model: Model) -> int:
     """Traces, proves and writes an opened model for a job that is `prepared`."""
-    import_onnx()
+    require_onnxscript()
     console = Console(stderr=True)
     if job.target == "web":
         return export_web(job, model, console)

@@ -14,7 +14,7 @@ from steadyseg.core.method import Method, MethodOptions, settings
 from steadyseg.core.model.checkpoint import CheckpointMeta
 from steadyseg.core.preprocess import Normalize
 from steadyseg.export.file.foreign import read_foreign
-from steadyseg.export.write.traced import OPSET, import_onnx
+from steadyseg.export.write.traced import OPSET, require_onnxscript
 from steadyseg.seg.any_network import GivenModel
 from steadyseg.seg.data.class_file import read_classes
 
@@ -25,7 +25,7 @@ def run_wrap(job: WrapJob) -> int:
     """Reads, wraps, proves and writes the network. A proof that fails leaves no file and exits with 1."""
     export = prepared(export_job(job))
     named = read_classes(job.classes) if job.classes else None
-    import_onnx()
+    require_onnxscript()
     console = Console(stderr=True)
     height, width = export.shape
     if height is not None and width is None:

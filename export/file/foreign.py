@@ -8,17 +8,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import onnx
+import onnx.inliner
+import onnx.version_converter
+from onnx import ModelProto, NodeProto, ValueInfoProto
 
 from steadyseg.core.errors import InputError
 from steadyseg.export.file.child import run_limited
 from steadyseg.export.file.metadata import MAX_SIDE
-from steadyseg.export.file.onnx_file import MAX_BYTES, import_onnx, parse_foreign, parse_whole, read_bytes
+from steadyseg.export.file.onnx_file import MAX_BYTES, parse_foreign, parse_whole, read_bytes
 from steadyseg.export.file.signature import Shape, type_and_shape
 from steadyseg.export.file.sizes import check_sizes
-
-if TYPE_CHECKING:
-    from onnx import ModelProto, NodeProto, ValueInfoProto
 
 INLINED = frozenset(("Attention", "CastLike", "RMSNormalization", "RotaryEmbedding", "Swish"))
 """Operators that only a foreign graph may contain: onnx replaces them by those that they are defined by."""
@@ -39,7 +40,7 @@ class ForeignGraph:
     """The graph with its weights, in its own operators and with its free sizes."""
     sha256: str
     """Digest of the file, and of the file with its weights if they are kept apart."""
-    model: "ModelProto" = field(repr=False)
+    model: ModelProto = field(repr=False)
     """The graph with its input of a fixed size, and operators of the version asked for."""
     input: str
     """Name of the input, a normalised picture."""
@@ -63,7 +64,6 @@ def read_foreign(path: Path, size: tuple[int, int] | None, opset: int, output: s
     The graph must have one picture input (1, 3, h, w) or (1, h, w, 3) of float32, float16 or uint8. InputError in one
     line for any other graph, and if it could read other files, run other code or take all memory.
     """
-    onnx = import_onnx()
     data, weights = read_bytes(path), b""
     if b"location" in data and (name := run_limited(name_of_weights, data, str(path)).decode()):
         weights = read_beside(path, name, MAX_BYTES - len(data))
@@ -131,7 +131,7 @@ def reduced(data: bytes, name: str, length: int, output: str) -> bytes:
     return model.SerializeToString()
 
 
-def _embed(model: "ModelProto", weights: bytes, path: Path) -> None:
+def _embed(model: ModelProto, weights: bytes, path: Path) -> None:
     """Puts the weights of another file into the graph; InputError for places outside of it."""
     for tensor in model.graph.initializer:
         if tensor.data_location != tensor.EXTERNAL:
@@ -149,7 +149,7 @@ def _embed(model: "ModelProto", weights: bytes, path: Path) -> None:
         tensor.ClearField("data_location")
 
 
-def _before_labels(name: str, makers: "dict[str, NodeProto]") -> str:
+def _before_labels(name: str, makers: dict[str, NodeProto]) -> str:
     """Returns the tensor that the labels `name` are computed from, or `name` if it holds no labels."""
     key = name
     while (node := makers.get(key)) is not None and node.op_type in FORMING:
@@ -162,10 +162,8 @@ def _before_labels(name: str, makers: "dict[str, NodeProto]") -> str:
     return key
 
 
-def keep_outputs(model: "ModelProto", names: Sequence[str]) -> None:
+def keep_outputs(model: ModelProto, names: Sequence[str]) -> None:
     """Leaves in the graph the outputs `names`, and the nodes and weights that they need."""
-    import onnx
-
     graph = model.graph
     makers = {key: node for node in graph.node for key in node.output}
     pending, needed = list(names), set[str]()
@@ -190,10 +188,8 @@ def keep_outputs(model: "ModelProto", names: Sequence[str]) -> None:
         getattr(graph, name).extend(copies)
 
 
-def _take_floats(model: "ModelProto", path: Path) -> bool:
+def _take_floats(model: ModelProto, path: Path) -> bool:
     """Lets the input be float32, which the graph then converts; returns True if it takes levels 0..255."""
-    import onnx
-
     graph, picture = model.graph, _picture(model, path)
     kind = type_and_shape(picture, str(path))[0]
     if kind not in ("FLOAT", "FLOAT16", "UINT8"):
@@ -236,7 +232,7 @@ def prepare(data: bytes, name: str, height: int, width: int, opset: int) -> byte
     return model.SerializeToString()
 
 
-def _picture(model: "ModelProto", path: Path) -> "ValueInfoProto":
+def _picture(model: ModelProto, path: Path) -> ValueInfoProto:
     """Returns the one input that is no weight; InputError unless there is exactly one."""
     graph = model.graph
     stored = {tensor.name for tensor in graph.initializer}
@@ -247,17 +243,12 @@ def _picture(model: "ModelProto", path: Path) -> "ValueInfoProto":
     return inputs[0]
 
 
-def _inferred(model: "ModelProto") -> "ModelProto":
-    import onnx
-
+def _inferred(model: ModelProto) -> ModelProto:
     return onnx.shape_inference.infer_shapes(model)
 
 
-def _converted(model: "ModelProto", opset: int, path: Path) -> "ModelProto":
+def _converted(model: ModelProto, opset: int, path: Path) -> ModelProto:
     """Returns the graph with the operators of version `opset`; InputError where onnx cannot convert it."""
-    import onnx.inliner
-    import onnx.version_converter
-
     version = max(entry.version for entry in model.opset_import if entry.domain in ("", "ai.onnx"))
     try:
         model = onnx.inliner.inline_selected_functions(model, [("", name) for name in INLINED], False, True)

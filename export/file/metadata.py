@@ -123,13 +123,6 @@ class GraphMeta:
         }  # the format last, so that a file cut off within its metadata is not taken for a whole file
 
 
-def add_metadata(graph: Any, props: Mapping[str, str]) -> None:
-    """Writes entries of metadata into an `onnx.ModelProto`, in their order."""
-    for key, value in props.items():
-        entry = graph.metadata_props.add()
-        entry.key, entry.value = key, value
-
-
 def from_props(props: Mapping[str, str], name: str) -> GraphMeta:
     """Reads a file's metadata_props; InputError names the file and what is missing or malformed."""
     require_format(props, name)

@@ -7,13 +7,11 @@ The time of a frame is not limited, since a valid network may be arbitrarily lon
 path, so that relative file names inside a model lead nowhere.
 """
 
-import functools
 import stat
 from collections.abc import Iterator, Set
 from dataclasses import dataclass, field
 from graphlib import CycleError
 from pathlib import Path
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -75,7 +73,6 @@ class OnnxFile:
 
 def read_onnx(path: Path) -> OnnxFile:
     """Reads a file that `steadyseg export` or `wrap` wrote; everything else raises InputError in one line."""
-    import_onnx()
     data = read_bytes(path)
     run_limited(accept, data, str(path))
     model = parse_whole(data, path)
@@ -90,14 +87,13 @@ def accept(data: bytes, name: str) -> bytes:
 
 def check_onnx(data: bytes, path: Path) -> OnnxFile:
     """Checks the bytes of a file that this process is about to write."""
-    onnx = import_onnx()
     model = parse_whole(data, path)
     props = _props(model, path)
     require_format(props, str(path))
     refuse_unsafe(model, path)
     meta = from_props(props, str(path))
     check_signature(model.graph, meta, str(path))
-    _check_structure(data, onnx, path)
+    _check_structure(data, path)
     check_sizes(model, meta, str(path))
     return OnnxFile(path, data, model, meta)
 
@@ -107,7 +103,6 @@ def parse_foreign(data: bytes, path: Path, operators: Set[str]) -> "ModelProto":
 
     InputError for a graph that could read other files, run other code or take all memory, and for `steadyseg` files.
     """
-    onnx = import_onnx()
     model = parse_whole(data, path)
     if FORMAT_KEY in _props(model, path):
         raise InputError(f"{path}: is a file of steadyseg already; give it as it is: steadyseg video --model {path}")
@@ -120,33 +115,24 @@ def parse_foreign(data: bytes, path: Path, operators: Set[str]) -> "ModelProto":
         del model.graph.node[:]
         model.graph.node.extend(nodes)
         data = model.SerializeToString()
-    _check_structure(data, onnx, path)
+    _check_structure(data, path)
     return model
 
 
 def refuse_unsafe(model: "ModelProto", path: Path, operators: Set[str] = frozenset()) -> None:
     """Raises InputError for references to other files, for operators outside `OPERATORS` and `operators`, and for a
-    newer format than the installed software reads."""
-    onnx = import_onnx()
-    _refuse_references(model, onnx, path, operators)
-    _refuse_newer(model, onnx, path)
+    newer format than the installed onnx reads."""
+    _refuse_references(model, path, operators)
+    _refuse_newer(model, path)
 
 
-def _check_structure(data: bytes, onnx: ModuleType, path: Path) -> None:
+def _check_structure(data: bytes, path: Path) -> None:
+    import onnx.checker
+
     try:
         onnx.checker.check_model(data)  # from the bytes, without shape inference: its cost grows with the file alone
     except (onnx.checker.ValidationError, ValueError) as error:
         raise InputError(f"{path}: not a valid ONNX graph ({_one_line(error)}); export it again") from error
-
-
-def import_onnx() -> ModuleType:
-    """Returns onnx; InputError with the command that installs it."""
-    try:
-        import onnx
-        import onnx.checker
-    except ImportError as error:
-        raise InputError("ONNX files need the onnx package: pip install onnx") from error
-    return onnx
 
 
 def read_bytes(path: Path) -> bytes:
@@ -172,7 +158,7 @@ def read_bytes(path: Path) -> bytes:
 
 def parse_whole(data: bytes, path: Path) -> "ModelProto":
     """Parses a file whose graph may be anything; InputError for one that is damaged or of newer software."""
-    onnx = import_onnx()
+    import onnx
     from google.protobuf.message import DecodeError
 
     try:
@@ -188,9 +174,11 @@ def parse_whole(data: bytes, path: Path) -> "ModelProto":
     return model
 
 
-def _refuse_references(model: "ModelProto", onnx: ModuleType, path: Path, operators: Set[str]) -> None:
+def _refuse_references(model: "ModelProto", path: Path, operators: Set[str]) -> None:
     """Raises InputError for external data, NaN, functions, training graphs, foreign operators and text that is not
     UTF-8."""
+    from onnx import AttributeProto, NodeProto, TensorProto
+
     readers: dict[str, set[str]] = {}
     for node in model.graph.node:
         for name in node.input:
@@ -198,32 +186,32 @@ def _refuse_references(model: "ModelProto", onnx: ModuleType, path: Path, operat
     for message in _messages(model):
         if not all(isinstance(text, str) for text in _texts(message)):  # protobuf hands out the bytes instead
             raise InputError(f"{path}: not a whole ONNX file (a text is not utf-8); copy or export it again")
-        if isinstance(message, onnx.TensorProto):
-            _refuse_tensor(message, readers.get(message.name, set()), onnx, path)
-        elif isinstance(message, onnx.AttributeProto) and not np.isfinite([message.f, *message.floats]).all():
+        if isinstance(message, TensorProto):
+            _refuse_tensor(message, readers.get(message.name, set()), path)
+        elif isinstance(message, AttributeProto) and not np.isfinite([message.f, *message.floats]).all():
             raise InputError(f"{path}: attribute {message.name[:80]!r} is NaN or infinite; export it again")
-        elif isinstance(message, onnx.NodeProto):
+        elif isinstance(message, NodeProto):
             _refuse_operator(message, path, operators)
-    if model.functions or model.training_info or model.graph.sparse_initializer:
-        what = (
-            "functions of its own"
-            if model.functions
-            else "a training graph"
-            if model.training_info
-            else "sparse tensors"
-        )
-        raise InputError(f"{path}: has {what}, which is not run here; export it again without")
+    for what, found in (
+        ("functions of its own", model.functions),
+        ("a training graph", model.training_info),
+        ("sparse tensors", model.graph.sparse_initializer),
+    ):
+        if found:
+            raise InputError(f"{path}: has {what}, which is not run here; export it again without")
 
 
-def _refuse_tensor(tensor: "TensorProto", readers: set[str], onnx: ModuleType, path: Path) -> None:
+def _refuse_tensor(tensor: "TensorProto", readers: set[str], path: Path) -> None:
+    from onnx import numpy_helper
+
     shown = repr(tensor.name[:80])
-    if tensor.external_data or tensor.data_location != onnx.TensorProto.DEFAULT:
+    if tensor.external_data or tensor.data_location != tensor.DEFAULT:
         raise InputError(
             f"{path}: tensor {shown} is external data (kept in another file), which could name any file of this "
             f"machine; save the model as one file (torch.onnx.export: external_data=False)"
         )
     try:
-        values = onnx.numpy_helper.to_array(tensor)
+        values = numpy_helper.to_array(tensor)
         finite = np.isfinite(values)
         if readers and readers <= MASKING:
             finite |= values == -np.inf
@@ -261,55 +249,22 @@ def _texts(message: Any) -> Iterator[str | bytes]:
             yield from [value] if isinstance(value, str | bytes) else value
 
 
-def _refuse_newer(model: "ModelProto", onnx: ModuleType, path: Path) -> None:
+def _refuse_newer(model: "ModelProto", path: Path) -> None:
     """Raises InputError, with both versions, for a file of newer software than is installed."""
+    import onnx
+
     opsets = [entry.version for entry in model.opset_import if entry.domain in ("", "ai.onnx")]
     if not opsets:
         raise InputError(f"{path}: names no opset version; not a whole ONNX file, copy or export it again")
-    for what, found, known in (
+    for what, found, limit in (
         ("opset", max(opsets), onnx.defs.onnx_opset_version()),
         ("IR version", model.ir_version, onnx.IR_VERSION),
     ):
-        runtime = _runtime_limit(what, known)
-        limit, package = min((known, f"onnx {onnx.__version__}"), runtime or (known, ""))
         if found > limit:
             raise InputError(
-                f"{path}: {what} {found}, the installed {package} reads up to {limit}; update onnx and onnxruntime or "
-                "export it again"
+                f"{path}: {what} {found}, the installed onnx {onnx.__version__} reads up to {limit}; update onnx and "
+                "onnxruntime or export it again"
             )
-
-
-@functools.cache
-def _runtime_limit(what: str, known: int) -> tuple[int, str] | None:
-    """Returns the newest version that the installed ONNX Runtime opens (0 if none), and its name; None without ONNX
-    Runtime.
-
-    ONNX Runtime does not report the number, so graphs of one node are tried, 0.5 ms each (1.31 reads opset 26 where
-    onnx 1.23 knows 28).
-    """
-    import onnx
-    from onnx import helper
-
-    try:
-        import onnxruntime
-    except ImportError:
-        return None
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level = 4  # the refusals are expected
-    options.intra_op_num_threads = 1  # the stacks of more take the child's address space
-    values = [helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [1]) for name in ("x", "y")]
-    graph = helper.make_graph([helper.make_node("Identity", ["x"], ["y"])], "probe", values[:1], values[1:])
-    for number in range(known, 2, -1):
-        opset, version = (number, 8) if what == "opset" else (13, number)
-        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=version)
-        try:
-            onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
-        except Exception:  # its exceptions have no common base but Exception
-            continue
-        break
-    else:
-        number = 0
-    return number, f"onnxruntime {onnxruntime.__version__}"
 
 
 def _props(model: "ModelProto", path: Path) -> dict[str, str]:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 
 from steadyseg.export.file.subgraph import IMAGE, network_alone, with_network
 from steadyseg.export.run.sessions import import_onnxruntime
@@ -47,7 +48,6 @@ def to_int8(model: Any, images: Iterable[np.ndarray], whole: bool = False) -> An
     products do not saturate where the same file runs on a processor with AVX2 alone.
     """
     import_onnxruntime()
-    from onnx import load
     from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_static
 
     class Reader(CalibrationDataReader):
@@ -73,7 +73,7 @@ def to_int8(model: Any, images: Iterable[np.ndarray], whole: bool = False) -> An
             weight_type=QuantType.QInt8,
             extra_options={"CalibMovingAverage": True, "OpTypesToExcludeOutputQuantization": floats_out},
         )
-        return with_network(model, load(path))
+        return with_network(model, onnx.load(path))
 
 
 def rounding(model: Any) -> Any:
@@ -84,8 +84,6 @@ def rounding(model: Any) -> Any:
     tensor of the network passes two Concats of one tensor, which really move 16 bits. A single Concat between casts
     would run in float32 as well.
     """
-    import onnx
-
     network = onnx.shape_inference.infer_shapes(network_alone(model))
     half = {
         value.name for value in network.graph.value_info if value.type.tensor_type.elem_type == onnx.TensorProto.FLOAT16

@@ -5,6 +5,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import onnx
+from onnx import TensorProto, helper
+
 from steadyseg.export.file.foreign import ForeignGraph, keep_outputs
 from steadyseg.export.file.subgraph import IMAGE, LOGITS
 from steadyseg.export.run.sessions import import_onnxruntime, runtime_errors
@@ -23,9 +26,6 @@ def foreign_network(foreign: ForeignGraph, taken: Mapping[str, str], to_logits: 
 
     Both are `onnx.ModelProto` of version `OPSET`; the foreign graph was read with this version.
     """
-    import onnx
-    from onnx import TensorProto, helper
-
     shape = (*foreign.size, 3) if foreign.channels_last else (3, *foreign.size)
     perm = [0, 2, 3, 1] if foreign.channels_last else [0, 1, 2, 3]
     image, picture = (
@@ -53,12 +53,9 @@ def foreign_network(foreign: ForeignGraph, taken: Mapping[str, str], to_logits: 
 def _folded(model: Any) -> Any:
     """Returns the graph as ONNX Runtime simplifies it with standard operators: constants computed, batch norms merged
     into convolutions."""
-    import onnx
-
     runtime = import_onnxruntime()
     options = runtime.SessionOptions()
     options.graph_optimization_level = runtime.GraphOptimizationLevel.ORT_ENABLE_BASIC
-    options.log_severity_level = 4
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "folded.onnx"
         options.optimized_model_filepath = str(path)

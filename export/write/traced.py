@@ -1,5 +1,6 @@
 """A torch module with the ONNX graph traced from it, which is proven, converted to fewer bits, and written."""
 
+import importlib.util
 import inspect
 import logging
 import warnings
@@ -9,13 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import torch
 from torch import nn
 
 from steadyseg.core.errors import InputError, first_line, refuse_existing
 from steadyseg.core.system.files import write_atomic
 from steadyseg.core.tracing import Signature, tracing
-from steadyseg.export.file.metadata import GraphMeta, PrecisionName, add_metadata
+from steadyseg.export.file.metadata import GraphMeta, PrecisionName
 from steadyseg.export.file.onnx_file import check_onnx
 from steadyseg.export.run.sessions import Runner, session_runner
 from steadyseg.export.write.precision import rounding, to_fp16, to_int8
@@ -110,9 +112,10 @@ class Traced:
 
     def model(self, meta: GraphMeta, more: Mapping[str, str] | None = None) -> Any:
         """Returns a copy of the graph with its metadata and `more` entries."""
-        model = type(self.graph)()
+        model = onnx.ModelProto()
         model.CopyFrom(self.graph)
-        add_metadata(model, {**(more or {}), **meta.to_props()})
+        for key, value in {**(more or {}), **meta.to_props()}.items():
+            model.metadata_props.add(key=key, value=value)
         return model
 
 
@@ -133,7 +136,6 @@ def to_onnx(module: nn.Module, signature: Signature) -> Any:
 
     InputError for a module that torch cannot export.
     """
-    onnx = import_onnx()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the exporter warns about its own internals
         level = logging.getLogger("torch.onnx").level
@@ -199,14 +201,10 @@ def write_model(model: Any, path: Path, overwrite: bool = False) -> None:
     write_atomic(path, data)
 
 
-def import_onnx() -> Any:
-    """Returns the module onnx, or raises InputError with the command that installs it."""
-    try:
-        import onnx
-        import onnxscript  # noqa: F401
-    except ImportError as error:
-        raise InputError(f"ONNX files need {error.name}: pip install 'steadyseg[export]'") from error
-    return onnx
+def require_onnxscript() -> None:
+    """Raises InputError, with the command that installs it, where torch's exporter lacks onnxscript."""
+    if importlib.util.find_spec("onnxscript") is None:
+        raise InputError("ONNX files need onnxscript: pip install 'steadyseg[export]'")
 
 
 def _nested(module: nn.Module, free: list[dict[int, Any] | None]) -> tuple[Any, ...]:
