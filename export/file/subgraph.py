@@ -20,13 +20,8 @@ def network_of(model: Any, height: int, width: int) -> Any:
 
     values = _values(model)
     ends = [LOGITS, *(name for name in NOVELTY if name in values)]
-    nodes = _inside(model, FRAME, ends)
-    needed = {name for node in nodes for name in (*node.input, *node.output)}
     frame = onnx.helper.make_tensor_value_info(FRAME, onnx.TensorProto.UINT8, [1, height, width, 3])
-    constants = [tensor for tensor in model.graph.initializer if tensor.name in needed]
-    graph = onnx.helper.make_graph(nodes, "network", [frame], [values[end] for end in ends], constants)
-    graph.value_info.extend(v for v in model.graph.value_info if v.name in needed and v.name not in ends)
-    network = onnx.helper.make_model(graph, opset_imports=model.opset_import, ir_version=model.ir_version)
+    network = _part(model, _inside(model, FRAME, ends), [frame], [values[end] for end in ends])
     return onnx.shape_inference.infer_shapes(network)
 
 
@@ -36,15 +31,23 @@ def network_alone(model: Any) -> Any:
 
     nodes = _inside(model)
     used = {name for node in nodes for name in node.input}
-    made = {name for node in nodes for name in node.output} - {LOGITS}
     values = _values(model)
     masks = [value for value in model.graph.input if value.name in used and value.name != IMAGE]
-    constants = [tensor for tensor in model.graph.initializer if tensor.name in used]
-    graph = onnx.helper.make_graph(nodes, "network", [values[IMAGE], *masks], [values[LOGITS]], constants)
-    graph.value_info.extend(value for value in model.graph.value_info if value.name in made)
-    alone = onnx.helper.make_model(graph, opset_imports=model.opset_import, ir_version=model.ir_version)
+    alone = _part(model, nodes, [values[IMAGE], *masks], [values[LOGITS]])
     onnx.checker.check_model(alone)
     return alone
+
+
+def _part(model: Any, nodes: list[Any], inputs: list[Any], outputs: list[Any]) -> Any:
+    """Returns an `onnx.ModelProto` of these nodes of `model`, with the weights and inner types that they need."""
+    from onnx import helper
+
+    used = {name for node in nodes for name in (*node.input, *node.output)}
+    constants = [tensor for tensor in model.graph.initializer if tensor.name in used]
+    graph = helper.make_graph(nodes, "network", inputs, outputs, constants)
+    inner = used - {value.name for value in (*inputs, *outputs)}
+    graph.value_info.extend(value for value in model.graph.value_info if value.name in inner)
+    return helper.make_model(graph, opset_imports=model.opset_import, ir_version=model.ir_version)
 
 
 def with_network(model: Any, network: Any) -> Any:
