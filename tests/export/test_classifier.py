@@ -1,6 +1,5 @@
 """A classifier's graph file: proven, opened safely, and the same digits as its checkpoint."""
 
-import dataclasses
 import json
 from pathlib import Path
 from typing import Any
@@ -91,30 +90,21 @@ def test_a_whole_file_opens_and_the_record_is_the_one_that_was_written(tmp_path:
     assert found.probs.shape == (3, 6) and (found.probs == 2).all() and (found.member_entropy == 0).all()
 
 
-@pytest.mark.parametrize(
-    ("model", "words"),
-    [
+def test_a_graph_that_its_record_does_not_describe_is_refused(tmp_path: Path) -> None:
+    for model, words in (
         (made_model(side=9), "uint8 [N, 9, 9, 3], expected uint8 [N, 8, 8, 3]"),
         (made_model(classes=5), "probs is float [N, 5], expected float [N, 6]"),
-        (
-            made_model(outputs=("probs", "disagreement", "entropy")),
-            "expected probs, entropy, disagreement in this order",
-        ),
-    ],
-    ids=["side", "classes", "order"],
-)
-def test_a_graph_that_its_record_does_not_describe_is_refused(tmp_path: Path, model: ModelProto, words: str) -> None:
-    assert words in refusal(opened, written(tmp_path, model))
+        (made_model(outputs=("probs", "disagreement", "entropy")), "expected probs, entropy, disagreement in this"),
+    ):
+        assert words in refusal(opened, written(tmp_path, model))
 
 
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
         ({"mode": "vq-bnn", "tau": "1.5"}, "dnn or bnn of a classifier"),
-        ({"tau": "1.5"}, "tau must be none in mode bnn"),
         ({"input_width": "9"}, "square"),
         ({"kind": "logits"}, "a void id and colours"),
-        ({"samples": "0"}, "at most 10000"),
         ({"void_id": "255", "palette": json.dumps([[i, i, i] for i in range(6)])}, "none of a classifier"),
     ],
     ids=str,
@@ -140,12 +130,11 @@ def test_pictures_of_another_size_or_type_are_refused(tmp_path: Path) -> None:
     ("flags", "words"),
     [
         (("--mode", "dnn"), "was made for mode bnn"),
-        (("--samples", "9"), "was made for samples 4"),
         (("--calibrated", "off"), "was made for calibrated True"),
         (("--executor", "torch"), "checkpoint's name"),
         (("--split", "held-out"), "give the checkpoint"),
         (("--tau", "2"), "--tau is for"),
-        (("--device", "tpu"), "unknown device"),
+        (("--executor", "openvino", "--device", "cuda"), "runs on the CPU"),
     ],
     ids=str,
 )
@@ -192,8 +181,6 @@ def test_the_record_says_what_the_file_computes(graphs: dict[str, Path]) -> None
 def test_a_dnn_file_has_its_checkpoint_s_digits(
     mc: Path, graphs: dict[str, Path], executor: str, tmp_path: Path
 ) -> None:
-    if executor == "openvino":
-        pytest.importorskip("openvino")
     data, results = save_pictures(tmp_path / "d", 10), []
     for number, flags in enumerate(([str(mc), "--mode", "dnn"], [str(graphs["dnn"]), "--executor", executor])):
         path = tmp_path / f"{number}.json"
@@ -262,7 +249,6 @@ def test_the_proof_of_the_draws_sees_a_wrong_rate(mc: Path, graphs: dict[str, Pa
 @pytest.mark.parametrize(
     "options",
     [
-        ClassifierOptions(network="vgg11", channels=2, dropout=0.2, smoothing=True),
         ClassifierOptions(network="alternet18", channels=6, smoothing=True),
         ClassifierOptions(network="timm:vit_tiny_patch16_224", dropout=0.1, img_size=32, patch_size=16),
         ClassifierOptions(channels=4, head="gmedp"),
@@ -271,7 +257,7 @@ def test_the_proof_of_the_draws_sees_a_wrong_rate(mc: Path, graphs: dict[str, Pa
         ClassifierOptions(network="swin6", channels=32, patch_size=2, dropout=0.1),
         ClassifierOptions(network="pit6", channels=32, patch_size=4),
     ],
-    ids=["vgg", "alternet", "timm", "median", "vit", "local", "swin", "pit"],
+    ids=["alternet", "timm", "median", "vit", "local", "swin", "pit"],
 )
 def test_every_kind_of_network_becomes_a_file(options: ClassifierOptions, tmp_path: Path) -> None:
     model, output = save_classifier(tmp_path / "c.safetensors", options), tmp_path / "c.onnx"
@@ -286,12 +272,8 @@ def test_every_kind_of_network_becomes_a_file(options: ClassifierOptions, tmp_pa
     [
         (("--stateful",), "--stateful is for segmentation"),
         (("--tau", "1.25"), "--tau is for"),
-        (("--size", "64"), "--size is for"),
-        (("--calibration-data", "d"), "--calibration-data is for"),
         (("--precision", "fp16"), "exported in fp32"),
-        (("--precision", "int8"), "exported in fp32"),
         (("--mode", "vq-dnn"), "use mode dnn or bnn"),
-        (("--samples", "0"), "1 or more"),
         (("--mode", "dnn", "--samples", "3"), "use mode bnn"),
         (("--calibrated", "on"), "no temperature was fitted for dnn"),
         (("--precision", "bf16"), "no number format"),
@@ -310,10 +292,3 @@ def test_a_network_without_dropout_has_no_passes(tmp_path: Path, capsys: pytest.
     plain = save_classifier(tmp_path / "p.safetensors", ClassifierOptions(channels=4))
     for flags in (("--mode", "bnn"), ("--samples", "5")):
         assert "no dropout" in one_line_error(capsys, "export", plain, "-o", tmp_path / "c.onnx", *flags)
-
-
-def test_the_record_can_be_read_back() -> None:
-    from steadyseg.export.file.metadata import from_props
-
-    assert from_props(META.to_props(), "m") == META
-    assert from_props(dataclasses.replace(META, method=Method("dnn")).to_props(), "m").method == Method("dnn")

@@ -115,7 +115,6 @@ def with_plan(**values: object) -> Callable[[str], str]:
 
 HOSTILE: list[tuple[str, str, str | Callable[[str], str], str]] = [
     ("motion", "input_height", "null", "input_height"),
-    ("motion", "input_height", "-96", "input_height"),
     ("motion", "input_height", "97", "graph"),
     ("motion", "input_height", "16384", "graph"),
     ("motion", "input_width", "4000000000", "input_width"),
@@ -137,8 +136,6 @@ HOSTILE: list[tuple[str, str, str | Callable[[str], str], str]] = [
     ("motion", "proof", with_plan(block=0), "block"),
     ("motion", "proof", with_plan(block="2"), "block"),
     ("motion", "proof", with_plan(block=1), "proof_frame"),
-    ("motion", "proof", with_plan(motion_block=0), "motion_block"),
-    ("motion", "proof", with_plan(map_step=0), "map_step"),
     ("motion", "proof", with_plan(map_step=-1), "map_step"),
     ("motion", "proof", with_plan(probability_step=2**40), "probability_step"),
     ("motion", "proof", with_plan(draws=10**9), "draws"),

@@ -2,10 +2,11 @@
 
 import dataclasses
 import itertools
+import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -16,25 +17,25 @@ from made.graphs import HEIGHT, WIDTH, Graphs
 from made.methods import opened
 from refusals import one_line_error, refusal
 
+from steadyseg.app.cli import main
 from steadyseg.app.conversion import convert
 from steadyseg.app.executors import torch_precision
 from steadyseg.app.export.steady import cpu_executor
 from steadyseg.core.frame import Frame, Maps
 from steadyseg.core.method import MethodOptions
-from steadyseg.core.segmenter import Segmenter
+from steadyseg.core.segmenter import Segmenter, segment
 from steadyseg.core.system.machine import training_precision
 from steadyseg.export.file.onnx_file import read_onnx
-from steadyseg.export.run.graph import GraphStreams
+from steadyseg.export.run.graph import GraphExecutor, GraphStreams
 from steadyseg.export.run.networks import FrameNetwork, OpenVinoPasses, frame_network
-from steadyseg.export.run.sessions import openvino_runner, session_runner
+from steadyseg.export.run.sessions import session_runner
 from steadyseg.seg.pretrained import read_segmenter
 from steadyseg.seg.streaming import StreamingSegmenter
-from steadyseg.seg.street.drive import Street, StreetSet
+from steadyseg.seg.street.drive import Street
 from steadyseg.studies.performance.executors import WholePasses
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("checked_here")]
 
-TAU = 1.25
 PROJECT = Path(__file__).parents[2]
 
 
@@ -50,8 +51,8 @@ def frames(height: int = HEIGHT, width: int = WIDTH, count: int = 12) -> Iterato
         yield dataclasses.replace(frame, image=image, index=index, discontinuity=frame.index == 8, label=None)
 
 
-def run(segmenter: Segmenter, stream: Iterator[Frame]) -> list[Maps]:
-    return [segmenter.step(frame) for frame in stream]
+def run(segmenter: Segmenter, stream: Iterable[Frame]) -> list[Maps]:
+    return [maps for _, maps in segment(stream, segmenter)]
 
 
 def assert_same(
@@ -65,52 +66,49 @@ def assert_same(
         assert np.abs(a.probs - b.probs).max() <= probs
 
 
-@pytest.mark.parametrize("mode", [pytest.param("dnn", marks=pytest.mark.long), "vq-dnn"])
-def test_openvino_runs_a_checkpoint_as_torch_does(mode: str) -> None:
-    pytest.importorskip("openvino", reason="OpenVINO is for x86-64")
-    flags = {"mode": mode, "precision": "fp32", "keep_probs": True}
+@pytest.mark.parametrize("lag", [0, 2])
+def test_openvino_runs_a_checkpoint_as_torch_does(lag: int) -> None:
+    flags = {"lag": lag, "precision": "fp32", "keep_probs": True} | ({"calibrated": False} if lag else {})
     torch_one = opened("street-tiny", executor="torch", **flags)
     other = opened("street-tiny", executor="openvino", **flags)
     assert "openvino" in other.executor and other.why == "asked for" and other.method == torch_one.method
-    assert_same(run(torch_one, frames(*SHIPPED)), run(other, frames(*SHIPPED)))
+    ours = run(torch_one, frames(*SHIPPED))
+    assert len(ours) == 12
+    assert_same(ours, run(other, frames(*SHIPPED)))
     assert other.resets == torch_one.resets == {"discontinuity": 1, "size_change": 1}
 
 
-@pytest.mark.parametrize("motion", [False, True])
-@pytest.mark.parametrize("executor", ["openvino", "onnxruntime"])
-def test_a_graph_file_runs_as_the_checkpoint_does(graphs: Graphs, executor: str, motion: bool) -> None:
-    if executor == "openvino":
-        pytest.importorskip("openvino", reason="OpenVINO is for x86-64")
-    torch_one = opened("street-tiny", executor="torch", size=HEIGHT, motion=motion, keep_probs=True)
-    other = opened(
-        str(graphs("motion" if motion else "vq-dnn")),
-        executor=executor,
-        keep_probs=True,
-        precision="fp32" if executor == "openvino" else "auto",
-    )
-    stream = [frame for frame in frames() if frame.image.shape[1] == WIDTH]  # a graph file has one network size
-    assert_same(run(torch_one, iter(stream)), run(other, iter(stream)))
-
-
-@pytest.mark.parametrize("name", ["vq-dnn", "motion", pytest.param("dnn", marks=pytest.mark.long)])
-def test_the_whole_graph_runs_as_torch_does_and_keeps_its_state(graphs: Graphs, name: str) -> None:
-    from steadyseg.export.file.onnx_file import read_onnx
-    from steadyseg.export.run.graph import GraphExecutor
-
+@pytest.mark.parametrize(
+    ("executor", "name"),
+    [
+        ("openvino", "motion"),
+        ("onnxruntime", "vq-dnn"),
+        ("onnxruntime", "lag"),
+        ("whole graph", "motion"),
+        ("whole graph", "lag"),
+        pytest.param("whole graph", "dnn", marks=pytest.mark.long),
+    ],
+)
+def test_a_graph_file_runs_as_the_checkpoint_does(graphs: Graphs, executor: str, name: str) -> None:
+    """The maps of a file with a lag are those of the frame two calls before."""
     file = read_onnx(graphs(name))
-    whole = Segmenter(GraphExecutor(file.data, file.meta, "cpu", keep_probs=True))
-    torch_one = opened(
-        "street-tiny",
-        mode=file.meta.method.mode,
-        size=HEIGHT,
-        motion=file.meta.method.motion,
-        executor="torch",
-        keep_probs=True,
+    made = file.meta.method
+    assert (made.mode, made.motion, made.lag) == (
+        "dnn" if name == "dnn" else "vq-dnn",
+        name == "motion",
+        2 * (name == "lag"),
     )
-    expected = ("vq-dnn", True) if name == "motion" else (name, False)
-    assert (file.meta.method.mode, file.meta.method.motion) == expected
-    stream = [frame for frame in frames() if frame.image.shape[1] == WIDTH]
-    assert_same(run(torch_one, iter(stream)), run(whole, iter(stream)))
+    if executor == "whole graph":
+        other = Segmenter(GraphExecutor(file.data, file.meta, "cpu", keep_probs=True))
+    else:
+        number = "fp32" if executor == "openvino" else "auto"
+        other = opened(str(file.path), executor=executor, keep_probs=True, precision=number)
+    flags = {"mode": made.mode, "motion": made.motion, "lag": made.lag, "calibrated": made.calibrated}
+    torch_one = opened("street-tiny", executor="torch", size=HEIGHT, keep_probs=True, **flags)
+    stream = [frame for frame in frames() if frame.image.shape[1] == WIDTH]  # a graph file has one network size
+    ours = run(torch_one, stream)
+    assert len(ours) == 10
+    assert_same(ours, run(other, stream))
 
 
 def test_frames_of_another_size_are_resized_as_in_torch(graphs: Graphs) -> None:
@@ -122,10 +120,8 @@ def test_frames_of_another_size_are_resized_as_in_torch(graphs: Graphs) -> None:
     assert_same(ours, theirs, level=2)
 
 
-@pytest.mark.parametrize("name", ["vq-bnn", pytest.param("bnn", marks=pytest.mark.long)])
-def test_dropout_in_a_graph_draws_anew_for_every_call(graphs: Graphs, name: str) -> None:
-    segmenter = opened(str(graphs(name)), keep_probs=True)
-    assert segmenter.method.mode == name
+def test_dropout_in_a_graph_draws_anew_for_every_call(graphs: Graphs) -> None:
+    segmenter = opened(str(graphs("vq-bnn")), keep_probs=True)
     frame = next(frames())
     first = segmenter.step(frame).probs
     segmenter.reset()
@@ -135,7 +131,6 @@ def test_dropout_in_a_graph_draws_anew_for_every_call(graphs: Graphs, name: str)
 
 
 def test_dropout_on_openvino_draws_anew_for_every_call() -> None:
-    pytest.importorskip("openvino", reason="OpenVINO is for x86-64")
     segmenter = opened("street-tiny", mode="bnn", samples=4, executor="openvino", keep_probs=True)
     frame = next(frames(*SHIPPED))
     probs = [segmenter.step(dataclasses.replace(frame, discontinuity=True)).probs for _ in range(2)]
@@ -147,7 +142,6 @@ def test_dropout_on_openvino_draws_anew_for_every_call() -> None:
 def test_passes_that_share_their_prefix_say_what_whole_ones_say(model: str) -> None:
     """The same masks in both: the realtime network draws in its encoder, so it shares no more than the padded
     picture."""
-    pytest.importorskip("openvino", reason="OpenVINO is for x86-64")
     found = []
     for wrap in (lambda network: network, WholePasses):
         torch.manual_seed(5)
@@ -192,16 +186,12 @@ def test_bound_memory_is_reused_and_never_handed_out(graphs: Graphs) -> None:
     ("asked", "words"),
     [
         ({"mode": "dnn"}, "made for mode vq-dnn, got dnn"),
-        ({"samples": 5}, "made for samples 1, got 5"),
-        ({"tau": 3.0}, "made for tau 1.25, got 3.0"),
         ({"size": 360}, f"height {HEIGHT}, got --size 360"),
         ({"executor": "torch"}, "run by onnxruntime or openvino"),
         ({"device": "cuda"}, "--device cuda was asked for"),
-        ({"device": "abacus"}, "unknown device"),
         ({"executor": "onnxruntime", "precision": "bf16"}, "no bf16"),
         ({"precision": "fp16"}, "export --precision fp16"),
         ({"precision": "int8"}, "the file holds fp32"),
-        ({"precision": "int8", "executor": "onnxruntime"}, "the file holds fp32"),
     ],
     ids=str,
 )
@@ -247,7 +237,6 @@ def test_what_has_no_mean_follows_no_motion(tmp_path: Path, capsys: pytest.Captu
 def test_a_conversion_reports_to_nobody(tmp_path: Path) -> None:
     """OpenVINO's telemetry would write a client's id to the home folder and fork processes that send it, ten a
     conversion."""
-    pytest.importorskip("openvino", reason="OpenVINO is for x86-64")
     code = (
         "import os, torch\n"
         "from steadyseg.app.conversion import openvino_model\n"
@@ -260,15 +249,20 @@ def test_a_conversion_reports_to_nobody(tmp_path: Path) -> None:
     assert run.stdout.strip() == "0" and not list(tmp_path.rglob("*openvino*")), run.stderr
 
 
-def test_openvino_computes_the_streams_of_a_batch(graphs: Graphs) -> None:
-    pytest.importorskip("openvino", reason="OpenVINO is for x86-64")
-    data = graphs("streams").read_bytes()
-    model, street = onnx.load_model_from_string(data), StreetSet(3, HEIGHT, WIDTH)
-    frames = np.stack([street[number][0] for number in range(3)])
-    feed = {"frame": frames, "gap": np.ones((3, 1), np.float32), "reset": np.zeros((3, 1), np.float32)}
-    for value in model.graph.input[3:]:
-        sizes = [size.dim_value for size in value.type.tensor_type.shape.dim[1:]]
-        feed[value.name] = np.zeros((3, *sizes), np.float32)
-    ours, theirs = session_runner(model)(feed), openvino_runner(data)(feed)
-    assert ours["label"].shape == (3, HEIGHT, WIDTH) and (ours["label"] == theirs["label"]).mean() > 0.999
-    np.testing.assert_allclose(ours["state_00_out"], theirs["state_00_out"], atol=1e-3)
+@pytest.mark.long
+def test_the_video_of_a_lag_has_every_frame_and_the_metrics_of_its_own_label(tmp_path: Path, graphs: Graphs) -> None:
+    reports = []
+    models = (["--model", "street-tiny", "--size", str(HEIGHT)], ["--model", str(graphs("lag"))])
+    for number, flags in enumerate(models):
+        report = tmp_path / f"{number}.json"
+        words = ["video", "street:7:8", "-o", str(tmp_path / f"{number}.mp4"), "--report", str(report), "--lag", "2"]
+        assert main([*words, *flags, "--precision", "fp32"]) == 0
+        reports.append(json.loads(report.read_text()))
+    assert [record["labelled_frames"] for record in reports] == [8, 8]
+    assert reports[0]["lag"] == 2 and reports[0]["accuracy"] > 0.7
+    assert reports[0]["nll"] == pytest.approx(reports[1]["nll"], abs=2e-3)
+
+
+def test_targets_that_show_the_newest_frame_have_no_lag(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["export", "street-tiny", "--lag", "1", "-o", tmp_path / "m"]
+    assert "--target onnx" in one_line_error(capsys, *words, "--target", "web")

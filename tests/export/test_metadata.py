@@ -68,27 +68,12 @@ def test_a_reader_in_another_language_finds_plain_entries() -> None:
     assert json.loads(props["palette"]) == [list(color) for color in CAMVID.colors] and props["void_id"] == "11"
 
 
-def test_names_outside_ascii_stay_readable() -> None:
-    classes = dataclasses.replace(CAMVID, names=("Straße", *CAMVID.names[1:]))
-    props = dataclasses.replace(META, classes=classes).to_props()
-    assert "Straße" in props["classes"] and from_props(props, "m.onnx").classes == classes
-
-
 @pytest.mark.parametrize("key", sorted(META.to_props()))
 def test_every_entry_is_needed(key: str) -> None:
     props = META.to_props()
     del props[key]
     message = refused(props)
     assert ("class list" if key == "classes" else key) in message and "steadyseg export" in message
-
-
-def test_a_missing_class_list_says_why_that_matters() -> None:
-    props = META.to_props()
-    del props["classes"]
-    assert refused(props) == (
-        "m.onnx: has no class list, so its labels would be numbers without meaning; export it again with "
-        "steadyseg export"
-    )
 
 
 def test_another_format_names_both() -> None:
@@ -104,31 +89,29 @@ TEXTS: list[tuple[str, tuple[str, ...]]] = [
     ("kind", ("heatmap",)),
     ("mode", ("vq",)),
     ("precision", ("fp64",)),
-    ("classes", ("Sky", "{}", '["Sky"]', json.dumps(["Sky"] * 11), '["' + "a" * 2000 + '", "b"]')),
-    ("classes", (other_names(7), other_names(""), other_names("a\nb"), other_names("\x1b[2J"), other_names("\ud800"))),
-    ("classes", (json.dumps([str(i) for i in range(100_000)]), '"' + "a" * MAX_CHARACTERS + '"')),
-    ("classes", ("[" * 100_000 + "]" * 100_000,)),
-    ("palette", ("[[0, 0, 0]]", json.dumps([[0, 0]] * 11), json.dumps(["red"] * 11), "7")),
+    ("classes", ("{}", '["Sky"]', json.dumps(["Sky"] * 11), '["' + "a" * 2000 + '", "b"]')),
+    ("classes", (other_names(7), other_names(""), other_names("a\nb"), other_names("\ud800"))),
+    ("classes", ("[" * 100_000 + "]" * 100_000, '"' + "a" * MAX_CHARACTERS + '"')),
+    ("palette", ("7", "[[0, 0, 0]]", json.dumps([[0, 0]] * 11))),
     ("palette", tuple(json.dumps([[0, 0, value]] * 11) for value in (256, 1.5, True))),
-    ("void_id", ("10", "256", "1000000000", "null")),
+    ("void_id", ("10", "256", "null")),
     ("motion", ("1",)),
-    ("input_height", ("-352", "0", "352.0", "true", '"352"')),
+    ("input_height", ("0", "352.0", "true")),
     ("input_width", ("1000000000", "9" * 5000)),
     ("mean", ("[0.4, 0.4]", "[0.4, 0.4, NaN]", "[0.4, 0.4, 1e999]", '[0.4, 0.4, "0.4"]')),
-    ("std", ("[0.3, 0.3, 0]", "[0.3, 0.3, -Infinity]", "0.3")),
-    ("temperature", ("NaN", "Infinity", "1e999", "0", "-1", "null", "[]", "1" + "0" * 400)),
+    ("std", ("[0.3, 0.3, 0]", "0.3")),
+    ("temperature", ("NaN", "0", "[]", "1" + "0" * 400)),
     ("samples", ("0", "1000000000", "null")),
-    ("tau", ("null", "NaN", "0", "{}")),
+    ("tau", ("null", "NaN", "0")),
     ("head_stride", ("0", "3", "1.0")),
     ("source", ("", "a\nb", "a" * 10_000)),
     ("source_sha256", ("0" * 63, "0" * 64 + "\n", "G" * 64)),
     ("versions", ("[]", '{"torch": 2}', '{"torch": "2\\n3"}', json.dumps({str(i): "1" for i in range(1000)}))),
     ("licence", ("a" * 100_000, "\x1b[2J")),
-    ("calibrated", ("null", "1")),
+    ("calibrated", ("null",)),
     ("adaptive", ('"yes"',)),
     ("note", ("a\nb",)),
-    ("reference_scores", ("7", "[NaN]", "[1e999]", "[2.0, 1.0]", '["1"]', "[[1]]", "[1", str(list(range(10_001))))),
-    ("reference_scores", ("[" * 100_000 + "]" * 100_000,)),
+    ("reference_scores", ("7", "[NaN]", "[2.0, 1.0]", '["1"]', "[1", str(list(range(10_001))))),
 ]
 HOSTILE = [(key, text) for key, texts in TEXTS for text in texts]
 
@@ -157,7 +140,6 @@ def test_entries_that_contradict_the_mode_are_refused(entries: dict[str, str], w
     "change",
     [
         lambda: dataclasses.replace(META, method=Method("dnn", temperature=float("nan"))),
-        lambda: dataclasses.replace(META, reference_scores=(float("nan"),)),
         lambda: dataclasses.replace(META, head_stride=4),
     ],
 )

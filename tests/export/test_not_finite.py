@@ -74,7 +74,6 @@ def opened(executor: str, name: str) -> Executor:
     if executor == "torch":
         return TorchExecutor(made, meta, torch.device("cpu"), keep_probs=True)
     if executor == "kernel":
-        pytest.importorskip("numba")
         return cpu_executor("kernel", lambda height, width: TorchNetwork(made), made, meta, True, "")
     head = {"head_stride": made.head_stride, "precision": "fp32", "source": "x", "source_sha256": "0" * 64}
     about: dict[str, Any] = {"kind": "stream", "versions": {}, "licence": "", **head}
@@ -123,7 +122,6 @@ def test_the_report_says_how_many_frames_had_no_answer() -> None:
 @pytest.mark.parametrize("name", [pytest.param("vq-dnn", marks=pytest.mark.long), "lag"])
 def test_a_spoilt_stream_of_a_batch_leaves_the_other_alone(name: str) -> None:
     """It holds in ONNX Runtime and in OpenVINO, which runs the whole graph too."""
-    pytest.importorskip("openvino", reason="OpenVINO is for x86-64")
     model = traced(module(METHODS[name], "nan", 1), 2)
     runs, example = [], dict(zip(model.signature.inputs, model.signature.example, strict=True))
     clean, spoilt = pictures(6, -1), pictures(6, BAD)

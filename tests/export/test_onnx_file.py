@@ -18,7 +18,6 @@ import onnxruntime
 import pytest
 import torch
 from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto, helper
-from onnxruntime.quantization import CalibrationDataReader, QuantFormat, quantize_static
 from refusals import refusal
 
 from steadyseg.core.classes import ClassList
@@ -158,25 +157,6 @@ def test_the_other_kinds_open(tmp_path: Path, model: ModelProto) -> None:
     assert read_onnx(written(tmp_path, model)).meta in (PLAIN, LOGITS)
 
 
-class OneImage(CalibrationDataReader):
-    """What the quantiser measures its ranges on."""
-
-    def __init__(self) -> None:
-        self.left = [{"image": np.random.default_rng(0).random((1, 3, 8, 8), np.float32)}]
-
-    def get_next(self) -> dict[str, np.ndarray] | None:
-        return self.left.pop() if self.left else None
-
-
-def test_a_file_of_the_real_quantiser_opens(tmp_path: Path) -> None:
-    target = tmp_path / "int8.onnx"
-    quantize_static(written(tmp_path, logits_model()), target, OneImage(), quant_format=QuantFormat.QDQ)
-    model = onnx.load_model_from_string(target.read_bytes())
-    helper.set_model_props(model, LOGITS.to_props())
-    file = read_onnx(written(tmp_path, model))
-    assert file.meta == LOGITS and "DequantizeLinear" in {node.op_type for node in file.model.graph.node}
-
-
 def test_what_is_no_file(tmp_path: Path) -> None:
     assert "No such file" in refused(tmp_path / "absent.onnx")
     assert "folder" in refused(tmp_path)
@@ -185,11 +165,8 @@ def test_what_is_no_file(tmp_path: Path) -> None:
     pipe = tmp_path / "pipe.onnx"
     os.mkfifo(pipe)
     assert "pipe" in refused(pipe)
-
-
-@linux
-def test_an_unreadable_file() -> None:
-    assert "cannot be read" in refused(Path("/proc/self/mem"))
+    if sys.platform == "linux":
+        assert "cannot be read" in refused(Path("/proc/self/mem"))
 
 
 @linux
@@ -213,22 +190,16 @@ def test_a_file_that_grows_while_it_is_read(tmp_path: Path, monkeypatch: pytest.
 
 def test_every_truncation_is_refused(tmp_path: Path) -> None:
     data = stream_model().SerializeToString()
-    for length in (*range(0, len(data) - 300, 7), *range(len(data) - 300, len(data))):
+    for length in (*range(0, len(data) - 60, 31), *range(len(data) - 60, len(data))):
         message = refused(written(tmp_path, data[:length]))
         assert any(word in message for word in ("not a whole ONNX file", "not a whole SteadySeg export"))
-
-
-def test_random_bytes_are_refused(tmp_path: Path) -> None:
-    for seed in range(100):
-        data = random.Random(seed).randbytes(1 + seed * 20)
-        assert "not a whole ONNX file" in refused(written(tmp_path, data))
 
 
 def test_damaged_files_open_or_are_refused(tmp_path: Path) -> None:
     """No damage to single bytes ends in anything but a model or one line."""
     data = stream_model().SerializeToString()
     refused = 0
-    for seed in range(600):
+    for seed in range(200):
         generator, damaged = random.Random(seed), bytearray(data)
         for _ in range(generator.choice((1, 1, 1, 4))):
             damaged[generator.randrange(len(damaged))] = generator.randrange(256)
@@ -238,7 +209,7 @@ def test_damaged_files_open_or_are_refused(tmp_path: Path) -> None:
         except InputError as error:
             assert len(str(error).splitlines()) == 1 and str(path) in str(error)
             refused += 1
-    assert 300 < refused < 600
+    assert 100 < refused < 200
 
 
 def test_files_of_other_kinds_are_refused(tmp_path: Path) -> None:
@@ -248,7 +219,7 @@ def test_files_of_other_kinds_are_refused(tmp_path: Path) -> None:
         pickle.dumps({"weight": [1.0]}),
         b"<html>404</html>",
         b"version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 1\n",
-        b"\x0a" * 1000,
+        random.Random(0).randbytes(1000),
     ):
         assert "not a whole ONNX file" in refused(written(tmp_path, data))
 
@@ -272,13 +243,6 @@ def test_a_graph_that_ends_the_process_of_its_check_is_refused(tmp_path: Path) -
     assert message.startswith(f"{path}: its check ended by signal ")
 
 
-def test_a_file_for_the_child_is_refused_with_its_own_cause(tmp_path: Path) -> None:
-    model = stream_model()
-    add_node(model, custom("", "Loop"))
-    path = written(tmp_path, model)
-    assert refusal(read_onnx, path) == refusal(check, path)
-
-
 def varint(number: int) -> bytes:
     digits = b""
     while number > 127:
@@ -288,15 +252,6 @@ def varint(number: int) -> bytes:
 
 def in_graph(content: bytes) -> bytes:
     return b"\x3a" + varint(len(content)) + content
-
-
-def test_messages_in_messages_without_end_are_refused(tmp_path: Path) -> None:
-    content = b""
-    for _ in range(2000):  # graph -> node -> attribute -> graph -> ...
-        content = b"\x32" + varint(len(content)) + content  # AttributeProto.g
-        content = b"\x2a" + varint(len(content)) + content  # NodeProto.attribute
-        content = b"\x0a" + varint(len(content)) + content  # GraphProto.node
-    assert "not a whole ONNX file" in refused(written(tmp_path, in_graph(content)))
 
 
 def test_a_field_of_the_future_is_refused(tmp_path: Path) -> None:
@@ -328,21 +283,10 @@ EXTERNAL: dict[str, Change] = {
     "initializer": lambda m: m.graph.initializer.append(external()),
     "entry-without-location": lambda m: m.graph.initializer[0].external_data.add(key="location", value="x"),
     "location-without-entry": lambda m: setattr(m.graph.initializer[0], "data_location", TensorProto.EXTERNAL),
-    "memory-address": lambda m: m.graph.initializer[0].external_data.add(key="location", value="*/_ORT_MEM_ADDR_/*"),
     "sparse-values": lambda m: m.graph.sparse_initializer.append(sparse(external(), INDICES)),
-    "sparse-indices": lambda m: m.graph.sparse_initializer.append(sparse(INDICES, external())),
-    "attribute": lambda m: add_node(m, helper.make_node("Identity", [], ["c"], value=external())),
     "attribute-list": lambda m: add_node(m, helper.make_node("Identity", [], ["c"], values=[external()])),
-    "sparse-attribute": lambda m: add_node(
-        m, helper.make_node("Identity", [], ["c"], sparse_value=sparse(external(), INDICES))
-    ),
-    "if-body": lambda m: add_node(m, branch(subgraph(external()))),
     "body-in-body": lambda m: add_node(
         m, branch(helper.make_graph([branch(subgraph(external()))], "outer", [], [tensor("x", FLOAT, [1])]))
-    ),
-    "loop-body": lambda m: add_node(m, helper.make_node("Identity", ["", "", "x"], ["y"], body=subgraph(external()))),
-    "scan-body": lambda m: add_node(
-        m, helper.make_node("Identity", ["x"], ["y"], body=subgraph(external()), num_scan_inputs=1)
     ),
     "function": lambda m: m.functions.append(
         helper.make_function("", "f", [], ["c"], [helper.make_node("Identity", [], ["c"], value=external())], [])
@@ -367,16 +311,10 @@ def in_subgraph(node: NodeProto) -> NodeProto:
 
 
 OPERATORS: dict[str, tuple[str, list[NodeProto]]] = {
-    "custom": ("'evil'", [custom("evil")]),
-    "python": ("'PythonOp'", [custom("com.microsoft", "PythonOp")]),
-    "cached-engine": ("'EPContext'", [custom("com.microsoft", "EPContext")]),
-    "machine-learning": ("'ai.onnx.ml'", [custom("ai.onnx.ml", "Scaler")]),
+    "of-another-domain": ("'ai.onnx.ml'", [custom("ai.onnx.ml", "Add")]),
     "subgraph": ("'evil'", [in_subgraph(custom("evil"))]),
     "line-break": (r"'e\nvil'", [custom("e\nvil")]),
-    "quantised": ("'QLinearAdd'", [custom("com.microsoft", "QLinearAdd")]),
     "loop": ("'Loop'", [custom("", "Loop")]),
-    "branch": ("'If'", [custom("", "If")]),
-    "unknown": ("'NoSuchOperator'", [custom("", "NoSuchOperator")]),
 }
 
 
@@ -416,13 +354,6 @@ BOMBS: dict[str, tuple[str, list[NodeProto], list[TensorProto]]] = {
         [constant("n", 2**10)],
     ),
     "joined-to-itself": ("asks for", doubled(40), []),
-    "expanded": ("asks for", [node("Expand", "gap", "n")], [constant("n", 2**40)]),
-    "row-times-column": (
-        "asks for",
-        [node("Expand", "gap", "row", makes="r"), node("Expand", "gap", "column", makes="c"), node("MatMul", "c", "r")],
-        [constant("row", 1, 2**24), constant("column", 2**24, 1)],
-    ),
-    "padded": ("asks for", [node("Pad", "gap", "n")], [constant("n", 0, 0, 0, 2**62)]),
     "kept-till-the-end": (
         "asks for",
         [node("Expand", "gap", "n", makes=f"made_{number}") for number in range(20)]
@@ -452,8 +383,7 @@ def test_a_graph_that_would_fill_the_memory_is_refused(tmp_path: Path, case: str
     assert words in refused(written(tmp_path, model))
 
 
-@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
-@pytest.mark.parametrize("kind", [FLOAT, TensorProto.FLOAT16, TensorProto.DOUBLE, TensorProto.BFLOAT16])
+@pytest.mark.parametrize(("value", "kind"), [(np.nan, FLOAT), (np.inf, TensorProto.BFLOAT16)])
 def test_weights_that_are_no_numbers_are_refused(tmp_path: Path, value: float, kind: int) -> None:
     model = logits_model()
     model.graph.initializer.append(helper.make_tensor("one", kind, [3], [1.0, 2.0, value]))
@@ -503,69 +433,25 @@ def test_functions_and_training_graphs_are_refused(tmp_path: Path) -> None:
     assert "training" in refused(written(tmp_path, model))
 
 
-def runtime_takes(opset: int, version: int) -> bool:
-    values = [tensor("x", FLOAT, [1]), tensor("y", FLOAT, [1])]
-    graph = helper.make_graph([helper.make_node("Identity", ["x"], ["y"])], "g", values[:1], values[1:])
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=version)
-    try:
-        onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
-    except Exception:
-        return False
-    return True
-
-
-@pytest.mark.parametrize("opset", [999, 2**62, onnx.defs.onnx_opset_version() + 1])
-def test_a_newer_opset_names_both_numbers(tmp_path: Path, opset: int) -> None:
+@pytest.mark.parametrize(
+    ("what", "known"), [("opset", onnx.defs.onnx_opset_version()), ("IR version", onnx.IR_VERSION)]
+)
+def test_a_newer_format_names_both_numbers(tmp_path: Path, what: str, known: int) -> None:
     model = stream_model()
-    model.opset_import[0].version = opset
-    message = refused(written(tmp_path, model))
-    limit = int(message.split("reads up to ")[1].split(";")[0])
-    assert f"opset {opset}," in message and "installed onnx" in message
-    assert runtime_takes(limit, 8) and not (runtime_takes(limit + 1, 8) and limit < onnx.defs.onnx_opset_version())
-
-
-def test_an_opset_that_only_onnx_knows_is_refused(tmp_path: Path) -> None:
-    """ONNX Runtime is behind onnx by a release or two; where it is not, the file opens."""
-    model = stream_model()
-    newest = onnx.defs.onnx_opset_version()
-    model.opset_import[0].version = newest
-    path = written(tmp_path, model)
-    if runtime_takes(newest, 8):
-        assert read_onnx(path).meta == META
+    if what == "opset":
+        model.opset_import[0].version = known + 1
     else:
-        assert f"opset {newest}, the installed onnxruntime" in refused(path)
-
-
-def test_a_newer_ir_version_names_both_numbers(tmp_path: Path) -> None:
-    model = stream_model()
-    model.ir_version = 999
+        model.ir_version = known + 1
     message = refused(written(tmp_path, model))
-    assert "IR version 999" in message
-    limit = int(message.split("reads up to ")[1].split(";")[0])
-    assert runtime_takes(13, limit) and not (runtime_takes(13, limit + 1) and limit < onnx.IR_VERSION)
+    assert f"{what} {known + 1}, the installed onnx {onnx.__version__} reads up to {known};" in message
 
 
-def test_a_foreign_model_is_refused(tmp_path: Path) -> None:
+def test_files_without_metadata_or_with_malformed_ones_are_refused(tmp_path: Path) -> None:
     model = stream_model()
+    helper.set_model_props(model, META.to_props() | {"kind": "heatmap"})
+    assert "kind is 'heatmap'" in refused(written(tmp_path, model))
     del model.metadata_props[:]
     assert "steadyseg_format" in refused(written(tmp_path, model))
-
-
-@pytest.mark.parametrize(
-    ("key", "value", "word"),
-    [
-        ("kind", "heatmap", "kind"),
-        ("classes", None, "class list"),
-        ("temperature", "NaN", "temperature"),
-        ("input_height", "-8", "height"),
-        ("classes", '["road", "car", "tree"]', "colours"),
-    ],
-)
-def test_bad_metadata_is_refused(tmp_path: Path, key: str, value: str | None, word: str) -> None:
-    model = stream_model()
-    props = {**META.to_props(), key: value}
-    helper.set_model_props(model, {name: text for name, text in props.items() if text is not None})
-    assert word in refused(written(tmp_path, model))
 
 
 def test_two_values_for_one_entry_are_refused(tmp_path: Path) -> None:
@@ -607,30 +493,17 @@ MISFITS: dict[str, tuple[str, Change]] = {
     "frame-float": ("frame is float", lambda m: set_type(m.graph.input, "frame", FLOAT, [1, "H", "W", 3])),
     "frame-planar": ("frame is uint8 [1, 3,", lambda m: set_type(m.graph.input, "frame", UINT8, [1, 3, "H", "W"])),
     "frame-batch": ("frame is uint8 [8,", lambda m: set_type(m.graph.input, "frame", UINT8, [8, "H", "W", 3])),
-    "state-of-another-stream": ("1 as its first", lambda m: set_type(m.graph.input, "state_01_in", FLOAT, [2, 4, 3])),
     "frame-negative": ("frame is uint8 [1, -1,", lambda m: set_type(m.graph.input, "frame", UINT8, [1, -1, "W", 3])),
     "frame-line-break": (r"a\nb", lambda m: set_type(m.graph.input, "frame", UINT8, ["a\nb", "H", "W", 3])),
     "frame-no-shape": ("frame", lambda m: m.graph.input[0].type.tensor_type.ClearField("shape")),
     "frame-unknown-type": ("frame is 99", lambda m: set_type(m.graph.input, "frame", 99, [1, "H", "W", 3])),
-    "gap-text": ("gap is string", lambda m: set_type(m.graph.input, "gap", TensorProto.STRING, [1, 1])),
     "gap-list": ("gap is float [7]", lambda m: set_type(m.graph.input, "gap", FLOAT, [7])),
     "reset-image": ("reset is float", lambda m: set_type(m.graph.input, "reset", FLOAT, [1, 3])),
     "inputs-swapped": ("inputs are", lambda m: swap(m.graph.input, 1, 2)),
-    "input-missing": ("inputs are", lambda m: m.graph.input.pop(1)),
-    "input-added": ("inputs are", lambda m: m.graph.input.append(tensor("mask_000", FLOAT, [1]))),
     "input-twice": ("same name", lambda m: m.graph.input.append(m.graph.input[0])),
-    "label-float": ("label is float", lambda m: set_type(m.graph.output, "label", FLOAT, [1, "H", "W"])),
     "label-planar": ("label is uint8", lambda m: set_type(m.graph.output, "label", UINT8, [1, 2, "H", "W"])),
     "maps-swapped": ("outputs are", lambda m: swap(m.graph.output, 0, 2)),
-    "states-swapped": ("outputs are", lambda m: swap(m.graph.output, 4, 5)),
-    "state-inputs-swapped": ("inputs are", lambda m: swap(m.graph.input, 3, 4)),
-    "state-numbering": ("inputs are", lambda m: rename(m.graph.input, "state_01_in", "state_07_in")),
-    "state-lost": ("outputs are", lambda m: m.graph.output.pop()),
     "state-other-shape": ("state_01_out", lambda m: set_type(m.graph.output, "state_01_out", FLOAT, [1, 3, 4])),
-    "state-other-type": (
-        "state_02_out",
-        lambda m: set_type(m.graph.output, "state_02_out", TensorProto.FLOAT16, [1, 1]),
-    ),
     "state-of-many-sizes": (  # their product would have more digits than Python prints
         "fixed sizes",
         lambda m: set_type(m.graph.input, "state_01_in", FLOAT, [1] + [2**62] * 1000),
@@ -652,11 +525,9 @@ def test_a_graph_that_does_not_fit_its_metadata_is_refused(tmp_path: Path, case:
     "meta",
     [
         dataclasses.replace(META, classes=ClassList(("a", "b", "c"), ((0, 0, 0),) * 3)),
-        dataclasses.replace(META, head_stride=1),
-        dataclasses.replace(META, height=16),
         dataclasses.replace(META, width=8),
     ],
-    ids=["classes", "head-stride", "height", "width"],
+    ids=["classes", "width"],
 )
 def test_probabilities_of_another_size_than_the_metadata_says(tmp_path: Path, meta: GraphMeta) -> None:
     assert "state_00_out is float [1, 2, 4, 3]" in refused(written(tmp_path, stream_model(meta)))
@@ -680,10 +551,6 @@ def test_states_and_mode_must_agree(tmp_path: Path) -> None:
     [
         ("logits is float", lambda m: set_type(m.graph.output, "logits", FLOAT, ["N", 3, "h", "w"])),
         ("another type or shape", lambda m: m.graph.value_info.append(tensor("weights", FLOAT, [2, 3, 1, 7]))),
-        ("another type or shape", lambda m: m.graph.value_info.append(tensor("weights", UINT8, [2, 3, 1, 1]))),
-        ("another type or shape", lambda m: m.graph.value_info.append(tensor("weights", FLOAT, [2, 3, 1]))),
-        ("logits is float", lambda m: set_type(m.graph.output, "logits", FLOAT, ["N", "K", "h", "w"])),
-        ("image is uint8", lambda m: set_type(m.graph.input, "image", UINT8, ["N", 3, "h", "w"])),
         ("image is float", lambda m: set_type(m.graph.input, "image", FLOAT, ["N", 1, "h", "w"])),
         ("inputs are", lambda m: rename(m.graph.input, "image", "picture")),
         ("outputs are", lambda m: rename(m.graph.output, "logits", "scores")),
@@ -704,7 +571,6 @@ def test_a_graph_that_is_no_valid_onnx_is_refused(tmp_path: Path) -> None:
 
 def test_what_a_runtime_cannot_read_is_one_line(tmp_path: Path) -> None:
     """OpenVINO's own text has the word in it, and Python cannot decode that."""
-    pytest.importorskip("openvino", reason="OpenVINO is for x86-64")
     model = logits_model()
     model.graph.node[0].attribute.append(helper.make_attribute("auto_pad", b"SAME\xd5"))
     file = read_onnx(written(tmp_path, model))  # nothing says that the word must be a known one
@@ -725,13 +591,3 @@ def test_no_file_beside_the_model_is_opened(tmp_path: Path) -> None:
     )
     done = subprocess.run([sys.executable, "-c", watch], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == str([str(path)])
-
-
-def test_without_the_onnx_package_the_command_that_brings_it_is_said(tmp_path: Path) -> None:
-    hidden = (
-        "import sys; sys.modules['onnx'] = None\n"
-        "from pathlib import Path; from steadyseg.export.file.onnx_file import read_onnx\n"
-        f"try: read_onnx(Path({str(tmp_path / 'm.onnx')!r}))\nexcept ValueError as error: print(error)"
-    )
-    done = subprocess.run([sys.executable, "-c", hidden], capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines() == ["ONNX files need the onnx package: pip install onnx"]

@@ -136,7 +136,6 @@ def test_the_width_of_the_network_can_be_that_of_another_aspect(tmp_path: Path) 
         (["-o", "m.onnx", "--size", "180 x 7"], "HEIGHT or HEIGHTxWIDTH"),
         (["-o", "m.pt"], "is a .onnx file"),
         (["-o", "nowhere/m.onnx"], "there is no folder nowhere"),
-        (["-o", "m.onnx", "--mode", "bnn"], "add --stateful"),
         (["-o", "m.onnx", "--streams", "2"], "add --stateful"),
         (["-o", "m.onnx", "--stateful", "--streams", "0"], "1 to 256 or dynamic"),
     ],

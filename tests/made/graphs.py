@@ -13,6 +13,7 @@ HEIGHT, WIDTH = 96, 128
 FLAGS = {
     "vq-dnn": ["--stateful", "--motion", "off", "--with-proof"],
     "motion": ["--stateful", "--with-proof"],
+    "lag": ["--stateful", "--lag", "2", "--streams", "dynamic", "--with-proof"],
     "streams": ["--stateful", "--motion", "off", "--streams", "dynamic", "--with-proof"],
     "vq-bnn": ["--stateful", "--mode", "vq-bnn", "--motion", "off"],
     "proven vq-bnn": ["--stateful", "--mode", "vq-bnn", "--motion", "off", "--with-proof"],
