@@ -187,30 +187,24 @@ def damage_checkpoint(data: bytes, dice: Random) -> bytes:
 
 
 def damage_graph(data: bytes, dice: Random) -> bytes:
-    """Damages the graph's messages, its metadata, or any byte."""
+    """Damages the graph's messages, its metadata if it has some, or any byte."""
     way = dice.random()
     if way < 0.1:
         return damage_bytes(data, dice)
     model = onnx.load_model_from_string(data)
-    if way < 0.3:
+    if way < 0.3 and model.metadata_props:
         entry = dice.choice(model.metadata_props)
         try:
             entry.value = json.dumps(damage_json(json.loads(entry.value), dice))
         except ValueError:  # a plain text
             entry.value = damage_bytes(entry.value.encode(), dice).decode(errors="replace")
-        return model.SerializeToString()
-    model.graph.CopyFrom(damage_message(model.graph, dice))
+    else:
+        model.graph.CopyFrom(damage_message(model.graph, dice))
     return model.SerializeToString()
 
 
-def damage_class_file(data: bytes, dice: Random) -> bytes:
-    if dice.random() < 0.2:
-        return damage_bytes(data, dice)
-    return json.dumps(damage_json(json.loads(data), dice)).encode()
-
-
 def damage_label_file(data: bytes, dice: Random) -> bytes:
-    """Damages the JSON value, a text between quotation marks in XML, or any byte."""
+    """Damages a JSON value, a text between quotation marks in XML, or any byte."""
     if dice.random() < 0.1:
         return damage_bytes(data, dice)
     if data[:1] != b"<":
@@ -221,15 +215,6 @@ def damage_label_file(data: bytes, dice: Random) -> bytes:
         odd = (str(dice.choice(ODD)), parts[dice.randrange(1, len(parts), 2)], "../x", f"{parts[place]}9", "1e999,-1;2")
         parts[place] = escape(dice.choice(odd)[:5000])
     return '"'.join(parts).encode(errors="replace")
-
-
-def damage_foreign_graph(data: bytes, dice: Random) -> bytes:
-    """Damages the graph's messages, or any byte."""
-    if dice.random() < 0.1:
-        return damage_bytes(data, dice)
-    model = onnx.load_model_from_string(data)
-    model.graph.CopyFrom(damage_message(model.graph, dice))
-    return model.SerializeToString()
 
 
 def damage_image(data: bytes, dice: Random) -> bytes:
@@ -255,9 +240,9 @@ def damage_video(data: bytes, dice: Random) -> bytes:
 KINDS = {
     "checkpoint": Kind(seeds.checkpoints, damage_checkpoint, open_checkpoint),
     "graph": Kind(seeds.graphs, damage_graph, open_graph_file),
-    "class list": Kind(seeds.class_files, damage_class_file, open_class_file),
+    "class list": Kind(seeds.class_files, damage_label_file, open_class_file),
     "label file": Kind(seeds.label_files, damage_label_file, open_label_file),
-    "foreign graph": Kind(seeds.foreign_graphs, damage_foreign_graph, open_foreign_graph),
+    "foreign graph": Kind(seeds.foreign_graphs, damage_graph, open_foreign_graph),
     "image": Kind(seeds.images, damage_image, open_image),
     "video": Kind(seeds.videos, damage_video, open_video),
     "page request": Kind(request_seeds, damage_request, send_request, server),

@@ -8,28 +8,8 @@ from random import Random
 from typing import Any
 
 EDGES = (0, 1, 2, 3, 31, 127, 128, 255, 256, 4095, 65535, 2**24, 2**31 - 1, 2**31, 2**32 - 1, 2**53, 2**63 - 1)
-ODD: tuple[Any, ...] = (
-    None,
-    True,
-    -1,
-    -3,
-    0.5,
-    1e-30,
-    1e30,
-    math.inf,
-    -math.inf,
-    math.nan,
-    2**70,
-    10**400,
-    "",
-    "x" * 3000,
-    "\x1b[2J\n",
-    "\ud800",
-    [],
-    {},
-    [[[[]]]],
-    *EDGES,
-)
+NUMBERS = (-1, -3, 0.5, 1e-30, 1e30, math.inf, -math.inf, math.nan, 2**70, 10**400, *EDGES)
+ODD: tuple[Any, ...] = (None, True, *NUMBERS, "", "x" * 3000, "\x1b[2J\n", "\ud800", [], {}, [[[[]]]])
 
 
 def damage_bytes(data: bytes, dice: Random, start: int = 0) -> bytes:
