@@ -56,7 +56,7 @@ class StreamSink:
     def __init__(self, url: str, width: int, height: int, fps: float, pixel_shape: Fraction) -> None:
         self._url, self._written = url, 0
         self.notes = (f"live stream of {width}x{height}, {fps:g} frames/s, H.264, without sound, to {redact(url)}",)
-        self._engine = LocalEngine(partial(StreamWriter, url, width, height, fps, pixel_shape), threads=1)
+        self._engine = LocalEngine(partial(StreamWriter, url, width, height, fps, pixel_shape))
 
     def write(self, image: np.ndarray, time_s: float) -> None:
         self._ask(f"the stream was lost after {self._written} frames", SILENT_S, "write", image, time_s)

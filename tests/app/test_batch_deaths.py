@@ -44,7 +44,7 @@ class Worker:
 
 
 def driven(make: Callable[[], Any], names: list[str]) -> list[Row]:
-    with closing(LocalEngine(make, 1)) as engine:
+    with closing(LocalEngine(make)) as engine:
         return list(drive(engine, [Clip(name, VideoJob(name)) for name in names], OWN, 2))
 
 
@@ -97,8 +97,8 @@ def test_what_freezes_at_a_video_ends_that_worker_and_that_video_alone(
         Clip(name, VideoJob(str(path), options=options)) for name, path in (("frozen", frozen_file), ("whole", whole))
     ]
     poison = Clip("poison", VideoJob(str(whole), options=options))
-    make = partial(Frozen, BatchOutputs(tmp_path, False, False), 1, STALL_S)
-    with closing(LocalEngine(make, 1)) as engine:
+    make = partial(Frozen, BatchOutputs(tmp_path, False, False), STALL_S)
+    with closing(LocalEngine(make)) as engine:
         rows = {row.name: row for row in drive(engine, [*clips, poison], OWN, 1)}
     assert rows["frozen"].reason.startswith(f"no new frame for {STALL_S:g} s") and rows["frozen"].tries == 1
     assert rows["poison"].reason == "killed its worker (ended with exit code 1)"

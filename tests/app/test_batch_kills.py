@@ -117,7 +117,7 @@ def test_ctrl_c_ends_it_with_what_is_whole_and_a_second_driver_is_refused(
 @pytest.mark.long
 def test_workers_that_are_not_what_the_driver_is_are_refused(videos: Path, model: str, tmp_path: Path) -> None:
     clips = find_clips((str(videos),), VideoOptions(model=model, compute=ComputeOptions(executor="torch")))
-    engine = LocalEngine(partial(VideoWorker, BatchOutputs(tmp_path, False, False), 1), 1)
+    engine = LocalEngine(partial(VideoWorker, BatchOutputs(tmp_path, False, False)))
     with closing(engine):
         line = refusal(lambda: list(drive(engine, clips, replace(about(model), libraries="torch 2.0.0"))))
     assert line.startswith("the workers have libraries openvino 20") and not done(tmp_path)

@@ -217,8 +217,8 @@ class Stuck:
 
 def test_a_worker_whose_network_never_answers_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     # This process keeps its own cores.
-    monkeypatch.setattr("steadyseg.app.scale.cameras.worker.pin_cores", lambda threads: None)
-    worker, stuck = CameraWorker(VideoOptions(), 1), Stuck()
+    monkeypatch.setattr("steadyseg.app.scale.cameras.worker.pin_core", lambda: None)
+    worker, stuck = CameraWorker(VideoOptions()), Stuck()
     worker.begin([stuck])  # type: ignore[list-item]
     assert stuck.begun.wait(PATIENCE_S) and worker.states() == [CameraState("a")]
     monkeypatch.setattr("steadyseg.app.scale.cameras.worker.STEP_WITHIN_S", 0.1)

@@ -38,7 +38,7 @@ def answer(engine: RayEngine) -> Answer:
 @pytest.fixture(scope="module")
 def embedded() -> Iterator[RayEngine]:
     """One whose worker is the module `os`: it says which process it is in."""
-    engine = RayEngine(partial(importlib.import_module, "os"), 1)
+    engine = RayEngine(partial(importlib.import_module, "os"))
     engine.grow(1)
     yield engine
     engine.close()
@@ -181,10 +181,10 @@ from steadyseg.app.scale.engines.ray_engine import RayEngine
 from steadyseg.core.errors import InputError
 os = partial(importlib.import_module, "os")
 try:
-    RayEngine(os, 1, sys.argv[1], gpus=3)
+    RayEngine(os, sys.argv[1], gpus=3)
 except InputError as error:
     print(error)
-engine = RayEngine(os, 1, sys.argv[1], gpus=1)
+engine = RayEngine(os, sys.argv[1], gpus=1)
 seen = []
 for slot in range(2):
     engine.grow(slot + 1)
@@ -210,9 +210,9 @@ from pathlib import Path
 from steadyseg.app.scale.batch.task import BatchOutputs
 from steadyseg.app.scale.batch.worker import VideoWorker
 from steadyseg.app.scale.engines.ray_engine import RayEngine
-video = partial(VideoWorker, BatchOutputs(Path("/nowhere"), False, False), 1)
+video = partial(VideoWorker, BatchOutputs(Path("/nowhere"), False, False))
 for make in (video, partial(import_module, "of_a_later_steadyseg")):
-    engine = RayEngine(make, 1, sys.argv[1])
+    engine = RayEngine(make, sys.argv[1])
     engine.grow(1)
     engine.call(0, "prepare", None)
     print(engine.wait(float(sys.argv[2]))[0].refusal)

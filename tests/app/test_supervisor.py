@@ -27,7 +27,7 @@ class Worker:
 
 @pytest.mark.slow
 def test_a_worker_that_dies_again_and_again_does_not_end_the_others() -> None:
-    with closing(LocalEngine(Worker, 1)) as engine:
+    with closing(LocalEngine(Worker)) as engine:
         supervisor = Supervisor(engine, [(Camera("poison", "0"),), (Camera("whole", "1"),)])
         for _ in supervisor.rounds():
             whole, poison = sorted(supervisor.figures(), key=lambda one: one.state.frames, reverse=True)
@@ -35,5 +35,5 @@ def test_a_worker_that_dies_again_and_again_does_not_end_the_others() -> None:
                 break
         assert whole.state.frames == 1 and not whole.restarts and "ended by SIGKILL" in poison.state.trouble
         assert not supervisor.trouble()
-    with closing(LocalEngine(Worker, 1)) as engine, pytest.raises(CheckFailed, match="no other is: ended by SIGKILL"):
+    with closing(LocalEngine(Worker)) as engine, pytest.raises(CheckFailed, match="no other is: ended by SIGKILL"):
         list(Supervisor(engine, [(Camera("poison", "0"),)]).rounds())

@@ -16,7 +16,7 @@ from steadyseg.app.scale.batch.drive import drive
 from steadyseg.app.scale.batch.results import read_results, remove_leftovers
 from steadyseg.app.scale.batch.task import BatchOutputs, Row
 from steadyseg.app.scale.batch.worker import VideoWorker, about
-from steadyseg.app.scale.engines.local_engine import THREADS, open_engine
+from steadyseg.app.scale.engines.local_engine import open_engine
 from steadyseg.app.scale.engines.machine import usable_cores
 from steadyseg.app.scale.flags import BatchJob
 from steadyseg.app.video.verdict import CAVEAT
@@ -44,7 +44,7 @@ def run_batch(job: BatchJob) -> int:
         began_s = time.monotonic()
         try:
             if left:
-                with open_engine(job.ray, partial(VideoWorker, wanted, THREADS), device_of(left)) as engine:
+                with open_engine(job.ray, partial(VideoWorker, wanted), device_of(left)) as engine:
                     own = about(left[0].job.options.model)
                     show_progress(drive(engine, left, own, job.workers), len(left), console, rows)
         except KeyboardInterrupt:
@@ -66,9 +66,9 @@ def check_numbers(job: BatchJob) -> None:
     """Raises InputError for numbers out of range, before any file is read."""
     if job.workers is not None and job.workers < 1:
         raise InputError(f"--workers must be 1 or more, got {job.workers}")
-    if job.ray is None and job.workers and job.workers * THREADS > usable_cores():
+    if job.ray is None and job.workers and job.workers > usable_cores():
         raise InputError(
-            f"--workers {job.workers}: this process may use {usable_cores()} cores, and each video takes {THREADS}; "
+            f"--workers {job.workers}: this process may use {usable_cores()} cores, one for each video; "
             "use fewer, or --ray with a cluster"
         )
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from steadyseg.app.scale.batch.task import BatchOutputs, Row, WorkerVersion
-from steadyseg.app.scale.engines.machine import limit_threads, peak_memory_bytes, pin_cores
+from steadyseg.app.scale.engines.machine import peak_memory_bytes, pin_core, use_one_thread
 from steadyseg.core.errors import InputError
 from steadyseg.core.system.files import DISK_ERRORS
 
@@ -25,9 +25,9 @@ STALL_S = 300.0
 class VideoWorker:
     """A worker in a process of its own. It processes videos in a thread, so that a video can time out."""
 
-    def __init__(self, wanted: BatchOutputs, threads: int, stall_s: float = STALL_S) -> None:
-        pin_cores(threads)  # before torch is imported
-        self._wanted, self._threads, self._stall_s = wanted, threads, stall_s
+    def __init__(self, wanted: BatchOutputs, stall_s: float = STALL_S) -> None:
+        pin_core()  # before torch is imported
+        self._wanted, self._stall_s = wanted, stall_s
         self._pool, self._null = ThreadPoolExecutor(1), os.open(os.devnull, os.O_WRONLY)
         self._progress_s = 0.0
         self._segmenters: Segmenters | None = None
@@ -39,7 +39,7 @@ class VideoWorker:
                 f"{platform.node()} has no folder {self._wanted.folder}; results go where all machines see them"
             )
         self._open().take(clip.job)
-        limit_threads(self._threads)
+        use_one_thread()
         return about(clip.job.options.model)
 
     def run(self, clip: "Clip") -> Row:

@@ -19,7 +19,7 @@ from steadyseg.app.scale.cameras.state import CameraFigures
 from steadyseg.app.scale.cameras.supervisor import Supervisor
 from steadyseg.app.scale.cameras.worker import CameraWorker, Measured
 from steadyseg.app.scale.engines.engine import Answer, Engine
-from steadyseg.app.scale.engines.local_engine import THREADS, open_engine
+from steadyseg.app.scale.engines.local_engine import open_engine
 from steadyseg.app.scale.flags import CamerasJob
 from steadyseg.app.sources.ffmpeg import MAX_DECODED
 from steadyseg.core.errors import CheckFailed, InputError
@@ -39,7 +39,7 @@ def run_cameras(job: CamerasJob) -> int:
 
     with (
         contextlib.closing(AlarmWriter(job.alarms, tell)) as writer,
-        open_engine(job.ray, partial(CameraWorker, options, THREADS), options.compute.device) as engine,
+        open_engine(job.ray, partial(CameraWorker, options), options.compute.device) as engine,
     ):
         one = measure(engine)
         placed = assign_cameras(watched.cameras, job.workers or engine.most(one.memory_bytes))

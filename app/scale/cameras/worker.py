@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from steadyseg.app.scale.cameras.state import CameraState
-from steadyseg.app.scale.engines.machine import limit_threads, peak_memory_bytes, pin_cores
+from steadyseg.app.scale.engines.machine import peak_memory_bytes, pin_core, use_one_thread
 from steadyseg.core.errors import InputError
 
 if TYPE_CHECKING:
@@ -40,9 +40,9 @@ class Measured:
 class CameraWorker:
     """A worker in a process of its own; its cameras are given once."""
 
-    def __init__(self, options: "VideoOptions", threads: int) -> None:
-        pin_cores(threads)  # before torch is imported
-        self._options, self._threads = options, threads
+    def __init__(self, options: "VideoOptions") -> None:
+        pin_core()  # before torch is imported
+        self._options = options
         self._networks: Any = None
         self._watched: list[WatchedCamera] = []
         self._came, self._step_s = threading.Condition(), 0.0
@@ -117,7 +117,7 @@ class CameraWorker:
         self._networks = self._networks or BackgroundNetworks()
         take = self._networks.take_now if wait else self._networks.take
         segmenter = open_for(VideoJob("", options=self._options), take)
-        limit_threads(self._threads)
+        use_one_thread()
         return segmenter
 
 

@@ -15,10 +15,6 @@ from steadyseg.app.scale.engines.engine import Answer, Engine, MakeWorker, Worke
 from steadyseg.app.scale.engines.machine import free_memory_bytes, workers_that_fit
 from steadyseg.core.system.files import private_folder
 
-THREADS = 1
-"""Threads of a worker. One video on two threads is slower than two videos on one thread each, since decoding and
-drawing do not divide."""
-
 
 class _Worker(NamedTuple):
     process: SpawnProcess
@@ -28,13 +24,13 @@ class _Worker(NamedTuple):
 class LocalEngine:
     """An engine of spawned processes: forked ones would inherit locks of torch's threads that nobody releases."""
 
-    def __init__(self, make: MakeWorker, threads: int) -> None:
+    def __init__(self, make: MakeWorker) -> None:
         private_folder()  # an error here is one line, not a line of every worker
-        self._make, self._threads = make, threads
+        self._make = make
         self._workers: list[_Worker] = []
 
     def most(self, memory_bytes: int) -> int:
-        return workers_that_fit(self._threads, memory_bytes, free_memory_bytes())
+        return workers_that_fit(memory_bytes, free_memory_bytes())
 
     def grow(self, slots: int) -> None:
         while len(self._workers) < slots:
@@ -131,8 +127,8 @@ def open_engine(ray: str | None, make: MakeWorker, device: str) -> Iterator[Engi
         from steadyseg.app.scale.engines.ray_engine import RayEngine
 
         address = None if ray == "local" else ray
-        engine = RayEngine(make, THREADS, address, gpus=int(device not in ("auto", "cpu")))
+        engine = RayEngine(make, address, gpus=int(device not in ("auto", "cpu")))
     else:
-        engine = LocalEngine(make, THREADS)
+        engine = LocalEngine(make)
     with contextlib.closing(engine):
         yield engine

@@ -1,5 +1,9 @@
-"""The cores and the memory of this machine: how many workers fit, and the cores and threads of each. No torch at the
-top: a worker chooses its cores before torch is imported."""
+"""The cores and the memory of this machine: how many workers fit, and the one core of each. No torch at the top: a
+worker chooses its core before torch is imported.
+
+A worker has one thread. One video on two threads is slower than two videos on one thread each, since decoding and
+drawing do not divide.
+"""
 
 import os
 import sys
@@ -13,7 +17,7 @@ from steadyseg.core.system.machine import CGROUPS, available_cpus, cpu_quota
 KEPT_FREE = 0.1
 """Share of the machine's free memory that is left free: frames of later videos may be larger than the first video's."""
 _taken: list[BinaryIO] = []
-"""The locks of this process's cores; they end with it."""
+"""The lock of this process's core; it ends with the process."""
 
 
 def usable_cores() -> int:
@@ -21,10 +25,10 @@ def usable_cores() -> int:
     return max(1, int(min(available_cpus(), cpu_quota())))
 
 
-def workers_that_fit(threads: int, memory_bytes: int, free_bytes: int) -> int:
+def workers_that_fit(memory_bytes: int, free_bytes: int) -> int:
     """Number of workers of `memory_bytes` each that fit; one worker was running when `free_bytes` were measured."""
     by_memory = 1 + int((1 - KEPT_FREE) * free_bytes / max(memory_bytes, 1))
-    return max(1, min(usable_cores() // threads, by_memory))
+    return max(1, min(usable_cores(), by_memory))
 
 
 def free_memory_bytes() -> int:
@@ -53,22 +57,19 @@ def _left_of_container() -> int | None:
         return None
 
 
-def pin_cores(threads: int) -> None:
-    """Pins this process to `threads` cores that no other worker here has, and limits every library to as many threads.
+def pin_core() -> None:
+    """Pins this process to a core that no other worker here has, and limits every library to one thread.
 
-    Call it before torch, OpenCV or numba are imported. If other workers have all cores, this worker shares theirs.
+    Call it before torch, OpenCV or numba are imported. If other workers have all cores, this worker shares one.
     """
     for name in ("OMP", "MKL", "OPENBLAS", "NUMBA"):
-        os.environ[f"{name}_NUM_THREADS"] = str(threads)
-    os.environ["OPENCV_FOR_THREADS_NUM"] = str(threads)
+        os.environ[f"{name}_NUM_THREADS"] = "1"
+    os.environ["OPENCV_FOR_THREADS_NUM"] = "1"
     if not hasattr(os, "sched_setaffinity"):
         return
-    folder = private_folder()
-    cores = sorted(os.sched_getaffinity(0))
-    free = (core for core in cores if _take(folder / f"core-{core}"))
-    mine = {core for _, core in zip(range(threads), free, strict=False)}
-    shared = {cores[(os.getpid() + step) % len(cores)] for step in range(threads - len(mine))}
-    os.sched_setaffinity(0, mine | shared)
+    folder, cores = private_folder(), sorted(os.sched_getaffinity(0))
+    shared = cores[os.getpid() % len(cores)]
+    os.sched_setaffinity(0, {next((core for core in cores if _take(folder / f"core-{core}")), shared)})
 
 
 def _take(path: Path) -> bool:
@@ -88,9 +89,9 @@ def peak_memory_bytes() -> int:
     return _bytes_of("/proc/self/status", "VmHWM") or 0
 
 
-def limit_threads(threads: int) -> None:
+def use_one_thread() -> None:
     """Sets the number of threads in OpenCV, and in torch where it is loaded. With the environment variables alone, a
     clip takes 0.88 s on the local engine, not 0.60 s."""
-    opencv().setNumThreads(threads)
+    opencv().setNumThreads(1)
     if torch := sys.modules.get("torch"):
-        torch.set_num_threads(threads)
+        torch.set_num_threads(1)

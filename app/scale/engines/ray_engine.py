@@ -36,12 +36,12 @@ STORE_BYTES = 80 * 2**20
 class RayEngine:
     """An engine with one Ray actor per slot, placed by the cores, GPUs and (once measured) memory that it needs."""
 
-    def __init__(self, make: MakeWorker, threads: int, address: str | None = None, gpus: int = 0) -> None:
+    def __init__(self, make: MakeWorker, address: str | None = None, gpus: int = 0) -> None:
         """`gpus`: GPUs of each worker. Raises InputError for an address without a cluster of this version, or
         without such GPUs."""
         self._ray = import_ray(address)
         self._make, self._memory_bytes = make, 0
-        self._needs = {"CPU": threads, "GPU": gpus}
+        self._needs = {"CPU": 1, "GPU": gpus}
         self._actors: list[Any] = []
         self._calls: dict[Any, int] = {}
         connect(self._ray, address)
