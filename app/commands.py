@@ -144,7 +144,7 @@ STEADYSEG = Command(
         ),
         "wrap": Command(
             "Make a steadied .onnx file of another program's network, with the mean over time and uncertainty.",
-            "steadyseg.app.export.wrap_flags:WrapJob",
+            "steadyseg.app.export.flags:WrapJob",
             "steadyseg.app.export.wrap:run_wrap",
         ),
         "bench": Command(

@@ -4,11 +4,10 @@ from dataclasses import replace
 
 from steadyseg.app.console import Console
 from steadyseg.app.export.command import export_model, prepared, web_modes
-from steadyseg.app.export.flags import ExportJob
+from steadyseg.app.export.flags import ExportJob, WrapJob
 from steadyseg.app.export.onnx_network import OnnxNetwork
 from steadyseg.app.export.segmenter import exported_options
 from steadyseg.app.export.steady import class_list, input_size, normalisation
-from steadyseg.app.export.wrap_flags import WrapJob
 from steadyseg.core.errors import InputError
 from steadyseg.core.method import Method, MethodOptions, settings
 from steadyseg.core.model.checkpoint import CheckpointMeta
