@@ -4,7 +4,7 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from steadyseg.app.flags import ComputeOptions, ExecutorName, PrecisionName
+from steadyseg.app.flags import ComputeOptions
 from steadyseg.app.network_plan import StoredNetwork, head_stride
 from steadyseg.app.number_format import choose_precision
 from steadyseg.core.errors import InputError
@@ -28,26 +28,15 @@ TakeNetwork = Callable[[Hashable, Callable[[], FrameNetwork]], FrameNetwork]
 
 
 @dataclass(frozen=True)
-class RunOptions:
-    """Options of an executor besides the method: library, number format, device, size."""
+class RunOptions(ComputeOptions):
+    """Options of an executor besides the method: the compute flags of a command, and what the command adds."""
 
-    executor: ExecutorName = "auto"
-    precision: PrecisionName = "auto"
-    device: str = "auto"
     size: int | None = None
     """Height in pixels of the network's input; None for the model's height."""
     keep_probs: bool = False
     """Return the mean probabilities with the maps."""
     members: tuple[Model, ...] = ()
     """Further checkpoints: a deep ensemble."""
-    provider_options: tuple[str, ...] = ()
-    """NAME=VALUE of ONNX Runtime's CUDA provider, for a graph file on a GPU."""
-
-
-def run_options(compute: ComputeOptions, size: int | None = None, *, keep_probs: bool) -> RunOptions:
-    """Returns the executor's options for the compute flags of a command."""
-    asked = compute.provider_options
-    return RunOptions(compute.executor, compute.precision, compute.device, size, keep_probs, provider_options=asked)
 
 
 def executor(

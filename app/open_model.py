@@ -80,7 +80,7 @@ def open_segmenter(
     Raises InputError for options that the model cannot fulfil: a graph file has only the method of its export.
     """
     others = tuple(open_checkpoint(name) for name in members)
-    run = RunOptions(executor, precision, device, size, keep_probs, others, tuple(provider_options))
+    run = RunOptions(executor, precision, device, tuple(provider_options), size, keep_probs, others)
     return make_segmenter(open_model(model), options, run, take)
 
 

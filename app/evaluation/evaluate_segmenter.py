@@ -11,7 +11,7 @@ from steadyseg.app.evaluation.data import LabelledData, refuse_memory
 from steadyseg.app.evaluation.flags import EvaluateJob
 from steadyseg.app.evaluation.record import familiarity_record, print_sets
 from steadyseg.app.evaluation.recordings import RecordingMetrics, print_recordings
-from steadyseg.app.executors import run_options
+from steadyseg.app.executors import RunOptions
 from steadyseg.app.open_model import is_graph, make_segmenter, open_checkpoint
 from steadyseg.core.errors import InputError
 from steadyseg.core.frame import Frame, Maps
@@ -50,7 +50,8 @@ class EvaluatedSegmenter:
         of_graph, compute = is_graph(job.model), job.compute
         if compute.executor == "auto" and not of_graph:
             compute = replace(compute, executor="torch")
-        run = replace(run_options(compute, keep_probs=True), members=tuple(map(open_checkpoint, job.members)))
+        members = tuple(map(open_checkpoint, job.members))
+        run = RunOptions(**vars(compute), keep_probs=True, members=members)
         opened = make_segmenter(model, job.method if of_graph else job.method.or_default(mode="dnn"), run)
         if job.protocol == "stills":
             refuse_memory(opened.method.mode)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from steadyseg.app.console import METRIC_WORDS, Console, figure_table, track
-from steadyseg.app.executors import run_options
+from steadyseg.app.executors import RunOptions
 from steadyseg.app.open_model import is_graph, make_segmenter, open_model
 from steadyseg.app.opencv import opencv
 from steadyseg.app.report_file import check_place, write_json
@@ -130,7 +130,7 @@ def read_modes(job: VideoJob) -> tuple[ModeName, ...]:
 
 def open_method(job: VideoJob, mode: ModeName) -> Segmenter:
     """The segmenter of a mode; settings that the mode does not have are left out."""
-    method, compute = job.options.method, job.options.compute
+    method = job.options.method
     temporal = mode.startswith("vq-")
     options = replace(
         method,
@@ -141,7 +141,7 @@ def open_method(job: VideoJob, mode: ModeName) -> Segmenter:
         calibrated=False if method.calibrated is False else None,
     )
     seed_masks(0)  # the dropout masks, so that results repeat
-    run = run_options(compute, job.options.size, keep_probs=needs_probs(job))
+    run = RunOptions(**vars(job.options.compute), size=job.options.size, keep_probs=needs_probs(job))
     return make_segmenter(open_model(job.options.model), options, run)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from steadyseg.app.executors import TakeNetwork, run_options
+from steadyseg.app.executors import RunOptions, TakeNetwork
 from steadyseg.app.open_model import make_segmenter, open_model
 from steadyseg.app.palette import display_classes
 from steadyseg.app.sources.image_folder import IMAGE_SUFFIXES
@@ -64,10 +64,10 @@ def open_for(job: VideoJob, take: TakeNetwork | None = None) -> Segmenter:
     `take` returns the compiled network of a frame size, which it may keep from an earlier call. By default a few sizes
     are kept, since folders and streams may switch between sizes.
     """
-    options, compute = job.options, job.options.compute
+    options = job.options
     require_ranges(options, {"low_accuracy": (0.0, 1.0)})
     seed_masks(0)  # so that results repeat
-    run = run_options(compute, options.size, keep_probs=needs_probs(job))
+    run = RunOptions(**vars(options.compute), size=options.size, keep_probs=needs_probs(job))
     segmenter = make_segmenter(open_model(options.model), options.method, run, take or Recent[FrameNetwork]().get)
     segmenter.low_accuracy = options.low_accuracy
     return segmenter
