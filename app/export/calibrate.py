@@ -1,37 +1,92 @@
-"""`steadyseg calibrate` of a checkpoint or of a graph file, which is written anew with what was fitted."""
+"""`steadyseg calibrate`: fits temperature and conformal thresholds on labelled data. They are stored in the checkpoint,
+or in the graph file, which is proven and written anew."""
 
+import re
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
-from steadyseg.app.evaluation.calibrate import (
-    calibrate_checkpoint,
-    check_flags,
-    fit_method,
-    of_stills,
-    print_fits,
-    what_remains,
-)
+from rich.table import Table
+
+from steadyseg.app.console import Console
+from steadyseg.app.evaluation.calibrate_classifier import ClassifierFits
 from steadyseg.app.evaluation.calibrate_segmenter import SegmenterFits
 from steadyseg.app.evaluation.flags import CalibrateJob
+from steadyseg.app.evaluation.int8 import describe_int8
+from steadyseg.app.evaluation.record import describe_familiarity, fit_rows
 from steadyseg.app.export.command import export_model
 from steadyseg.app.export.flags import ExportJob
 from steadyseg.app.export.onnx_network import OnnxNetwork
-from steadyseg.app.open_model import is_graph
-from steadyseg.core.errors import InputError
-from steadyseg.core.method import MethodOptions, PassOptions, draws_dropout, settings
+from steadyseg.app.open_model import is_classifier, is_graph, open_checkpoint
+from steadyseg.core.errors import InputError, refuse_existing
+from steadyseg.core.evaluation.metrics import StreamingMetrics
+from steadyseg.core.evaluation.temperature import temperature_record
+from steadyseg.core.method import Method, MethodOptions, PassOptions, draws_dropout, mode_title, settings
+from steadyseg.core.model.checkpoint import CheckpointMeta, without_novelty
 from steadyseg.core.preprocess import Normalize
+from steadyseg.core.system.files import require_place
 from steadyseg.export.file.foreign import ForeignGraph
 from steadyseg.export.file.onnx_file import OnnxFile, read_onnx
 from steadyseg.export.file.subgraph import IMAGE, LOGITS, network_alone
 from steadyseg.export.run.carried_proof import PROOF_KEY
-from steadyseg.seg.any_network import GivenModel
+from steadyseg.seg.any_network import AnyNetwork, GivenModel
+from steadyseg.seg.calibrate import ConformalFit
+
+SLIDER = tuple(percent / 100 for percent in range(0, 100, 5))
+"""Thresholds of confidence above which pixels are counted; the page's slider has them."""
 
 
 def run_calibrate(job: CalibrateJob) -> int:
-    """Fits temperature, prediction sets and a class's bound. A graph file is proven and written as by `export`."""
+    """Fits temperature, prediction sets and a class's bound."""
     check_flags(job)
-    if not is_graph(job.model):
-        return calibrate_checkpoint(job)
+    return (calibrate_graph if is_graph(job.model) else calibrate_checkpoint)(job)
+
+
+def check_flags(job: CalibrateJob) -> None:
+    """Checks the flags before anything is opened; InputError for wrong ones."""
+    if not 0.0 < job.coverage < 1.0:
+        raise InputError(f"--coverage must lie between 0 and 1, got {job.coverage}")
+    if not 0.0 < job.risk < 1.0:
+        raise InputError(f"--risk must lie between 0 and 1, got {job.risk}")
+    flags = {"--familiarity": job.familiarity, "--int8": job.int8, "--logit-adjustment": job.logit_adjustment}
+    given = [name for name, asked in flags.items() if asked]
+    if given and is_graph(job.model):
+        raise InputError(f"{given[0]} is for checkpoints, and {job.model} is a graph file; omit it")
+    for flag in given[: job.familiarity + job.int8]:
+        if flag == "--int8" and draws_dropout(job.method.mode or "dnn"):
+            raise InputError("--int8 is of one pass without dropout; use --mode dnn or vq-dnn")
+        if str(job.data) == "street":
+            raise InputError(f"{flag} needs the recordings that the network was trained on: a folder with train/")
+    kind, suffix = ("a graph file", ".onnx") if is_graph(job.model) else ("a checkpoint", ".safetensors")
+    require_place(job.output, kind, (suffix,), overwrite=job.overwrite)
+    refuse_existing(job.output.with_suffix(".json"), job.overwrite)
+
+
+def calibrate_checkpoint(job: CalibrateJob) -> int:
+    """Fits each method in two passes over the data: first the temperature, then everything that needs calibrated
+    probabilities."""
+    model = open_checkpoint(job.model)
+    fits = ClassifierFits(job, model) if is_classifier(model) else SegmenterFits(job, model)
+    records = {method: fit_method(job, fits, method)[0] for method in fits.methods}
+    meta, tensors, lines = fits.model.meta, fits.model.tensors, []
+    if job.familiarity:
+        novelty = fits.novelty()
+        meta, tensors = replace(meta, novelty=novelty.record), without_novelty(tensors) | novelty.tensors
+        lines.append(describe_familiarity(novelty.record["about"]))
+    if isinstance(fits, SegmenterFits) and job.int8:
+        (record,) = records.values()
+        meta = replace(meta, int8=fits.int8(record))
+        lines.append(describe_int8(meta.int8, meta.int8_is_proven))
+    for method, record in records.items():
+        meta = meta.with_fit(method, record)
+    fits.model.with_record(meta, tensors).save(job.output)
+    print_fits(records)
+    print(*lines, job.output, sep="\n")
+    return 0
+
+
+def calibrate_graph(job: CalibrateJob) -> int:
+    """Fits the one method of a graph file, which is proven and written as by `export`."""
     file = read_onnx(Path(job.model))
     held, model = file.meta.method, model_of(file)
     MethodOptions(**vars(job.method)).require(held, job.model)
@@ -69,3 +124,59 @@ def model_of(file: OnnxFile) -> GivenModel:
     given = OnnxNetwork(graph, Normalize(meta.mean, meta.std), len(meta.classes))
     record, source = replace(meta.record(), calibration={}), Path(meta.source)
     return GivenModel(str(file.path), source, digest, record, {}, {}, given, is_file=False)
+
+
+def fit_network(network: AnyNetwork, meta: CheckpointMeta, method: Method, data: Path, device: str) -> dict[str, Any]:
+    """Returns the record of a network in memory, by the flags' defaults."""
+    job = CalibrateJob("network", data, Path("network"), device=device, method=PassOptions(**settings(method)))
+    model = GivenModel("network", Path("network"), "", meta, {}, {}, network, is_file=False)
+    job = of_stills(job)
+    return fit_method(job, SegmenterFits(job, model), method)[0]
+
+
+def of_stills(job: CalibrateJob) -> CalibrateJob:
+    """Returns the job with the protocol of a stranger's pictures, which are of no video."""
+    is_auto = job.protocol == "auto" and str(job.data) != "street"
+    return replace(job, protocol="moving-stills") if is_auto else job
+
+
+def fit_method(
+    job: CalibrateJob, fits: SegmenterFits | ClassifierFits, method: Method
+) -> tuple[dict[str, Any], StreamingMetrics]:
+    """Returns the record of one method, and its metrics: temperature, `conformal`, and `class_risk` if a class is
+    named."""
+    temperature, predictions = fits.fit(method)
+    metrics = StreamingMetrics(len(fits.model.meta.classes), fits.void)
+    conformal = ConformalFit(fits.void, fits.class_id)
+    for probs, labels in predictions:
+        metrics.update(probs.cpu(), labels.long())
+        conformal.add(probs.cpu().movedim(1, 0), labels)
+    record = {
+        **fits.about,
+        **settings(method),
+        **temperature_record(temperature, metrics.result()),
+        "conformal": {"coverage": job.coverage, **conformal.scores.thresholds(job.coverage)},
+    }
+    if conformal.risk and job.risk_class:
+        record["class_risk"] = conformal.risk.control(job.risk, job.risk_class)
+    return record, metrics
+
+
+def what_remains(job: CalibrateJob, fits: SegmenterFits, method: Method, metrics: StreamingMetrics) -> dict[str, Any]:
+    """Returns the shares of pixels above thresholds of confidence, as a record's `thresholds`."""
+    kept, right = metrics.ranking.above(SLIDER)
+    shares = {"frames": fits.about["frames"], "kept": kept, "right": right}
+    name = re.sub(r"[^\w ]", " ", job.data.name)[:40] or "data"
+    return {**settings(method), "thresholds": list(SLIDER), "sets": {name: shares}}
+
+
+def print_fits(records: dict[Method, dict[str, Any]]) -> None:
+    """Prints the fits, their data, and their effect on these data, with a column for each method."""
+    first, console = next(iter(records.values())), Console()
+    data = " ".join(filter(None, (first["data"], first["split"])))
+    protocol = f", {first['protocol']}" if "protocol" in first else ""
+    console.print(f"fitted on {data}{protocol}, {first['frames']} images", soft_wrap=True)
+    table = Table("", *map(mode_title, records))
+    for name, *values in zip(fit_rows(first), *(fit_rows(record).values() for record in records.values()), strict=True):
+        table.add_row(name, *values)
+    console.print(table)
