@@ -11,12 +11,12 @@ import torch
 from steadyseg.app.sources.open_source import open_source
 from steadyseg.core.classes import ClassList
 from steadyseg.core.errors import CheckFailed, InputError
-from steadyseg.core.frame import Frame, Maps
+from steadyseg.core.evaluation.metrics import StreamingMetrics
 from steadyseg.core.prediction import Prediction
 from steadyseg.export.file.subgraph import IMAGE, LOGITS, network_alone
 from steadyseg.export.run.sessions import session_runner
 from steadyseg.seg.data.camvid import ImageFolderSplit, open_split
-from steadyseg.seg.evaluate import FrameMetrics, mark_stills
+from steadyseg.seg.evaluate import enlarge
 from steadyseg.seg.streaming import StreamingSegmenter
 
 MAX_FITTED = 64
@@ -124,22 +124,14 @@ def measure_loss(full: Any, small: Any, module: StreamingSegmenter, classes: Cla
 
 
 def metrics_of(network: Any, module: StreamingSegmenter, classes: ClassList, split: ImageFolderSplit) -> dict[str, Any]:
-    """Returns the metrics of one network, with the product's preprocessing before it and its maps after it."""
+    """Returns the metrics of one network on the stills, with the product's preprocessing before it."""
     run, make = session_runner(network), input_maker(module)
-    live = FrameMetrics(len(classes), classes.void_id)
-    torch.manual_seed(0)
-    for frame in mark_stills(split.frames()):
-        logits = run({IMAGE: make(frame.image)})[LOGITS]
+    metrics = StreamingMetrics(len(classes), classes.void_id)
+    for number, example in enumerate(split.examples):
+        image, label = split[number]
+        logits = run({IMAGE: make(image)})[LOGITS]
         if not np.isfinite(logits).all():
-            raise CheckFailed(f"the network gives no number on {split.examples[live.frames].name}; no file was written")
-        live.update(frame, still_maps(module, logits, frame))
-    return live.result()
-
-
-def still_maps(module: StreamingSegmenter, logits: np.ndarray, frame: Frame) -> Maps:
-    """Returns the maps of a single frame from its logits (1, K, h, w)."""
-    with torch.no_grad():
-        prediction = Prediction.from_logits(torch.from_numpy(logits), module.method.temperature)
-        outputs = module.maps(prediction, *frame.image.shape[:2])
-    label, confidence, entropy, disagreement = (tensor[0].numpy() for tensor in outputs[:4])
-    return Maps(label, confidence, entropy, disagreement, prediction.probs[0].numpy())
+            raise CheckFailed(f"the network gives no number on {example.name}; no file was written")
+        probs = Prediction.from_logits(torch.from_numpy(logits), module.method.temperature).probs
+        metrics.update(enlarge(probs, label.shape), torch.from_numpy(label)[None].long())
+    return metrics.result()
