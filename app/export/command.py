@@ -95,7 +95,7 @@ def export_web(job: ExportJob, model: Model, console: Console) -> int:
         torch.manual_seed(0)
         tau = job.method.tau if is_temporal(mode) else None
         of_method = replace(job, method=replace(job.method, mode=mode, tau=tau))
-        traced, meta = export_segmenter(of_method, model, console, fixed_size=True)
+        traced, meta = export_segmenter(of_method, model, console)
         data = traced.model(meta).SerializeToString()
         graphs.append(check_onnx(data, Path(f"{mode}.onnx")))
     write_site(folder, graphs, runtime, job.overwrite)

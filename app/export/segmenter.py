@@ -1,8 +1,9 @@
 """Export of a segmentation network: one proven graph of the whole stream, or of the network alone."""
 
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -35,46 +36,73 @@ RESIZED_PROBS = 1e-3
 near-ties."""
 
 
-def export_segmenter(
-    job: ExportJob, model: Model, console: Console, fixed_size: bool = False
-) -> tuple[Traced, GraphMeta]:
-    """Traces and proves the graph; CheckFailed if a proof fails.
+@dataclass(frozen=True)
+class ExportPlan:
+    """The network of an export, the computation around it, and the form of the graph."""
 
-    With `fixed_size` a stream's graph resizes nothing and takes only frames of the network's own size.
-    """
-    if job.precision == "int8":
-        check_data(job.calibration_data)
-    module = open_module(job, model)
-    refuse_precision(job, module.method)
-    height, width = network_shape(job, module, model)
-    if job.stateful:
-        say_difference(job, model, module.method, console)
-        traced = export_stream(job, model, module, (height, width), console, fixed_size)
-    else:
-        traced = export_network(job, model, module, (height, width), console)
-    reference = reference_scores(module)
+    model: Model
+    module: StreamingSegmenter
+    """The computation, with the exported method."""
+    size: tuple[int, int]
+    """(h, w) of the network's input in pixels."""
+    streams: int | None
+    """Streams of a call; None for any number."""
+    precision: str
+    """fp32, fp16 or int8."""
+    data: Path | None
+    """Images that int8 is fitted on."""
+    for_page: bool
+    """The graph runs in a browser: it resizes nothing, and in int8 all of it is converted."""
+
+    @property
+    def reference(self) -> ReferenceScores | None:
+        """Scores of held-out frames if the checkpoint has scores for this method."""
+        return self.module.head.reference if self.module.head else None
+
+
+def export_segmenter(job: ExportJob, model: Model, console: Console) -> tuple[Traced, GraphMeta]:
+    """Traces and proves the graph; CheckFailed if a proof fails."""
+    plan = plan_export(job, model)
+    method, reference = plan.module.method, plan.reference
+    if job.stateful and str(method) != str(shown := job.method.resolve(model.meta)):
+        console.print(f"computes {method}, where video computes {shown}: a page cannot estimate motion", soft_wrap=True)
+    traced = export_stream(plan, console) if job.stateful else export_network(plan, console)
     meta = graph_meta(
         model,
         "stream" if job.stateful else "logits",
-        module.method,
-        (height, width),
-        head_stride=module.head_stride,
-        precision=job.precision,
-        streams=streams_of(job) if job.stateful else 1,
-        reference_scores=reference.scores if reference and module.method.calibrated else (),
+        method,
+        plan.size,
+        head_stride=plan.module.head_stride,
+        precision=plan.precision,
+        streams=plan.streams,
+        reference_scores=reference.scores if reference and method.calibrated else (),
     )
-    if module.method.note:
-        console.print(f"not calibrated: {module.method.note}", soft_wrap=True)
+    if method.note:
+        console.print(f"not calibrated: {method.note}", soft_wrap=True)
     return traced, meta
 
 
-def open_module(job: ExportJob, model: Model) -> StreamingSegmenter:
-    """Builds the streaming computation of the checkpoint with the method of the job."""
-    meta = model.meta
+def plan_export(job: ExportJob, model: Model) -> ExportPlan:
+    """Builds the streaming computation of the checkpoint with the job's method. InputError, before the work begins, for
+    a number format that the method does not support."""
+    if job.precision == "int8":
+        check_data(job.calibration_data)
+    meta, (height, width) = model.meta, job.shape
     method = exported_options(job).resolve(meta)
+    streams = None if job.streams == "dynamic" else int(job.streams or 1)
+    refuse_precision(job.precision, method, streams)
     head = novelty_head(model, method) if job.precision == "fp32" else None  # statistics of the frame need fp32
-    module = StreamingSegmenter(model.network(), meta.mean, meta.std, job.shape[0] or meta.height, method, head)
-    return module.to(memory_format=torch.channels_last).eval()
+    module = StreamingSegmenter(model.network(), meta.mean, meta.std, height or meta.height, method, head)
+    aspect = (module.height, width) if width else (meta.height, meta.width)
+    return ExportPlan(
+        model,
+        module.to(memory_format=torch.channels_last).eval(),
+        module.fixed_size or network_size(*aspect, module.height),
+        streams,
+        job.precision,
+        job.calibration_data,
+        for_page=job.target == "web",
+    )
 
 
 def exported_options(job: ExportJob) -> MethodOptions:
@@ -92,93 +120,63 @@ def exported_options(job: ExportJob) -> MethodOptions:
     return replace(job.method, mode="dnn", motion=None)
 
 
-def say_difference(job: ExportJob, model: Model, method: Method, console: Console) -> None:
-    """Prints one line if `video` computes another method with the same flags."""
-    shown = job.method.resolve(model.meta)
-    if str(method) != str(shown):
-        console.print(f"computes {method}, where video computes {shown}: a page cannot estimate motion", soft_wrap=True)
-
-
-def refuse_precision(job: ExportJob, method: Method) -> None:
-    """Raises InputError, before the work begins, for a number format that the method does not support."""
-    if job.precision != "fp32" and method.adaptive:
-        raise InputError(f"--precision {job.precision} has one temperature; omit --adaptive, or use --precision fp32")
-    if job.precision != "fp32" and method.samples > 1:
+def refuse_precision(precision: str, method: Method, streams: int | None) -> None:
+    """Raises InputError for a number format that the method or the number of streams does not support."""
+    if precision == "fp32":
+        return
+    if method.adaptive:
+        raise InputError(f"--precision {precision} has one temperature; omit --adaptive, or use --precision fp32")
+    if method.samples > 1:
         raise InputError(
-            f"--precision {job.precision} is made of one pass a frame, got {method.samples}; use --samples 1 "
+            f"--precision {precision} is made of one pass a frame, got {method.samples}; use --samples 1 "
             "or --precision fp32"
         )
-    if job.precision == "int8" and streams_of(job) not in (1, None):
-        raise InputError(f"--precision int8 is fitted on single frames; use --streams dynamic, got {job.streams}")
-    if job.precision == "int8" and draws_dropout(method.mode):
+    if precision == "int8" and streams not in (1, None):
+        raise InputError(f"--precision int8 is fitted on single frames; use --streams dynamic, got {streams}")
+    if precision == "int8" and draws_dropout(method.mode):
         raise InputError(
             f"--precision int8 is measured without dropout, got mode {method.mode}; use mode "
             f"{method.mode.replace('bnn', 'dnn')} or --precision fp16"
         )
 
 
-def streams_of(job: ExportJob) -> int | None:
-    """Returns the number of streams in a call, None for any number."""
-    if job.streams is None:
-        return 1
-    return None if job.streams == "dynamic" else int(job.streams)
-
-
-def network_shape(job: ExportJob, module: StreamingSegmenter, model: Model) -> tuple[int, int]:
-    """Returns (h, w) of the graph's network in steps of 32 pixels: its only size, or the aspect of the checkpoint or of
-    --size."""
-    if module.fixed_size:
-        return module.fixed_size
-    height, width, meta = module.height, job.shape[1], model.meta
-    return network_size(height, width, height) if width else network_size(meta.height, meta.width, height)
-
-
-def export_stream(
-    job: ExportJob, model: Model, module: StreamingSegmenter, size: tuple[int, int], console: Console, fixed_size: bool
-) -> Traced:
+def export_stream(plan: ExportPlan, console: Console) -> Traced:
     """Exports the whole computation of a frame with its state."""
-    raw = proof_frames()
-    frames = [resize_frame(frame, size)[0] for frame in raw]
-    streams = streams_of(job)
-    traced = trace_stream(module, size, fixed_size, streams)
+    raw, streams = proof_frames(), plan.streams
+    frames = [resize_frame(frame, plan.size)[0] for frame in raw]
+    traced = trace_stream(plan)
     of_streams = "" if streams == 1 else f" of {streams or 'one to three'} streams a call, each against itself alone"
     masked = " with the masks as inputs" if traced.masked else ""
     console.print(f"proof{of_streams}{masked}: {traced.prove(frames)}", soft_wrap=True)
     if traced.masked:
         console.print(f"proof of the masks drawn inside: {traced.prove_draws(frames[0])}")
-    elif not fixed_size:
+    elif not plan.for_page:
         equal = resize_agreement(traced, raw[0])
         console.print(f"its own resize of a {raw[0].shape[1]}x{raw[0].shape[0]} frame: labels equal in {equal:.4%}")
-    if job.precision == "fp32":
+    if plan.precision == "fp32":
         return traced
-    converted = in_fewer_bits(job, traced, model, module, console)
-    print_parity(converted, frames, console)
+    converted = in_fewer_bits(plan, traced, frames, console)
     if converted.masked:
         spread = converted.prove_draws(frames[0])
-        console.print(f"proof of the masks drawn inside in {job.precision}: {spread}")
+        console.print(f"proof of the masks drawn inside in {plan.precision}: {spread}")
     return converted
 
 
-def trace_stream(module: StreamingSegmenter, size: tuple[int, int], fixed_size: bool, streams: int | None) -> Traced:
+def trace_stream(plan: ExportPlan) -> Traced:
     """Traces the stream, and a second time, if it draws dropout masks, with the masks as inputs.
 
     A network that is a graph itself replaces the network that was traced in its place.
     """
-    reference = reference_scores(module)
-    step = ExportedStep(module, *size, reference=reference)
-    traced = trace(step, step.signature(*size, fixed_size, streams))
-    network = module.predictor.get_submodule("network")
+    form = *plan.size, plan.for_page, plan.streams
+    step = ExportedStep(plan.module, *plan.size, reference=plan.reference)
+    traced = trace(step, step.signature(*form))
+    network = plan.module.predictor.get_submodule("network")
     if isinstance(network, OnnxNetwork):
         return replace(traced, graph=with_network(traced.graph, network.graph))
     if not step.dropouts:
         return traced
-    masked = ExportedStep(module, *size, mask_inputs=True, reference=reference)
-    return replace(traced, masked=trace(masked, masked.signature(*size, fixed_size, streams)))
-
-
-def reference_scores(module: StreamingSegmenter) -> ReferenceScores | None:
-    """Returns the scores of held-out frames if the checkpoint has scores for this method."""
-    return module.head.reference if module.head else None
+    masked = ExportedStep(plan.module, *plan.size, mask_inputs=True, reference=plan.reference)
+    return replace(traced, masked=trace(masked, masked.signature(*form)))
 
 
 def resize_agreement(traced: Traced, frame: np.ndarray) -> float:
@@ -200,41 +198,36 @@ def resize_agreement(traced: Traced, frame: np.ndarray) -> float:
     return equal
 
 
-def export_network(
-    job: ExportJob, model: Model, module: StreamingSegmenter, size: tuple[int, int], console: Console
-) -> Traced:
+def export_network(plan: ExportPlan, console: Console) -> Traced:
     """Exports the network alone: normalised images to logits, for any batch and size."""
-    network = module.predictor.get_submodule("network")
-    traced = trace(network, network_signature(*size))
+    height, width = plan.size
+    traced = trace(plan.module.predictor.get_submodule("network"), network_signature(height, width))
     generator = torch.Generator().manual_seed(1)
-    shapes = ((1, 3, *size), (2, 3, size[0] // 32 * 16, size[1] // 2))
+    shapes = ((1, 3, height, width), (2, 3, height // 32 * 16, width // 2))
     images = [torch.randn(shape, generator=generator).numpy() for shape in shapes]
     console.print(f"proof: {traced.prove(images)}")
-    if job.precision == "fp32":
+    if plan.precision == "fp32":
         return traced
-    converted = in_fewer_bits(job, traced, model, module, console)
-    print_parity(converted, [input_maker(module)(frame) for frame in proof_frames()], console)
+    return in_fewer_bits(plan, traced, [input_maker(plan.module)(frame) for frame in proof_frames()], console)
+
+
+def in_fewer_bits(plan: ExportPlan, traced: Traced, proven: Sequence[np.ndarray], console: Console) -> Traced:
+    """Converts the network to fp16 or int8, proves it on the inputs `proven` and prints its differences beside their
+    bounds; prints the loss of int8 if labels allow a measurement."""
+    precision, data = plan.precision, plan.data
+    if precision == "int8":
+        assert data is not None  # check_data asked for it
+        images = fitting_images(data, plan.module)
+        converted = traced.in_precision("int8", images, whole=plan.for_page)
+        loss = measure_loss(traced.graph, converted.graph, plan.module, plan.model.meta.classes, data)
+        measured = str(loss) if loss else "its loss was not measured, as test/ and testannot/ are missing"
+        console.print(f"int8 fitted on {len(images)} frames; {measured}")
+    else:
+        converted = traced.in_precision("fp16")
+    console.print(
+        f"{precision} against torch in fp32: {converted.prove(proven)} (allowed: {BOUNDS[converted.precision]})"
+    )
     return converted
-
-
-def in_fewer_bits(job: ExportJob, traced: Traced, model: Model, module: StreamingSegmenter, console: Console) -> Traced:
-    """Converts the network to --precision; prints the loss of int8 if labels allow a measurement."""
-    if job.precision == "fp16":
-        return traced.in_precision("fp16")
-    data = job.calibration_data
-    assert data is not None  # check_data asked for it
-    images = fitting_images(data, module)
-    converted = traced.in_precision("int8", images, whole=job.target == "web")
-    loss = measure_loss(traced.graph, converted.graph, module, model.meta.classes, data)
-    measured = str(loss) if loss else "its loss was not measured, as test/ and testannot/ are missing"
-    console.print(f"int8 fitted on {len(images)} frames; {measured}")
-    return converted
-
-
-def print_parity(converted: Traced, images: list[Any], console: Console) -> None:
-    """Proves a graph in fewer bits and prints its differences beside their bounds."""
-    precision = converted.precision
-    console.print(f"{precision} against torch in fp32: {converted.prove(images)} (allowed: {BOUNDS[precision]})")
 
 
 @cache
