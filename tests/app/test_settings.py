@@ -123,8 +123,6 @@ def test_the_folder_of_a_resumed_run_may_have_an_equals_sign(tmp_path: Path) -> 
         ("train seg", "{tmp}/list.json", "expected names with values"),
         ("train seg", "recipe.yaml", "expected a .toml or .json file, NAME=VALUE, or list"),
         ("train seg", "paste=2", "--config paste must lie in 0..1, got 2"),
-        ("train classification", "crop_height=5", "no setting is named crop_height"),
-        ("analyze fourier m --data d", "top=3", "no setting is named top"),
         ("analyze hessian m --data d", "iterations=1", "--config iterations must be 2 or more, got 1"),
     ],
 )
