@@ -20,6 +20,7 @@ from steadyseg.classification.pretrained import read_classifier
 from steadyseg.core.dropout import set_dropout_active
 from steadyseg.core.errors import InputError
 from steadyseg.core.method import Method
+from steadyseg.core.model.checkpoint import read_meta
 from steadyseg.core.novelty.record import NoveltyRecord
 from steadyseg.core.novelty.stored import novelty_head
 from steadyseg.studies.harness.target import open_targets
@@ -69,6 +70,12 @@ def test_evaluate_tells_its_own_pictures_from_others(knowing: Path, data: Path, 
     (subject,) = open_targets([str(knowing)], torch.device("cpu"))
     ((_, seen),) = subject.predict([np.zeros((32, 32, 3), np.uint8)], [Method("dnn")], seed=0)
     assert seen.novelty is not None
+
+
+def test_held_out_pictures_are_those_that_training_left_out(knowing: Path, data: Path) -> None:
+    record = read_meta(knowing).calibration["dnn"]
+    assert (record["split"], record["frames"]) == ("held-out", 120)
+    assert evaluated(knowing, data, "--split", "held-out")["frame_list_hash"] == record["frame_list_hash"]
 
 
 def test_calibrating_again_fits_sets_to_the_temperatures_it_keeps(knowing: Path, data: Path, tmp_path: Path) -> None:

@@ -6,20 +6,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
-import torch
-from made.classifier import ANIMALS, save_classifier
+from made.classifier import save_classifier, save_likely_pictures
 from made.pictures import street_folder
-from PIL import Image
 
 from steadyseg.app.cli import main
 from steadyseg.app.in_browser import site as site_writer
 from steadyseg.app.in_browser.runtime import cache_path
 from steadyseg.classification.options import ClassifierOptions
-from steadyseg.classification.pretrained import read_classifier
-from steadyseg.core.dropout import set_dropout_active
-from steadyseg.core.preprocess import Normalize
 from steadyseg.seg.pretrained import read_segmenter
 
 SIZE = 64, 96
@@ -126,25 +120,7 @@ def test_a_segmentation_checkpoint_is_read_once(
 )
 def test_a_classifier_is_read_once(tmp_path: Path, words: str, whole_reads: Callable[[Path], int]) -> None:
     model = save_classifier(tmp_path / "model.safetensors", ClassifierOptions(channels=4))
-    data = likely_pictures(tmp_path / "data", model)
+    data = save_likely_pictures(tmp_path / "data", model)
     before = whole_reads(model)
     assert main(words.format(model=model, data=data, out=tmp_path).split()) == 0
     assert whole_reads(model) - before == 1
-
-
-def likely_pictures(root: Path, file: Path) -> Path:
-    """An ImageFolder of noise whose labels are drawn from the network's own probabilities at temperature 1.5."""
-    model = read_classifier(file)
-    network = model.network()
-    set_dropout_active(network, False)
-    torch.manual_seed(0)
-    pictures = torch.from_numpy(np.random.default_rng(5).integers(0, 256, (120, 36, 36, 3), dtype=np.uint8))
-    views = Normalize(model.meta.mean, model.meta.std)(pictures[:, 2:34, 2:34].permute(0, 3, 1, 2))
-    with torch.no_grad():
-        drawn = torch.multinomial(torch.softmax(network(views) / 1.5, 1), 1)[:, 0]
-    drawn[:6] = torch.arange(6)  # no class without a picture
-    for number, (image, label) in enumerate(zip(pictures.numpy(), drawn.tolist(), strict=True)):
-        folder = root / "test" / ANIMALS[label]
-        folder.mkdir(parents=True, exist_ok=True)
-        Image.fromarray(image).save(folder / f"{number}.png")
-    return root

@@ -10,8 +10,11 @@ from PIL import Image
 
 from steadyseg.classification.networks.build import build_classifier
 from steadyseg.classification.options import ClassifierOptions
+from steadyseg.classification.pretrained import read_classifier
 from steadyseg.core.classes import ClassList
+from steadyseg.core.dropout import set_dropout_active
 from steadyseg.core.model.checkpoint import CheckpointMeta, save_checkpoint
+from steadyseg.core.preprocess import Normalize
 
 ANIMALS = ("cat", "dog", "eel", "fox", "gnu", "hen")
 
@@ -52,6 +55,26 @@ def save_pictures(
                 top = 40 + 215 * (number + 1) // len(names)
                 pixels = generator.integers(0, top, (side, side, 3), dtype=np.uint8)
                 Image.fromarray(pixels).save(root / split / name / f"{i}.png")
+    return root
+
+
+def save_likely_pictures(root: Path, model: Path) -> Path:
+    """An ImageFolder of 240 pictures of noise. Their labels are drawn from what the network of 32 x 32 itself thinks of
+    them with dropout and without, at temperature 1.5."""
+    opened = read_classifier(model)
+    network, meta = opened.network(), opened.meta
+    torch.manual_seed(0)
+    pictures = torch.from_numpy(np.random.default_rng(5).integers(0, 256, (240, 36, 36, 3), dtype=np.uint8))
+    seen = Normalize(meta.mean, meta.std)(pictures[:, 2:34, 2:34].permute(0, 3, 1, 2))  # a view of 32 of 36 pixels
+    with torch.no_grad():
+        looks = [torch.softmax(network(seen) / 1.5, 1) for _ in range(3)]
+        set_dropout_active(network, False)
+        labels = torch.multinomial(torch.softmax(network(seen) / 1.5, 1) + sum(looks) / 3, 1)[:, 0]
+    labels[:12] = torch.arange(12) // 2  # no class without a picture in either split
+    for number, (picture, label) in enumerate(zip(pictures.numpy(), labels, strict=True)):
+        folder = root / ("train", "test")[number % 2] / ANIMALS[label]
+        folder.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(picture).save(folder / f"{number}.png")
     return root
 
 
