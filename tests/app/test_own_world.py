@@ -13,7 +13,7 @@ import pytest
 from made.methods import opened, opened_by_torch
 from made.pictures import street_folder
 from made.video import write_video
-from refusals import one_line_error, refusal
+from refusals import refusal
 
 from steadyseg.app.cli import main
 from steadyseg.core.frame import Frame
@@ -259,8 +259,3 @@ def test_a_record_that_cannot_be_used_is_one_line(knowing: Path, tmp_path: Path)
         assert words in refusal(opened_by_torch, path, **METHOD)
     save_checkpoint(path, {k: v for k, v in tensors.items() if k != f"novelty.{stage}.whiten.bias"}, meta)
     assert "do not fit their record" in refusal(opened_by_torch, path, **METHOD)
-
-
-def test_bad_flags_are_one_line(recordings: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    flags = ["calibrate", "street-tiny", "-o", tmp_path / "o.safetensors", "--familiarity"]
-    assert "needs the recordings" in one_line_error(capsys, *flags, "--data", "street")
