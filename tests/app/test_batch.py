@@ -1,8 +1,11 @@
 """`steadyseg batch` by real processes: what it makes is what `steadyseg video` makes, and a broken video is a row."""
 
+import csv
 import json
 import os
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow.parquet
@@ -15,8 +18,11 @@ from steadyseg.app.cli import main
 from steadyseg.app.flags import ComputeOptions
 from steadyseg.app.scale.batch.clips import find_clips
 from steadyseg.app.scale.batch.command import only_driver_of, print_summary
-from steadyseg.app.scale.batch.task import Row
+from steadyseg.app.scale.batch.results import Segmenters, make_results, read_results
+from steadyseg.app.scale.batch.task import BatchOutputs, Row
+from steadyseg.app.scale.engines.machine import workers_that_fit
 from steadyseg.app.video.flags import VideoOptions
+from steadyseg.core.classes import CAMVID
 from steadyseg.core.errors import InputError
 
 
@@ -80,17 +86,20 @@ def test_lists_that_name_no_batch_are_refused_in_one_line(tmp_path: Path, file: 
     assert said in line and "secret" not in line
 
 
-def test_numbers_and_places_are_refused_before_any_work(
+def test_what_makes_no_batch_is_refused_before_any_work(
     videos: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "file").write_text("")
+    (tmp_path / "other" / "drive0").mkdir(parents=True)
     for flags, said in (
         (["-o", tmp_path / "file"], "cannot be written to"),
+        (["-o", tmp_path / "other"], "holds no results of a batch"),
         (["--workers", "0"], "must be 1 or more"),
         (["--workers", "9999"], "cores"),
+        (["--model", "no-such-model"], "no-such-model"),
     ):
-        place = [] if "-o" in flags else ["-o", tmp_path / "out"]
-        assert said in one_line_error(capsys, "batch", videos, *place, *flags)
+        assert said in one_line_error(capsys, "batch", videos, "-o", tmp_path / "out", *flags)
+    assert "no videos were named" in refusal(find_clips, (), VideoOptions())
 
 
 def rows_of(path: Path) -> list[dict[str, object]]:
@@ -140,17 +149,6 @@ def test_a_batch_makes_what_video_makes_skips_it_and_names_what_broke(
     )
 
 
-def test_what_is_no_batch_is_left_alone(videos: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "drive0").mkdir()
-    assert "holds no results of a batch" in one_line_error(capsys, "batch", videos, "-o", tmp_path)
-
-
-def test_an_unknown_model_ends_it_at_once(videos: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(InputError):
-        find_clips((), VideoOptions())
-    assert "no-such-model" in one_line_error(capsys, "batch", videos, "-o", tmp_path, "--model", "no-such-model")
-
-
 def raw_video(path: Path, shade: int) -> Path:
     """Two grey frames, uncompressed: files of equal length whatever they show."""
     path.parent.mkdir(exist_ok=True)
@@ -159,48 +157,78 @@ def raw_video(path: Path, shade: int) -> Path:
     return path
 
 
-@pytest.mark.slow
-def test_results_of_another_video_of_the_same_name_are_refused_and_both_are_named(
-    tmp_path: Path, model: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+Look = Callable[[Path], dict[str, Any] | None]
+
+
+@pytest.fixture
+def look(tmp_path: Path, model: str) -> Look:
+    """Makes the results of a source, or reads the results that are there."""
+    options = VideoOptions(model=model, compute=ComputeOptions(executor="torch"))
+    wanted, segmenters = BatchOutputs(tmp_path / "out", False, False), Segmenters()
+    wanted.folder.mkdir()
+
+    def look_at(source: Path) -> dict[str, Any] | None:
+        (clip,) = find_clips((str(source),), options)
+        return read_results(clip, wanted) or make_results(clip, wanted, segmenters.take, lambda: None)
+
+    return look_at
+
+
+def test_results_of_another_video_of_the_same_name_are_refused_and_both_are_named(tmp_path: Path, look: Look) -> None:
     monday, tuesday = (
         raw_video(tmp_path / day / "cam1.y4m", shade) for day, shade in (("monday", 80), ("tuesday", 90))
     )
-    flags = ("-o", tmp_path / "out", "--model", model, "--executor", "torch")
-    assert main([str(word) for word in ("batch", monday, *flags)]) == 0
-    capsys.readouterr()
-    line = one_line_error(capsys, "batch", tuesday, *flags)
-    assert f"was made from {monday}, not from {tuesday}" in line
+    made = look(monday)
+    assert f"was made from {monday}, not from {tuesday}" in refusal(look, tuesday)
     copied = tmp_path / "copied" / "cam1.y4m"  # the same content elsewhere is the same video
     copied.parent.mkdir()
     copied.write_bytes(monday.read_bytes())
-    assert main([str(word) for word in ("batch", copied, *flags)]) == 0
+    assert made and (look(copied) or {})["frames"] == made["frames"] == 2
     raw_video(monday, 100)
     os.utime(monday, (1, 1))
-    capsys.readouterr()
-    assert f"was made from other content of {monday}" in one_line_error(capsys, "batch", monday, *flags)
+    assert f"was made from other content of {monday}" in refusal(look, monday)
 
 
-@pytest.mark.slow
-def test_images_or_labels_that_changed_are_another_source(
-    tmp_path: Path, model: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_images_or_labels_that_changed_are_another_source(tmp_path: Path, look: Look) -> None:
     for folder in ("images", "labels"):
         (tmp_path / folder).mkdir()
         for number in range(2):
             Image.fromarray(np.full((48, 64), number, np.uint8)).save(tmp_path / folder / f"{number}.png")
-    (tmp_path / "table.csv").write_text(f"source,labels\n{tmp_path}/images,{tmp_path}/labels\n")
-    flags = ("-o", tmp_path / "out", "--model", model, "--executor", "torch")
-    assert main([str(word) for word in ("batch", tmp_path / "table.csv", *flags)]) == 0
-    capsys.readouterr()
+    table = tmp_path / "table.csv"
+    table.write_text(f"source,labels\n{tmp_path}/images,{tmp_path}/labels\n")
+    look(table)
     for folder in ("labels", "images"):
         picture = tmp_path / folder / "1.png"
         before = picture.stat()
         os.utime(picture, (1, 1))
-        assert f"other content of {tmp_path / folder}" in one_line_error(
-            capsys, "batch", tmp_path / "table.csv", *flags
-        )
+        assert f"other content of {tmp_path / folder}" in refusal(look, table)
         os.utime(picture, ns=(before.st_atime_ns, before.st_mtime_ns))
+
+
+def test_a_name_that_is_no_text_becomes_one(tmp_path: Path, look: Look) -> None:
+    """Tables of results are in UTF-8; such a video failed after three tries."""
+    look(
+        write_video(tmp_path / "b.mp4", [np.zeros((48, 64, 3), np.uint8)] * 2).rename(
+            tmp_path / os.fsdecode(b"b\xe9.mp4")
+        )
+    )
+    assert (tmp_path / "out" / "b?" / "report.json").is_file()
+
+
+def test_without_pyarrow_the_rows_are_a_csv_file(tmp_path: Path, look: Look, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("steadyseg.app.scale.batch.frame_table.find_spec", lambda name: None)
+    report = look(raw_video(tmp_path / "a" / "cam1.y4m", 80)) or {}
+    with (tmp_path / "out" / "cam1" / "frames.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert [(row["video"], row["frame"]) for row in rows] == [("cam1", "0"), ("cam1", "1")]
+    assert np.mean([float(row["entropy"]) for row in rows]) == pytest.approx(report["mean_entropy"], abs=1e-4)
+    assert sum(float(rows[0][name]) for name in CAMVID.names) == pytest.approx(1)
+
+
+def test_workers_are_as_many_as_the_cores_and_the_memory_hold(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("steadyseg.app.scale.engines.machine.usable_cores", lambda: 6)
+    # One runs already; nine tenths of 400 bytes hold three more.
+    assert [workers_that_fit(100, free) for free in (400, 10**6, 0)] == [4, 6, 1]
 
 
 def test_drivers_of_one_folder_exclude_each_other(tmp_path: Path) -> None:
@@ -212,16 +240,6 @@ def test_drivers_of_one_folder_exclude_each_other(tmp_path: Path) -> None:
         pass
     with only_driver_of(tmp_path):
         pass
-
-
-def test_a_name_that_is_no_text_becomes_one(tmp_path: Path) -> None:
-    """Tables of results are in UTF-8; such a video failed after three tries."""
-    source = write_video(tmp_path / "b.mp4", [np.zeros((48, 64, 3), np.uint8)] * 2).rename(
-        tmp_path / os.fsdecode(b"b\xe9.mp4")
-    )
-    flags = ["--model", "street-tiny", "--size", "96", "--workers", "1"]
-    assert main(["batch", str(source), "-o", str(tmp_path / "out"), *flags]) == 0
-    assert (tmp_path / "out" / "b?" / "report.json").is_file()
 
 
 def test_names_that_look_like_markup_are_shown_as_they_are(capsys: pytest.CaptureFixture[str]) -> None:

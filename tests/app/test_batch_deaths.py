@@ -6,16 +6,18 @@ import os
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 from made.video import grey_frames, write_video
+from refusals import refusal
 
 from steadyseg.app.flags import ComputeOptions
 from steadyseg.app.scale.batch.clips import Clip
-from steadyseg.app.scale.batch.drive import LOST_IN_A_ROW, TRIES, drive
+from steadyseg.app.scale.batch.drive import TRIES, drive
 from steadyseg.app.scale.batch.task import BatchOutputs, Row, WorkerVersion
 from steadyseg.app.scale.batch.worker import VideoWorker
 from steadyseg.app.scale.engines.local_engine import LocalEngine
@@ -43,14 +45,21 @@ class Worker:
         return Row(clip.name, clip.job.source, frames=1)
 
 
-def driven(make: Callable[[], Any], names: list[str]) -> list[Row]:
+def driven(make: Callable[[], Any], names: list[str], own: WorkerVersion = OWN) -> list[Row]:
     with closing(LocalEngine(make)) as engine:
-        return list(drive(engine, [Clip(name, VideoJob(name)) for name in names], OWN, 2))
+        return list(drive(engine, [Clip(name, VideoJob(name)) for name in names], own, 2))
 
 
-@pytest.mark.long
-def test_more_poisoned_videos_than_a_batch_forgives_workers_are_failed_rows() -> None:
-    poisoned = [f"poison{number}" for number in range(LOST_IN_A_ROW + 1)]
+@pytest.fixture
+def forgiven(monkeypatch: pytest.MonkeyPatch) -> int:
+    """How many workers may die in a row before they are ready."""
+    monkeypatch.setattr("steadyseg.app.scale.batch.drive.LOST_IN_A_ROW", 2)
+    return 2
+
+
+@pytest.mark.slow
+def test_more_poisoned_videos_than_a_batch_forgives_workers_are_failed_rows(forgiven: int) -> None:
+    poisoned = [f"poison{number}" for number in range(forgiven + 1)]
     rows = {row.name: row for row in driven(Worker, [*poisoned, "whole"])}
     assert not rows["whole"].reason
     found = {(rows[name].tries, rows[name].reason) for name in poisoned}
@@ -58,9 +67,15 @@ def test_more_poisoned_videos_than_a_batch_forgives_workers_are_failed_rows() ->
 
 
 @pytest.mark.slow
-def test_workers_that_never_become_ready_end_the_batch() -> None:
-    with pytest.raises(CheckFailed, match=f"{LOST_IN_A_ROW} workers .* SIGKILL"):
+def test_workers_that_never_become_ready_end_the_batch(forgiven: int) -> None:
+    with pytest.raises(CheckFailed, match=f"{forgiven} workers .* SIGKILL"):
         driven(partial(Worker, dies_at_once=True), ["whole"])
+
+
+@pytest.mark.slow
+def test_workers_that_are_not_what_the_driver_is_are_refused() -> None:
+    line = refusal(driven, Worker, ["whole"], replace(OWN, libraries="torch 2.0.0"))
+    assert line.startswith("the workers have libraries 2 and this machine torch 2.0.0")
 
 
 class Frozen(VideoWorker):

@@ -8,7 +8,7 @@ import pytest
 
 from steadyseg.app.scale.cameras.camera_file import Camera
 from steadyseg.app.scale.cameras.state import CameraState
-from steadyseg.app.scale.cameras.supervisor import DEATHS_IN_A_ROW, Supervisor
+from steadyseg.app.scale.cameras.supervisor import Supervisor
 from steadyseg.app.scale.engines.local_engine import LocalEngine
 from steadyseg.core.errors import CheckFailed
 
@@ -26,12 +26,13 @@ class Worker:
 
 
 @pytest.mark.slow
-def test_a_worker_that_dies_again_and_again_does_not_end_the_others() -> None:
+def test_a_worker_that_dies_again_and_again_does_not_end_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("steadyseg.app.scale.cameras.supervisor.DEATHS_IN_A_ROW", 2)
     with closing(LocalEngine(Worker)) as engine:
         supervisor = Supervisor(engine, [(Camera("poison", "0"),), (Camera("whole", "1"),)])
         for _ in supervisor.rounds():
             whole, poison = sorted(supervisor.figures(), key=lambda one: one.state.frames, reverse=True)
-            if poison.restarts > DEATHS_IN_A_ROW:
+            if poison.restarts > 2:
                 break
         assert whole.state.frames == 1 and not whole.restarts and "ended by SIGKILL" in poison.state.trouble
         assert not supervisor.trouble()
