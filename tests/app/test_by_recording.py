@@ -1,9 +1,13 @@
-"""Metrics by recording: which images count where, and the interval of two blocks in closed form."""
+"""Metrics by recording: which images count where, and the interval of two blocks in closed form; and how far the
+expected accuracy is off."""
+
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from steadyseg.app.evaluation.data import EvaluationFrames
+from steadyseg.app.evaluation.evaluate_segmenter import NoveltyMetrics
 from steadyseg.app.evaluation.recordings import RecordingMetrics, percent_with_interval
 from steadyseg.core.classes import ClassList
 from steadyseg.core.frame import Frame, Maps
@@ -17,6 +21,19 @@ def seen(right: float) -> tuple[Frame, Maps]:
     a = np.where(np.arange(100).reshape(10, 10) < 100 * right, 0.75, 0.25).astype(np.float32)
     maps = Maps((a < 0.5).astype(np.uint8), *(np.zeros_like(label) for _ in range(3)), np.stack([a, 1 - a]))
     return Frame(np.zeros((10, 10, 3), np.uint8), 0, 0.0, label), maps
+
+
+def test_the_expected_accuracy_is_compared_with_that_of_labelled_pixels() -> None:
+    metrics = NoveltyMetrics(CLASSES.void_id)
+    assert metrics.record() == {}
+    for familiarity, expected in ((0.04, 0.9), (0.5, 0.75), (0.05, None), (None, None)):
+        frame, maps = seen(0.8)
+        metrics.update(frame, replace(maps, familiarity=familiarity, expected_accuracy=expected))
+    metrics.update(replace(frame, label=np.full_like(frame.label, CLASSES.void_id)), replace(maps, familiarity=0.9))
+    found = metrics.record()
+    assert (found["novel_share"], found["familiarity_p50"]) == (pytest.approx(2 / 3), 0.05)
+    assert found["expected_accuracy_gap"] == pytest.approx(0.025)  # 0.9 - 0.8 and 0.75 - 0.8
+    assert found["expected_accuracy_error"] == pytest.approx(0.075)
 
 
 def test_stretches_are_of_one_recording_and_drawn_as_a_whole() -> None:

@@ -89,6 +89,11 @@ def test_a_photograph_as_a_camera_is_opened_once_a_second(tmp_path: Path) -> Non
     assert opened <= 1 + time.monotonic() - began_s
 
 
+def test_sampled_frames_are_evenly_spaced_and_missed_ones_are_not_caught_up() -> None:
+    stream = CameraStream(Camera("a", "0", sample_fps=2), CAMVID, threading.Condition())
+    assert [stream._next_due(10.0, now_s) for now_s in (10.1, 10.4, 10.6, 13.0)] == [10.5, 10.5, 11.1, 13.5]
+
+
 def test_networks_of_few_sizes_are_kept_and_compiling_one_stops_nobody() -> None:
     networks, made, gate = BackgroundNetworks(2), list[int](), threading.Event()
 

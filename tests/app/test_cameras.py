@@ -51,7 +51,6 @@ CAMERA = '[[camera]]\nname = "a"\nsource = "rtsp://me:secret@host/"\n'
     [
         ("camera = 3", "names no camera"),
         ("", "names no camera"),
-        ("x = [", "no TOML"),
         (CAMERA + 'colour = "red"', "unknown key"),
         ("speed = 1\n" + CAMERA, "unknown key 'speed'"),
         ("[defaults]\nfps = 0\n" + CAMERA, "fps must be a number"),

@@ -1,5 +1,6 @@
 """`steady`: a segmenter of any torch network, which computes what the network and the product's own method compute."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
@@ -32,6 +33,15 @@ def frames(seed: int = 3, count: int = 4) -> list[Any]:
     return list(Street(seed=seed, height=HEIGHT, width=WIDTH).frames(count))
 
 
+def seen(frame: Any, mean: Any = MEAN, std: Any = STD) -> Tensor:
+    """(1, 3, h, w), as the network takes a frame of its own size."""
+    return Normalize(mean, std)(torch.from_numpy(frame.image).permute(2, 0, 1)[None])
+
+
+def of_stills(network: Any, **given: Any) -> Segmenter:
+    return steady(network, **GIVEN | given, options=MethodOptions(mode="dnn"), device="cpu", keep_probs=True)
+
+
 def convolution(classes: int = 3, stride: int = 1) -> nn.Conv2d:
     torch.manual_seed(2)
     return nn.Conv2d(3, classes, 3, padding=1, stride=stride)
@@ -61,50 +71,27 @@ def test_the_products_own_network_steadied_is_the_products_own() -> None:
     assert str(theirs.method) == str(ours.method) and theirs.classes == ours.classes
 
 
-class Named(nn.Module):
-    """Gives its logits in the form of one library."""
-
-    def __init__(self, form: str) -> None:
-        super().__init__()
-        self.form, self.layer = form, convolution()
-
-    def forward(self, image: Tensor) -> Any:
-        logits = self.layer(image)
-        forms: dict[str, Any] = {
-            "tensor": logits,
-            "torchvision": {"out": logits, "aux": logits[:, :1]},
-            "transformers": SimpleNamespace(logits=logits),
-            "tuple": (logits, None),
-            "auxiliary and main": [0.1 * logits, logits],
-            "main and auxiliary": [logits, 0.1 * logits],
-            "probabilities": torch.softmax(logits, 1),
-            "channels last": logits.permute(0, 2, 3, 1),
-            "half": logits.half(),
-        }
-        return forms[self.form]
+FORMS: dict[str, Callable[[Tensor], Any]] = {
+    "tensor": lambda logits: logits,
+    "torchvision": lambda logits: {"out": logits, "aux": logits[:, :1]},
+    "transformers": lambda logits: SimpleNamespace(logits=logits),
+    "tuple": lambda logits: (logits, None),
+    "auxiliary and main": lambda logits: [0.1 * logits, logits],
+    "main and auxiliary": lambda logits: [logits, 0.1 * logits],
+    "probabilities": lambda logits: torch.softmax(logits, 1),
+    "channels last": lambda logits: logits.permute(0, 2, 3, 1),
+    "half": lambda logits: logits.half(),
+}
+"""Logits in the forms of the libraries."""
 
 
-@pytest.mark.parametrize(
-    "form",
-    [
-        "tensor",
-        "torchvision",
-        "transformers",
-        "tuple",
-        "auxiliary and main",
-        "main and auxiliary",
-        "probabilities",
-        "channels last",
-        "half",
-    ],
-)
+@pytest.mark.parametrize("form", FORMS)
 def test_every_form_of_an_output_gives_the_networks_probabilities(form: str) -> None:
-    network, frame = Named(form), frames(count=1)[0]
-    segmenter = steady(network, **GIVEN, options=MethodOptions(mode="dnn"), device="cpu", keep_probs=True)
+    layer, frame = convolution(), frames(count=1)[0]
+    segmenter = of_stills(lambda image: FORMS[form](layer(image)))
     maps = segmenter.step(frame)
-    image = Normalize(MEAN, STD)(torch.from_numpy(frame.image).permute(2, 0, 1)[None])
     with torch.no_grad():
-        probs = torch.softmax(network.layer(image), 1)[0].numpy()
+        probs = torch.softmax(layer(seen(frame)), 1)[0].numpy()
     assert maps.probs is not None and np.abs(maps.probs - probs).max() < (2e-3 if form == "half" else 5e-5)
     assert segmenter.classes.names == ("class 0", "class 1", "class 2")
     assert "disagreement" in segmenter.why and "no familiarity" in segmenter.why
@@ -128,9 +115,8 @@ def test_a_librarys_network_needs_no_argument_but_a_size(name: str) -> None:
         "y": ("0", "1"),
     }.get(name[0], ("a", "b"))
     frame = replace(frame, image=resize_frame(frame.image, (96, 96))[0], label=None)
-    image = Normalize(mean, std)(torch.from_numpy(frame.image).permute(2, 0, 1)[None])
     with torch.no_grad():
-        output = (network.model if as_it_is else network)(image)
+        output = (network.model if as_it_is else network)(seen(frame, mean, std))
     probs = maps.probs
     assert probs is not None and np.abs(probs.sum(0) - 1).max() < 1e-4
     if name == "eomt":
@@ -166,22 +152,17 @@ def test_a_yolo_network_of_another_task_is_refused() -> None:
 @pytest.mark.parametrize("end", [torch.sigmoid, torch.nn.Identity()], ids=["probability", "logit"])
 def test_one_channel_is_an_alpha_mask_of_two_classes(end: Any) -> None:
     layer, frame = convolution(1), frames(count=1)[0]
-    names = ["background", "person"]
-    options = MethodOptions(mode="dnn")
-    maps = steady(lambda image: end(layer(image)), **GIVEN, classes=names, options=options, keep_probs=True).step(frame)
-    image = Normalize(MEAN, STD)(torch.from_numpy(frame.image).permute(2, 0, 1)[None])
+    maps = of_stills(lambda image: end(layer(image)), classes=["background", "person"]).step(frame)
     with torch.no_grad():
-        alpha = torch.sigmoid(layer(image))[0, 0].numpy()
+        alpha = torch.sigmoid(layer(seen(frame)))[0, 0].numpy()
     assert maps.probs is not None and np.abs(maps.probs[1] - alpha).max() < 5e-5
 
 
 def test_coarse_logits_are_enlarged_to_half_the_size() -> None:
     layer, frame = convolution(stride=4), frames(count=1)[0]
-    segmenter: Segmenter = steady(layer, **GIVEN, options=MethodOptions(mode="dnn"), device="cpu", keep_probs=True)
-    maps = segmenter.step(frame)
-    image = Normalize(MEAN, STD)(torch.from_numpy(frame.image).permute(2, 0, 1)[None])
+    maps = of_stills(layer).step(frame)
     with torch.no_grad():
-        logits = F.interpolate(layer(image), (HEIGHT // 2, WIDTH // 2), mode="bilinear", align_corners=False)
+        logits = F.interpolate(layer(seen(frame)), (HEIGHT // 2, WIDTH // 2), mode="bilinear", align_corners=False)
     assert maps.probs is not None and np.abs(maps.probs - torch.softmax(logits, 1)[0].numpy()).max() < 5e-5
 
 

@@ -28,10 +28,6 @@ def pictures(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return colours_folder(tmp_path_factory.mktemp("pictures"), {"red": (160, 20, 20), "green": (20, 160, 20)}, 12)
 
 
-def segmentation(frames: Path, run: Path) -> list[str]:
-    return accumulating(frames, run, EPOCHS)
-
-
 def classification(pictures: Path, run: Path) -> list[str]:
     flags = "--epochs 1 --network resnet18 --channels 2 --batch-size 4 --hold-out 0.25 --dropout 0.3 --device cpu"
     settings = "--config mixup=0.5 size=16 train_samples=2 loaders=1"
@@ -75,15 +71,16 @@ def killed_after(epochs: int, arguments: list[str], run: Path) -> None:
 @pytest.mark.long
 def test_two_processes_train_a_segmentation_and_go_on_where_they_were_killed(frames: Path, tmp_path: Path) -> None:
     whole, killed = tmp_path / "whole", tmp_path / "killed"
-    code, output, errors = finished(segmentation(frames, whole))
+    code, output, errors = finished(accumulating(frames, whole, EPOCHS))
     assert code == 0, errors
     assert output.splitlines() == [str(whole / "model.safetensors")]  # said once
     assert errors.count("8 images, 0 held out, 2 steps an epoch, on cpu in fp32, 2 processes") == 1
     assert [event["event"] for event in events(whole)] == ["step", "step", "epoch"] * EPOCHS
 
-    killed_after(2, segmentation(frames, killed), killed)
+    command = accumulating(frames, killed, EPOCHS)
+    killed_after(2, command, killed)
     assert not (killed / "model.safetensors").exists()
-    code, _, errors = finished([*segmentation(frames, killed), "--resume"])
+    code, _, errors = finished([*command, "--resume"])
     assert code == 0, errors
     (expected, meta), (found, _) = (load_checkpoint(run / "model.safetensors") for run in (whole, killed))
     assert all(torch.equal(expected[name], found[name]) for name in expected)
@@ -108,14 +105,6 @@ def test_two_processes_train_a_classifier_and_refuse_a_second_run_in_one_line(pi
 
 @pytest.mark.long
 def test_a_loss_that_is_no_number_is_said_once(pictures: Path, tmp_path: Path) -> None:
-    command = [
-        *classification(pictures, tmp_path / "run"),
-        "--learning-rate",
-        "1e38",
-        "--config",
-        "clip_norm=0",
-        "--epochs",
-        "3",
-    ]
-    code, _, errors = finished(command)
+    flags = "--learning-rate 1e38 --config clip_norm=0 --epochs 3".split()
+    code, _, errors = finished([*classification(pictures, tmp_path / "run"), *flags])
     assert code != 0 and len(said(errors)) == 1 and "the loss or its gradient became" in said(errors)[0]
