@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 from made.batches import contents
 from made.cluster import LOOPBACK, TOKEN, head
+from made.processes import words_of
 from made.waiting import PATIENCE_S
 from refusals import refusal, steadyseg
 
@@ -71,8 +72,8 @@ def listening() -> set[str]:
 
 
 def test_nothing_of_it_listens_beyond_loopback(embedded: RayEngine) -> None:
-    session = {path.name for path in Path("/proc").iterdir() if path.name.isdigit() and b"ray" in _words(path)}
-    inodes = {inode for pid in session for inode in _sockets(Path("/proc") / pid)}
+    pids = [int(path.name) for path in Path("/proc").iterdir() if path.name.isdigit()]
+    inodes = {inode for pid in pids if b"ray" in words_of(pid) for inode in _sockets(Path(f"/proc/{pid}"))}
     open_to_all = [
         one
         for one in listening()
@@ -80,13 +81,6 @@ def test_nothing_of_it_listens_beyond_loopback(embedded: RayEngine) -> None:
         and not one.startswith(("0100007F:", "00000000000000000000000001000000:", "0000000000000000FFFF00000100007F:"))
     ]
     assert not open_to_all
-
-
-def _words(place: Path) -> bytes:
-    try:
-        return (place / "cmdline").read_bytes()
-    except OSError:
-        return b""
 
 
 def _sockets(place: Path) -> set[str]:

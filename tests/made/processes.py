@@ -23,11 +23,14 @@ def descendants(pid: int) -> set[int]:
 def workers_of(pid: int) -> list[int]:
     """The processes that segment."""
     return sorted(
-        one for one in descendants(pid) if b"spawn_main" in _words(one) or _words(one).startswith(b"ray::WorkerProxy")
+        one
+        for one in descendants(pid)
+        if b"spawn_main" in words_of(one) or words_of(one).startswith(b"ray::WorkerProxy")
     )
 
 
-def _words(pid: int) -> bytes:
+def words_of(pid: int) -> bytes:
+    """The command line of a process; empty for one that is gone."""
     try:
         return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ")
     except OSError:
