@@ -15,7 +15,7 @@ from steadyseg.app.in_browser.site import check_site_place, write_site
 from steadyseg.app.open_model import is_classifier, open_checkpoint
 from steadyseg.core.dropout import is_stochastic, set_dropout_active
 from steadyseg.core.errors import InputError
-from steadyseg.core.method import ModeName, is_temporal, mode_title
+from steadyseg.core.method import ModeName, mode_title
 from steadyseg.core.model.model import Model
 from steadyseg.core.picture_size import SIZE_MULTIPLE
 from steadyseg.core.system.files import require_place
@@ -93,9 +93,7 @@ def export_web(job: ExportJob, model: Model, console: Console) -> int:
     for mode in web_modes(job, model):
         console.print(f"method {mode_title(mode)}")
         torch.manual_seed(0)
-        tau = job.method.tau if is_temporal(mode) else None
-        of_method = replace(job, method=replace(job.method, mode=mode, tau=tau))
-        traced, meta = export_segmenter(of_method, model, console)
+        traced, meta = export_segmenter(replace(job, method=replace(job.method, mode=mode)), model, console)
         data = traced.model(meta).SerializeToString()
         graphs.append(check_onnx(data, Path(f"{mode}.onnx")))
     write_site(folder, graphs, runtime, job.overwrite)
