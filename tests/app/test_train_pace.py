@@ -15,12 +15,6 @@ def test_the_estimate_is_of_the_steps_that_are_left_at_the_pace_of_the_later_fir
     assert TimeEstimate(2).after(StepDone(1, 1, 20, 1.0, 1e-3, 2.0), 0.0) == ""
 
 
-def test_a_short_training_is_told_in_minutes() -> None:
-    pace = TimeEstimate(2)
-    told = [pace.after(StepDone(1, number + 1, 73, 1.0, 1e-3, 2.0), 3.0 * number) for number in range(13)]
-    assert told[-1].startswith("about 3 minutes")
-
-
 def test_steps_that_take_longer_later_are_counted_so() -> None:
     """Of 10 epochs of 100 steps, a step takes 2 s in the first eight and 6 s after. After 13 steps, 787 of 2 s and 200
     of 6 s are left."""
