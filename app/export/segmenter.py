@@ -212,8 +212,8 @@ def export_network(plan: ExportPlan, console: Console) -> Traced:
 
 
 def in_fewer_bits(plan: ExportPlan, traced: Traced, proven: Sequence[np.ndarray], console: Console) -> Traced:
-    """Converts the network to fp16 or int8, proves it on the inputs `proven` and prints its differences beside their
-    bounds; prints the loss of int8 if labels allow a measurement."""
+    """Converts the network to fp16 or int8, and proves it on the inputs `proven`. Prints the differences beside their
+    bounds, and the loss of int8 if labels allow a measurement."""
     precision, data = plan.precision, plan.data
     if precision == "int8":
         assert data is not None  # check_data asked for it
