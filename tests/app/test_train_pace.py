@@ -17,7 +17,8 @@ def test_the_estimate_is_of_the_steps_that_are_left_at_the_pace_of_the_later_fir
 
 def test_steps_that_take_longer_later_are_counted_so() -> None:
     """Of 10 epochs of 100 steps, a step takes 2 s in the first eight and 6 s after. After 13 steps, 787 of 2 s and 200
-    of 6 s are left."""
-    pace = TimeEstimate(10, lambda epoch: 3.0 if epoch >= 8 else 1.0)
-    told = [pace.after(StepDone(1, number + 1, 1000, 1.0, 1e-3, 2.0), 2.0 * number) for number in range(13)]
-    assert told[-1].startswith(f"about {60 * (2 * 787 + 6 * 200) / 3600:.0f} minutes")
+    of 6 s are left; after 13 steps of the ninth epoch, 187 of 6 s."""
+    for epoch, step_s, minutes in ((1, 2.0, (2 * 787 + 6 * 200) / 60), (9, 6.0, 6 * 187 / 60)):
+        pace, first = TimeEstimate(10, lambda epoch: 3.0 if epoch >= 8 else 1.0), 100 * (epoch - 1) + 1
+        told = [pace.after(StepDone(epoch, first + n, 1000, 1.0, 1e-3, 2.0), step_s * n) for n in range(13)]
+        assert told[-1].startswith(f"about {minutes:.0f} minutes")
