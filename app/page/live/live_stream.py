@@ -42,7 +42,6 @@ class LiveStream:
         self._open: dict[MethodSettings, OpenMethod] = {}
         self._labels: dict[MethodSettings, np.ndarray] = {}
         self._index, self._time_s = -1, -np.inf
-        self.frames = 0
 
     def step(self, image: np.ndarray, settings: Settings, time_s: float) -> LivePictures:
         """Segments one camera picture, (H, W, 3) uint8 RGB, taken at `time_s` of the camera's clock.
@@ -103,7 +102,6 @@ class LiveStream:
         fresh = not 0 <= elapsed_s <= PAUSE_S
         self._index += 1 if fresh else max(1, round(elapsed_s * RATE_HZ))
         self._time_s = time_s
-        self.frames += 1
         if fresh:
             self._labels.clear()
         return Frame(image, self._index, time_s, discontinuity=fresh)
@@ -118,30 +116,23 @@ class LiveStream:
 
 
 def frame_verdict(maps: Maps) -> dict[str, Any] | None:
-    """Novelty and expected accuracy in words and numbers; None if the network does not provide them."""
+    """Novelty and expected accuracy in words; None if the network does not provide them."""
     level = frame_level(maps)
     if not level:
         return None
-    score = None if maps.familiarity is None else round(maps.familiarity, 4)
-    return {
-        "level": level,
-        "score": score,
-        "words": describe_frame(maps),
-        "caveat": "" if level == UNFAMILIAR else CAVEAT,
-    }
+    return {"level": level, "words": describe_frame(maps), "caveat": "" if level == UNFAMILIAR else CAVEAT}
 
 
 def describe_maps(maps: Maps, num_classes: int) -> dict[str, Any]:
-    """Mean confidence and entropy, share of uncertain pixels, and share of each class; None in an unfamiliar frame."""
+    """Mean confidence, share of uncertain pixels, and share of each class; None in an unfamiliar frame."""
+    height, width = maps.label.shape
     if frame_level(maps) == UNFAMILIAR:
-        unknown = dict.fromkeys(("confidence", "entropy", "unsure"))
-        return {"width": maps.label.shape[1], "height": maps.label.shape[0], **unknown, "shares": [None] * num_classes}
+        return {"width": width, "height": height, "confidence": None, "unsure": None, "shares": [None] * num_classes}
     counts = np.bincount(maps.label.ravel(), minlength=num_classes)
     return {
-        "width": maps.label.shape[1],
-        "height": maps.label.shape[0],
+        "width": width,
+        "height": height,
         "confidence": round(float(maps.confidence.mean()) / 255, 4),
-        "entropy": round(float(maps.entropy.mean()) / 255, 4),
         "unsure": round(float(np.count_nonzero(maps.confidence < UNSURE * 255)) / maps.label.size, 4),
         "shares": [round(float(count) / maps.label.size, 4) for count in counts[:num_classes]],
     }

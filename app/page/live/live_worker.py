@@ -1,16 +1,14 @@
 """Live streams outside the event loop: a thread and a queue of one frame for each visitor, closed on request or when
 idle.
-
-A newcomer takes a place only after the first picture was decoded, and newcomers are decoded one at a time.
 """
 
 import sys
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
 
 import numpy as np
 
@@ -68,12 +66,17 @@ class LiveWorker:
     """
 
     def __init__(
-        self, pool: NetworkPool, open_feed: Callable[[], Subscription] | None, on_end: Callable[[], None], idle_s: float
+        self,
+        pool: NetworkPool,
+        open_feed: Callable[[], Subscription] | None,
+        on_end: Callable[["LiveWorker"], None],
+        idle_s: float,
+        first: Request,
     ) -> None:
         self._pool, self._open_feed, self._on_end, self._idle_s = pool, open_feed, on_end, idle_s
         self._feed: Subscription | None = None
         self._queue = FrameQueue(1, self._drop)
-        self.dropped = 0
+        self._queue.put(first)
         self._thread = threading.Thread(target=self._run, name="live", daemon=False)
         self._thread.start()
 
@@ -90,10 +93,6 @@ class LiveWorker:
         """Waits for the end of the thread."""
         self._thread.join(timeout_s)
 
-    def is_current(self) -> bool:
-        """True if called from this worker's thread."""
-        return threading.current_thread() is self._thread
-
     def _run(self) -> None:
         stream = LiveStream(self._pool)
         try:
@@ -104,20 +103,20 @@ class LiveWorker:
             stream.close()
             if self._feed is not None:
                 self._feed.close()
-            self._on_end()
+            self._on_end(self)
             trim_memory()
 
     def _drop(self, older: Request, newer: Request) -> Request:
-        self.dropped += 1
         resolve_future(older.answer, None)
         return newer
 
     def _answer(self, stream: LiveStream, request: Request) -> None:
-        taken_s = time.perf_counter()
         try:
             image, time_s, arrived_s = self._picture(request)
             pictures = stream.step(image, request.settings, time_s)
-            pictures.facts.update(self._times(request.arrived_s, taken_s, arrived_s))
+            now_s = time.perf_counter()
+            pictures.facts["server_ms"] = round((now_s - request.arrived_s) * 1e3, 1)
+            pictures.facts["age_ms"] = round((now_s - arrived_s) * 1e3, 1)
         except Exception as error:
             if not isinstance(error, InputError):
                 stream.close()
@@ -133,16 +132,6 @@ class LiveWorker:
             self._feed = self._open_feed()
         return self._feed.newest()
 
-    def _times(self, came_s: float, taken_s: float, arrived_s: float) -> dict[str, Any]:
-        """Waiting time, computing time and age of a frame, as measured on the server."""
-        now_s = time.perf_counter()
-        return {
-            "wait_ms": round((taken_s - came_s) * 1e3, 1),
-            "server_ms": round((now_s - came_s) * 1e3, 1),
-            "age_ms": round((now_s - arrived_s) * 1e3, 1),
-            "replaced": self.dropped,
-        }
-
 
 class LiveWorkers:
     """The workers of all live visitors, by the key that each browser drew (128 random bits)."""
@@ -153,7 +142,6 @@ class LiveWorkers:
         self.max_streams = max_streams
         self._open_feed, self._idle_s = open_feed, idle_s
         self.pool = NetworkPool()
-        self._door = ThreadPoolExecutor(1, "door")
         self._workers: dict[str, LiveWorker] = {}
         self._lock = threading.Lock()
 
@@ -169,60 +157,43 @@ class LiveWorkers:
         return opened.segmenter
 
     def offer(self, key: str, request: Request) -> None:
-        """Queues a frame for a visitor's worker, or checks a newcomer. InputError if a missing source is asked for."""
+        """Queues a frame for a visitor's worker. A newcomer gets one if its picture can be decoded and a place is free.
+
+        Raises InputError otherwise, and if a missing source is asked for.
+        """
         if request.picture is None and self._open_feed is None:
             raise InputError("this page has no video of its own; start it with --source")
-        worker = self._workers.get(key)
-        if worker is None or not worker.offer(request):
-            self._door.submit(self._admit, key, request)
+        if request.picture is not None and key not in self._workers:
+            camera_picture(request.picture)
+        with self._lock:
+            worker = self._workers.get(key)
+            if worker is not None and worker.offer(request):
+                return
+            if len(self._workers.keys() - {key}) >= self.max_streams:
+                taken = f"all {self.max_streams} places are taken; this page tries again until one is free"
+                raise InputError(taken if self.max_streams else "this page has ended")
+            on_end = partial(self._forget, key)
+            self._workers[key] = LiveWorker(self.pool, self._open_feed, on_end, self._idle_s, request)
 
     def end(self, key: str) -> None:
         """Ends the worker of a visitor who left."""
-        worker = self._forget(key)
+        with self._lock:
+            worker = self._workers.pop(key, None)
         if worker is not None:
             worker.end()
 
     def close(self, timeout_s: float = 5.0) -> None:
         """Ends all workers and waits for them; later requests are refused."""
-        self.max_streams = 0
-        self._door.submit(lambda: None).result()  # a newcomer at the door is a worker now, or was refused
         with self._lock:
+            self.max_streams = 0
             workers = list(self._workers.values())
         for worker in workers:
             worker.end()
         for worker in workers:
             worker.join(timeout_s)
 
-    def _admit(self, key: str, request: Request) -> None:
-        """Makes a worker for a newcomer, or answers with the reason for a refusal. Runs in the thread for newcomers."""
-        try:
-            while not self._worker(key, request).offer(request):
-                self._forget(key)
-        except Exception as error:
-            resolve_future(request.answer, public_error(error))
-
-    def _worker(self, key: str, request: Request) -> LiveWorker:
-        """The visitor's worker; InputError if no place is free or the first picture cannot be decoded."""
-        worker = self._workers.get(key)
-        if worker is not None:
-            return worker
-        if len(self._workers) >= self.max_streams:  # nobody else adds to them
-            taken = f"all {self.max_streams} places are taken; this page tries again until one is free"
-            raise InputError(taken if self.max_streams else "this page has ended")
-        if request.picture is not None:
-            camera_picture(request.picture)
+    def _forget(self, key: str, ended: LiveWorker) -> None:
+        """Forgets a worker that ended, but not a later worker with its key."""
         with self._lock:
-            worker = LiveWorker(self.pool, self._open_feed, lambda: self._ended(key), self._idle_s)
-            self._workers[key] = worker
-        return worker
-
-    def _forget(self, key: str) -> LiveWorker | None:
-        with self._lock:
-            return self._workers.pop(key, None)
-
-    def _ended(self, key: str) -> None:
-        """Forgets a worker that ended, but not a later worker with its key. Called from the worker's own thread."""
-        with self._lock:
-            worker = self._workers.get(key)
-            if worker is not None and worker.is_current():
+            if self._workers.get(key) is ended:
                 del self._workers[key]
