@@ -14,32 +14,17 @@ MAX_KEPT = 4
 T = TypeVar("T")
 
 
-class Recent(Generic[T]):
-    """A cache for one thread; the least recently used value makes room for a new value."""
+class Recent(OrderedDict[Hashable, T], Generic[T]):
+    """A cache for one thread; beyond `MAX_KEPT` values, the least recently used value makes room for a new value."""
 
-    def __init__(self, size: int = MAX_KEPT) -> None:
-        self._size = size
-        self._values: OrderedDict[Hashable, T] = OrderedDict()
-
-    def get(self, key: Hashable, make: Callable[[], T]) -> T:
+    def take(self, key: Hashable, make: Callable[[], T]) -> T:
         """The cached value of a key, or a new value."""
-        if key not in self._values:
-            self._values[key] = make()
-        self._values.move_to_end(key)
-        while len(self._values) > self._size:
-            self._values.popitem(last=False)
-        return self._values[key]
-
-    def __contains__(self, key: Hashable) -> bool:
-        return key in self._values
-
-    def drop(self, key: Hashable) -> None:
-        """Forgets the value of a key."""
-        self._values.pop(key, None)
-
-    def clear(self) -> None:
-        """Forgets all values."""
-        self._values.clear()
+        if key not in self:
+            self[key] = make()
+        self.move_to_end(key)
+        while len(self) > MAX_KEPT:
+            self.popitem(last=False)
+        return self[key]
 
 
 class StillCompiling(Exception):
@@ -50,8 +35,8 @@ class BackgroundNetworks:
     """Networks compiled in the background, so that a change of a camera's picture size does not stop the other cameras.
     Beside the networks in use, the latest few are kept."""
 
-    def __init__(self, size: int = MAX_KEPT) -> None:
-        self._kept = Recent[FrameNetwork](size)
+    def __init__(self) -> None:
+        self._kept = Recent[FrameNetwork]()
         self._lock = threading.Lock()
         self._pool = ThreadPoolExecutor(1, "compiler")
         self._latest: tuple[Hashable, Future[None]] | None = None
@@ -59,7 +44,7 @@ class BackgroundNetworks:
     def take_now(self, key: Hashable, make: Callable[[], FrameNetwork]) -> FrameNetwork:
         """The network of a key; compiles it in the calling thread if needed."""
         with self._lock:
-            return self._kept.get(key, make)
+            return self._kept.take(key, make)
 
     def take(self, key: Hashable, make: Callable[[], FrameNetwork]) -> FrameNetwork:
         """The network of a key. Raises StillCompiling while it is compiled, or the error that ended the compiling.
@@ -67,7 +52,7 @@ class BackgroundNetworks:
         """
         with self._lock:
             if key in self._kept:
-                return self._kept.get(key, make)
+                return self._kept.take(key, make)
             if self._latest is None or self._latest[1].done():
                 before, self._latest = self._latest, (key, self._pool.submit(self._make, key, make))
                 if before is not None and before[0] == key:
@@ -77,5 +62,5 @@ class BackgroundNetworks:
     def _make(self, key: Hashable, make: Callable[[], FrameNetwork]) -> None:
         network = make()
         with self._lock:
-            self._kept.get(key, lambda: network)
+            self._kept.take(key, lambda: network)
         trim_memory()  # frees the memory of the network that made room

@@ -37,10 +37,10 @@ def run_video(job: VideoJob) -> int:
     if job.show:
         check_display()
     networks = Recent[FrameNetwork]()
-    segmenter = open_for(job, networks.get)
+    segmenter = open_for(job, networks.take)
 
     def with_method(method: MethodOptions) -> Segmenter:
-        return open_for(replace(job, options=replace(job.options, method=method)), networks.get)
+        return open_for(replace(job, options=replace(job.options, method=method)), networks.take)
 
     player = Player(job, segmenter, with_method) if job.show else None
     console = Console(stderr=True)

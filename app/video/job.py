@@ -68,7 +68,7 @@ def open_for(job: VideoJob, take: TakeNetwork | None = None) -> Segmenter:
     require_ranges(options, {"low_accuracy": (0.0, 1.0)})
     seed_masks(0)  # so that results repeat
     run = RunOptions(**vars(options.compute), size=options.size, keep_probs=needs_probs(job))
-    segmenter = make_segmenter(open_model(options.model), options.method, run, take or Recent[FrameNetwork]().get)
+    segmenter = make_segmenter(open_model(options.model), options.method, run, take or Recent[FrameNetwork]().take)
     segmenter.low_accuracy = options.low_accuracy
     return segmenter
 

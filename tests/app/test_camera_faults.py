@@ -94,13 +94,13 @@ def test_sampled_frames_are_evenly_spaced_and_missed_ones_are_not_caught_up() ->
     assert [stream._next_due(10.0, now_s) for now_s in (10.1, 10.4, 10.6, 13.0)] == [10.5, 10.5, 11.1, 13.5]
 
 
-def test_networks_of_few_sizes_are_kept_and_compiling_one_stops_nobody() -> None:
-    networks, made, gate = BackgroundNetworks(2), list[int](), threading.Event()
+def test_networks_of_few_sizes_are_kept_and_compiling_one_stops_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("steadyseg.app.video.caches.MAX_KEPT", 2)
+    networks, gate = BackgroundNetworks(), threading.Event()
 
     def network(size: int) -> str:
         def make() -> str:
             gate.wait(PATIENCE_S)
-            made.append(size)
             return str(size)
 
         return networks.take(size, make)

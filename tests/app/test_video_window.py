@@ -38,7 +38,7 @@ def test_keys_change_view_and_method_and_pass_over_what_the_model_lacks() -> Non
     networks = Recent[FrameNetwork]()
 
     def reopen(method: MethodOptions) -> Segmenter:
-        return open_for(replace(JOB, options=replace(JOB.options, method=method)), networks.get)
+        return open_for(replace(JOB, options=replace(JOB.options, method=method)), networks.take)
 
     segmenter = reopen(MethodOptions())
     player = Player(JOB, segmenter, reopen)

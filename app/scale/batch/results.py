@@ -40,11 +40,11 @@ class Segmenters:
     def take(self, job: VideoJob) -> Segmenter:
         """A segmenter in its initial state, for a new stream. InputError for options that the model cannot fulfil."""
         key = replace(job.options, view="overlay", max_frames=None, legend=True, palette="distinct", settings=())
-        segmenter = self._open.get(key, lambda: open_for(job, take=self._compiled.get))
+        segmenter = self._open.take(key, lambda: open_for(job, take=self._compiled.take))
         if draws_dropout(segmenter.method.mode):  # only a new segmenter begins with the masks of the seed
-            self._open.drop(key)
+            del self._open[key]
             self._compiled.clear()
-            segmenter = open_for(job, take=self._compiled.get)
+            segmenter = open_for(job, take=self._compiled.take)
         segmenter.reset()
         segmenter.resets.clear()
         segmenter.clock.samples.clear()
