@@ -34,11 +34,6 @@ def grey(image: np.ndarray) -> np.ndarray:
     return cv2.convertScaleAbs(cv2.cvtColor(cv2.cvtColor(image, cv2.COLOR_RGB2GRAY), cv2.COLOR_GRAY2RGB), alpha=0.6)
 
 
-def grey_if_unfamiliar(overlay: np.ndarray, maps: Maps) -> np.ndarray:
-    """The overlay of a frame: grey if the frame is unfamiliar."""
-    return grey(overlay) if frame_level(maps) == UNFAMILIAR else overlay
-
-
 def draw_energy(maps: Maps) -> np.ndarray:
     """(H, W, 3) uint8 RGB. Black is at most the median energy of the training domain; pale yellow is the energy that
     one pixel in a hundred there reaches.
@@ -59,13 +54,6 @@ def draw_uncertainty(entropy: np.ndarray) -> np.ndarray:
     and sure regions stay dark.
     """
     return colour_labels(entropy, _inferno())
-
-
-def side_by_side(left: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """Two (H, W, 3) pictures of equal height as one, the second to the right of the first."""
-    if left.shape[0] != right.shape[0]:
-        raise ValueError(f"pictures side by side need equal heights, got {left.shape[0]} and {right.shape[0]}")
-    return np.concatenate((left, right), axis=1)
 
 
 @lru_cache(maxsize=1)

@@ -15,8 +15,7 @@ from steadyseg.app.video.render import (
     draw_energy,
     draw_set_sizes,
     draw_uncertainty,
-    grey_if_unfamiliar,
-    side_by_side,
+    grey,
 )
 from steadyseg.app.video.verdict import UNFAMILIAR, frame_level
 from steadyseg.core.classes import ClassList
@@ -54,9 +53,10 @@ def draw_map(maps: Maps, name: MapName, threshold: float | None = None) -> np.nd
     return draw_uncertainty(draw_set_sizes(maps, threshold))
 
 
-def draw_segmentation(image: np.ndarray, maps: Maps, palette: np.ndarray) -> np.ndarray:
+def draw_segmentation(image: np.ndarray, maps: Maps, palette: np.ndarray, opacity: float = 0.5) -> np.ndarray:
     """The overlay of a frame with its outlines, grey if the frame is unfamiliar."""
-    return grey_if_unfamiliar(draw_classes(image, maps.label, palette), maps)
+    overlay = draw_classes(image, maps.label, palette, opacity)
+    return grey(overlay) if frame_level(maps) == UNFAMILIAR else overlay
 
 
 class Painter:
@@ -92,6 +92,4 @@ class Painter:
         if self._view not in ("overlay", "side-by-side"):
             return draw_banner(draw_map(maps, self._map, self._threshold), maps)
         overlay = draw_banner(draw_segmentation(frame.image, maps, self._palette), maps)
-        if self._view == "overlay":
-            return overlay
-        return side_by_side(overlay, draw_map(maps, self._map))
+        return overlay if self._view == "overlay" else np.hstack((overlay, draw_map(maps, self._map)))

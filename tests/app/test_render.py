@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from steadyseg.app.palette import colour_labels, draw_contours, draw_overlay
-from steadyseg.app.video.render import draw_uncertainty, side_by_side
+from steadyseg.app.video.render import draw_uncertainty
 from steadyseg.app.video.verdict import describe_frame, describe_stream
 from steadyseg.app.video.views import MAP_NAMES, Painter, draw_map, draw_segmentation
 from steadyseg.core.classes import CAMVID
@@ -89,11 +89,6 @@ def test_side_by_side_is_the_overlay_with_contours_and_then_the_uncertainty() ->
     both = Painter("side-by-side", CAMVID)(Frame(IMAGE, 0, 0.0), MAPS)[:20]
     assert (both[:, :30] == overlay).all()
     assert (both[:, 30:] == draw_uncertainty(ENTROPY)).all()
-
-
-def test_pictures_of_different_height_do_not_go_side_by_side() -> None:
-    with pytest.raises(ValueError, match="equal heights, got 20 and 10"):
-        side_by_side(IMAGE, IMAGE[:10])
 
 
 def test_no_accuracy_is_said_of_unfamiliar_frames() -> None:

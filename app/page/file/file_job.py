@@ -22,7 +22,7 @@ from steadyseg.app.sources.open_source import open_source
 from steadyseg.app.sources.source import SourceInfo
 from steadyseg.app.video.legend import Legend
 from steadyseg.app.video.recording import Recording
-from steadyseg.app.video.render import conformal_threshold, draw_banner, side_by_side
+from steadyseg.app.video.render import conformal_threshold, draw_banner
 from steadyseg.app.video.report import StreamReport
 from steadyseg.app.video.sinks import TABLE, Sink, WriteMasks, class_table, mask_files
 from steadyseg.app.video.video_writer import VideoSink
@@ -174,7 +174,7 @@ class PagePainter:
 
     def __call__(self, frame: Frame, maps: Maps) -> np.ndarray:
         left = draw_banner(overlay_picture(frame, maps, self._meta.classes, self._view), maps)
-        both = side_by_side(left, second_picture(maps, self._view.second, self._meta, self._method))
+        both = np.hstack((left, second_picture(maps, self._view.second, self._meta, self._method)))
         self._newest = self._legend.add(both, maps)
         return self._newest
 

@@ -2,6 +2,7 @@
 
 import json
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from html import escape
 
@@ -75,11 +76,10 @@ class Timeline:
             return ""
         values = [(round(one.time_s, 3), one.familiarity, one.accuracy) for one in self._points]
         name = "expected accuracy" if self.is_calibrated else "mean confidence"
-        lanes = self._lane(f"{name}, {percent(LEAST_ACCURACY)} to 100 %", self._accuracy_heights())
-        known = any(one.familiarity is not None for one in self._points)
-        if known:
+        lanes = self._lane(f"{name}, {percent(LEAST_ACCURACY)} to 100 %", accuracy_height)
+        if any(one.familiarity is not None for one in self._points):
             title = f"familiarity; red: {percent(NOVEL)} or less; strong red: alarm"
-            lanes = self._lane(title, self._familiarity_heights()) + lanes
+            lanes = self._lane(title, familiarity_height) + lanes
         return (
             f"<div class='course' role='slider' tabindex='0' aria-label='time in the video' aria-valuemin='0' "
             f"aria-valuemax='{self.end_s:.2f}' aria-valuenow='0' data-accuracy='{name}' "
@@ -87,10 +87,11 @@ class Timeline:
             "<div class='course-key'><output></output><span>dashed: scene cuts; click or drag to go there</span></div>"
         )
 
-    def _lane(self, title: str, heights: list[float | None]) -> str:
-        """A curve over the time; `heights`: distance of each point from the top, None for a gap."""
+    def _lane(self, title: str, height: Callable[[Point], float | None]) -> str:
+        """A curve over the time; `height`: distance of a point from the top, None for a gap."""
         curve, pen = "", "M"
-        for one, y in zip(self._points, heights, strict=True):
+        for one in self._points:
+            y = height(one)
             curve += "" if y is None else f"{pen}{self._x(one):.1f} {y:.1f}"
             pen = "M" if y is None else "L"
         cuts = "".join(f"M{self._x(one):.1f} 0V{HEIGHT}" for one in self._points if one.cut)
@@ -99,16 +100,6 @@ class Timeline:
             f"aria-hidden='true'>{self._bands()}<path class='cuts' d='{cuts}'/>"
             f"<path class='curve' d='{curve}'/></svg></div>"
         )
-
-    def _accuracy_heights(self) -> list[float | None]:
-        shares = (None if one.accuracy is None else (1 - one.accuracy) / (1 - LEAST_ACCURACY) for one in self._points)
-        return [None if share is None else HEIGHT * min(1.0, share) for share in shares]
-
-    def _familiarity_heights(self) -> list[float | None]:
-        """Logarithmic: 100 % at the top, `LEAST_FAMILIARITY` at the bottom."""
-        shares = (one.familiarity for one in self._points)
-        logs = (None if share is None else math.log(max(share, LEAST_FAMILIARITY)) for share in shares)
-        return [None if log is None else HEIGHT * log / math.log(LEAST_FAMILIARITY) for log in logs]
 
     def _bands(self) -> str:
         """Rectangles behind novel frames and behind alarms, each up to the next point."""
@@ -122,3 +113,15 @@ class Timeline:
 
     def _x(self, point: Point) -> float:
         return WIDTH * point.time_s / self.end_s
+
+
+def accuracy_height(one: Point) -> float | None:
+    """Distance from the top: 100 % at the top, `LEAST_ACCURACY` at the bottom."""
+    return None if one.accuracy is None else HEIGHT * min(1.0, (1 - one.accuracy) / (1 - LEAST_ACCURACY))
+
+
+def familiarity_height(one: Point) -> float | None:
+    """Logarithmic distance from the top: 100 % at the top, `LEAST_FAMILIARITY` at the bottom."""
+    if one.familiarity is None:
+        return None
+    return HEIGHT * math.log(max(one.familiarity, LEAST_FAMILIARITY)) / math.log(LEAST_FAMILIARITY)

@@ -4,9 +4,8 @@ import numpy as np
 
 from steadyseg.app.opencv import opencv
 from steadyseg.app.page.parts.settings import ViewSettings
-from steadyseg.app.palette import draw_classes
-from steadyseg.app.video.render import conformal_threshold, grey, grey_if_unfamiliar
-from steadyseg.app.video.views import MapName, draw_map
+from steadyseg.app.video.render import conformal_threshold, grey
+from steadyseg.app.video.views import MapName, draw_map, draw_segmentation
 from steadyseg.core.classes import ClassList
 from steadyseg.core.frame import Frame, Maps
 from steadyseg.core.method import Method
@@ -25,7 +24,7 @@ def overlay_picture(
     """
     cv2 = opencv()
     image, label = frame.image, maps.label
-    picture = grey_if_unfamiliar(draw_classes(image, label, classes.palette(), view.opacity), maps)
+    picture = draw_segmentation(image, maps, classes.palette(), view.opacity)
     if view.hidden:
         table = np.isin(np.arange(256), sorted(view.hidden)).astype(np.uint8)
         cv2.copyTo(image, cv2.LUT(label, table), picture)
