@@ -199,18 +199,28 @@ class NoveltySummary:
         return int(np.searchsorted(np.cumsum(self.shares), share * self.frames)) / FAMILIARITY_STEPS
 
 
+def figure_rows(record: dict[str, Any]) -> list[tuple[str, str]]:
+    """(name, value) of the figures of every report, for the terminal and the page."""
+    level, samples = stream_level(record), "1 sample" if record["samples"] == 1 else f"{record['samples']} samples"
+    return [
+        ("speed", f"{record['fps']:.1f} frames/s on {record['device']} ({record['executor']})"),
+        ("method", f"{mode_title(record['mode'])}, {samples} per frame"),
+        ("mean confidence", figure(level, record["mean_confidence"])),
+        ("mean uncertainty (entropy)", figure(level, record["mean_entropy"])),
+        ("mean disagreement", figure(level, record["mean_disagreement"])),
+    ]
+
+
 def print_report(record: dict[str, Any]) -> None:
     """Prints the report as tables on stdout."""
     console, level = Console(), stream_level(record)
     table = Table(title=f"{record['source']}: {record['frames']} frames", title_justify="left", show_header=False)
     if "verdict" in record:
         table.add_row("verdict", f"{record['verdict']}\n({record['caveat']})")
-    table.add_row("speed", f"{record['fps']:.2f} frames/s on {record['device']} ({record['executor']})")
-    table.add_row("method", f"{mode_title(record['mode'])}, passes a frame: {record['samples']}")
+    for row in figure_rows(record):
+        table.add_row(*row)
     table.add_row("calibrated", "yes" if record["calibrated"] else f"no: {record['note']}")
     table.add_row("dropped", str(record["dropped"]))
-    for key in ("mean_confidence", "mean_entropy", "mean_disagreement"):
-        table.add_row(key, figure(level, record[key]))
     for alarm in record.get("ood", []):
         words = f"another place than it was trained for from {alarm['since_s']:.1f} to {alarm['until_s']:.1f} s"
         table.add_row("alarm", f"{words}; told at {alarm['alarm_s']:.1f} s")

@@ -4,8 +4,8 @@ from html import escape
 from typing import Any
 
 from steadyseg.app.sources.source import LOSSES
+from steadyseg.app.video.report import figure_rows
 from steadyseg.app.video.verdict import figure, stream_level
-from steadyseg.core.method import mode_title
 
 METRICS = {
     "accuracy": "accuracy",
@@ -34,15 +34,7 @@ def _verdict(record: dict[str, Any]) -> str:
 
 
 def _figures(record: dict[str, Any]) -> list[tuple[str, str]]:
-    level, samples = stream_level(record), "1 sample" if record["samples"] == 1 else f"{record['samples']} samples"
-    return [
-        ("frames", f"{record['frames']}"),
-        ("speed", f"{record['fps']:.1f} frames/s on {record['device']} ({record['executor']})"),
-        ("method", f"{mode_title(record['mode'])}, {samples} per frame"),
-        ("mean confidence", figure(level, record["mean_confidence"], ".3f")),
-        ("mean uncertainty (entropy)", figure(level, record["mean_entropy"], ".3f")),
-        ("mean disagreement", figure(level, record["mean_disagreement"], ".3f")),
-    ]
+    return [("frames", f"{record['frames']}"), *figure_rows(record)]
 
 
 def _metrics(record: dict[str, Any]) -> list[tuple[str, str]]:
