@@ -57,11 +57,6 @@ class PageOptions:
             )
 
     @property
-    def max_upload(self) -> int:
-        """Largest upload in bytes."""
-        return self.max_upload_mb * 10**6
-
-    @property
     def local(self) -> bool:
         """True if only this machine can reach the page."""
         return self.host in LOCAL_HOSTS and not self.share

@@ -110,7 +110,9 @@ class Guard:
 
             try:
                 if EVENT.fullmatch(str(scope["path"])):
-                    body = await read_body(receive)
+                    from starlette.requests import Request
+
+                    body = await Request(scope, receive).body()
                     if not names_session(body):
                         return await refuse(send, 422, "the page cannot read that")
                     receive = replay(body, receive)
@@ -152,16 +154,6 @@ def names_session(body: bytes) -> bool:
         return KEY.fullmatch(json.loads(body)["session_hash"]) is not None
     except (ValueError, KeyError, TypeError, RecursionError):
         return False
-
-
-async def read_body(receive: "Receive") -> bytes:
-    """The whole body of a request."""
-    parts = []
-    while (message := await receive())["type"] == "http.request":
-        parts.append(message.get("body", b""))
-        if not message.get("more_body", False):
-            break
-    return b"".join(parts)
 
 
 def replay(body: bytes, receive: "Receive") -> "Receive":

@@ -71,7 +71,7 @@ class Page:
         from starlette.staticfiles import StaticFiles
 
         options = self.options
-        middleware = [Middleware(Guard, names=self.names, max_upload=options.max_upload)]
+        middleware = [Middleware(Guard, names=self.names, max_upload=options.max_upload_mb * 10**6)]
         routes: list[Any] = [*live_routes(self.workers, offered_models(options.model))]
         if options.in_browser:  # files below the folder, but no links that lead out of it
             routes.append(Mount(IN_BROWSER, StaticFiles(directory=options.in_browser, html=True)))

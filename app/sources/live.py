@@ -123,13 +123,7 @@ class CameraConnection:
     """A camera of this machine, by number or device path, through OpenCV. Raises InputError if it does not open or
     gives no picture."""
 
-    def __init__(
-        self,
-        device: int | str,
-        losses: Counter[str],
-        stopped: threading.Event,
-        wanted: Wanted = Wanted(),  # noqa: B008 (a tuple)
-    ) -> None:
+    def __init__(self, device: int | str, losses: Counter[str], stopped: threading.Event, wanted: Wanted) -> None:
         self._losses, self._stopped = losses, stopped
         name, cv2 = f"camera {device}", opencv()
         self._capture = _open(device)

@@ -61,7 +61,7 @@ def is_street(spec: str) -> bool:
     return spec == "street" or spec.startswith("street:")
 
 
-def _open_camera(device: int | str, wanted: Wanted = Wanted()) -> Source:  # noqa: B008 (a tuple)
+def _open_camera(device: int | str, wanted: Wanted) -> Source:
     return LiveSource(lambda losses, stopped: CameraConnection(device, losses, stopped, wanted))
 
 
@@ -81,7 +81,7 @@ def _open_path(path: Path, labels: Path | None, classes: ClassList, max_pixels: 
     if not exists:
         raise InputError(f"no such file or folder: {str(path)!r}; expected {EXPECTED}")
     if is_device and labels is None:
-        return _open_camera(str(path))
+        return _open_camera(str(path), Wanted())
     if not (is_folder or is_file):
         raise InputError(f"{path}: neither a regular file nor a folder; expected {EXPECTED}")
     known = None if labels is None else LabelFolder(labels, classes)

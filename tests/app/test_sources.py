@@ -7,6 +7,7 @@ import threading
 import tty
 from collections import Counter
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 
 import av
@@ -409,7 +410,7 @@ def test_a_camera_gives_rgb_frames_and_is_tried_again_when_it_ends(tmp_path: Pat
     """OpenCV opens a file by path as it opens a camera: the end of the file is the unplugged camera."""
     path = str(write_video(tmp_path / "made.mp4", 4 * [quarters()]))
     wanted = Wanted(640, 480, 30, "MJPG")
-    source = LiveSource(lambda losses, stopped: CameraConnection(path, losses, stopped, wanted), first_delay_s=0.0)
+    source = LiveSource(partial(CameraConnection, path, wanted=wanted), first_delay_s=0.0)
     assert source.info.notes[0].startswith("the driver gives 64x48, ") and source.info.notes[0].endswith(
         " frames/s, h264"
     )
@@ -445,7 +446,8 @@ def test_a_device_that_is_unplugged_ends_in_one_line() -> None:
     camera = threading.Thread(target=plugged_in)
     camera.start()
     frames = []
-    with LiveSource(lambda losses, stopped: CameraConnection(device, losses, stopped), first_delay_s=0.01) as source:
+    connect = partial(CameraConnection, device, wanted=Wanted())
+    with LiveSource(connect, first_delay_s=0.01) as source:
         os.close(its)
         with pytest.raises(InputError, match="lost, and gone after 8 attempts to reconnect"):
             frames.extend(source)
