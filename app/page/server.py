@@ -193,9 +193,9 @@ def build_page(options: PageOptions) -> Page:
         with gr.Row(elem_id="columns"):
             with gr.Column(scale=4, min_width=300), gr.Tabs():
                 with gr.Tab("Live", render_children=True):
-                    described = add_live_tab(meta.classes, playing)
+                    live_legend = add_live_tab(meta.classes, playing)
                 with gr.Tab("Compare", render_children=True):
-                    legends, comparing = add_compare_tab(meta.classes, playing)
+                    compare_legend, comparing = add_compare_tab(meta.classes, playing)
                 with gr.Tab("File"):
                     file_tab = gr.Column()
                 with gr.Tab("About this model"):
@@ -205,7 +205,7 @@ def build_page(options: PageOptions) -> Page:
                 noted = gr.HTML(notices(meta), js_on_load=None, elem_id="notices")
         with file_tab:
             add_file_tab(sessions, controls, options, workers.pool)
-        connect(blocks, controls, comparing, [*described, *legends], noted, cards)
+        connect(blocks, controls, comparing, [live_legend, compare_legend], noted, cards)
 
         def leave(request: gr.Request) -> None:
             sessions.end(str(request.session_hash))

@@ -116,17 +116,17 @@ def details(name: str) -> str:
     )
 
 
-def add_live_tab(classes: ClassList, source: str) -> list[Any]:
-    """Adds the tab and returns the parts that change with the model: the legend."""
+def add_live_tab(classes: ClassList, source: str) -> Any:
+    """Adds the tab and returns its legend, which changes with the model."""
     import gradio as gr
 
     gr.HTML(stage("live", source), js_on_load=None)
     colors = gr.HTML(legend(classes), js_on_load=None, elem_id="legend")
     gr.HTML(details("live"), js_on_load=None)
-    return [colors]
+    return colors
 
 
-def add_compare_tab(classes: ClassList, source: str) -> tuple[list[Any], list[Any]]:
+def add_compare_tab(classes: ClassList, source: str) -> tuple[Any, list[Any]]:
     """Adds the tab and returns (legend, the two controls of this tab)."""
     import gradio as gr
 
@@ -136,4 +136,4 @@ def add_compare_tab(classes: ClassList, source: str) -> tuple[list[Any], list[An
     gr.HTML(stage("compare", source), js_on_load=None)
     colors = gr.HTML(legend(classes), js_on_load=None, elem_id="legend-compare")
     gr.HTML(details("compare"), js_on_load=None)
-    return [colors], [against, mark]
+    return colors, [against, mark]

@@ -103,10 +103,10 @@ def settings_from(record: Mapping[str, Any], models: Mapping[str, str]) -> Setti
     if mode not in MODE_NAMES or against not in (None, *MODE_NAMES) or second not in MAP_NAMES:
         raise InputError("the page asked for a method or view that does not exist; reload it")
     values = (
-        number(record, "samples", SAMPLES, 1, MAX_SAMPLES),
-        number(record, "tau", TAU, MIN_TAU, MAX_TAU),
+        between(record.get("samples", SAMPLES), "samples", 1, MAX_SAMPLES),
+        between(record.get("tau", TAU), "tau", MIN_TAU, MAX_TAU),
         bool(record.get("motion", True)),
-        number(record, "lag", 0, 0, MAX_AHEAD),
+        between(record.get("lag", 0), "lag", 0, MAX_AHEAD),
         bool(record.get("calibrated", True)),
     )
     left = method_settings(model, against, *values) if against else None
@@ -117,8 +117,8 @@ def settings_from(record: Mapping[str, Any], models: Mapping[str, str]) -> Setti
         left = MethodSettings(model, MethodOptions(mode="dnn"))
     view = ViewSettings(
         second=second,
-        opacity=number(record, "opacity", 0.5, 0, 1),
-        min_confidence=number(record, "min_confidence", 0, 0, 1),
+        opacity=between(record.get("opacity", 0.5), "opacity", 0, 1),
+        min_confidence=between(record.get("min_confidence", 0), "min_confidence", 0, 1),
         hidden=frozenset(round(between(value, "hidden", 0, 255)) for value in read_list(record, "hidden", 256)),
         mark_changes=bool(record.get("mark_changes", False)),
     )
@@ -133,13 +133,8 @@ def method_settings(model: str, *values: Any) -> MethodSettings:
     return MethodSettings(model, MethodOptions() if is_graph(model) else method_options(*values))
 
 
-def number(record: Mapping[str, Any], key: str, default: float, low: float, high: float) -> float:
-    """Reads a number of the record; InputError if the number is not in low..most."""
-    return between(record.get(key, default), key, low, high)
-
-
 def between(value: Any, key: str, low: float, high: float) -> float:
-    """`value` if it is a number in low..most; InputError otherwise."""
+    """`value` if it is a number in low..high; InputError otherwise."""
     if not is_number(value, low, high):
         raise InputError(f"{key} must be a number in {low:g}..{high:g}")
     return float(value)
