@@ -7,10 +7,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx
 import numpy as np
 import pytest
 import torch
 from made.browser_visit import write_camera
+from made.waiting import PATIENCE_S
 from made.worlds import world_record, world_tensors
 from page_visit import free_port, launched, stripes
 from PIL import Image
@@ -91,6 +93,12 @@ def served(model: str, cache: Path) -> Iterator[tuple[Page, str]]:
 @pytest.fixture(scope="session")
 def address(served: tuple[Page, str]) -> str:
     return served[1]
+
+
+@pytest.fixture
+def client(address: str) -> Iterator[httpx.Client]:
+    with httpx.Client(base_url=address, timeout=PATIENCE_S) as opened:
+        yield opened
 
 
 @pytest.fixture(scope="session")

@@ -13,9 +13,15 @@ import pytest
 from made.browser_visit import launch_chromium
 from made.waiting import PATIENCE_S, wait_for
 
+from steadyseg.app.page.server import Page
 from steadyseg.core.errors import InputError
 
 PATIENCE_MS = 1e3 * PATIENCE_S
+GRADIO = (
+    pytest.mark.filterwarnings("ignore:'future.no_silent_downcasting' is deprecated"),
+    pytest.mark.filterwarnings("ignore:The copy keyword is deprecated"),
+)
+"""Marks of tests of the whole page: Gradio's use of pandas warns after each event, in its server's threads."""
 
 
 def stripes(count: int, height: int = 120, width: int = 160) -> list[np.ndarray]:
@@ -50,6 +56,15 @@ def visitor(browser: Any, address: str, width: int = 1280, **options: Any) -> It
 
 def is_foreign(url: str, address: str) -> bool:
     return not url.startswith((address, "data:", "blob:"))
+
+
+def event_of(page: Page, button: str, session: str) -> dict[str, Any]:
+    """The event of a button with that id, with the values that the page begins with."""
+    config = page.blocks.config
+    number = next(part["id"] for part in config["components"] if part["props"].get("elem_id") == button)
+    event = next(one for one in config["dependencies"] if any(target[0] == number for target in one["targets"]))
+    values = {part["id"]: part["props"].get("value") for part in config["components"]}
+    return {"data": [values[part] for part in event["inputs"]], "fn_index": event["id"], "session_hash": session}
 
 
 def free_port() -> int:

@@ -3,24 +3,19 @@
 import json
 import re
 import threading
-from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
-from made.waiting import PATIENCE_S
+from page_visit import GRADIO, event_of
 
 from steadyseg.app.page.guard import ADDRESSES, MAX_EVENT, MAX_PICTURE
 from steadyseg.app.page.server import Page
 from steadyseg.core.system.hosts import AllowedHosts
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.filterwarnings("ignore:'future.no_silent_downcasting' is deprecated"),
-    pytest.mark.filterwarnings("ignore:The copy keyword is deprecated"),
-]
+pytestmark = [pytest.mark.slow, *GRADIO]
 KEY = "a" * 32
 REFUSED = re.compile(
     "/(docs|docs/oauth2-redirect|redoc|openapi.json|login/?|logout|svelte|static|assets|pwa_icon(/.*)?|manifest.json|monitoring.*"
@@ -29,12 +24,6 @@ REFUSED = re.compile(
     "|(undo-)?vibe-.*)/?)"
 )
 """Addresses of Gradio that the page does without, whole or but for the forms that ADDRESSES names."""
-
-
-@pytest.fixture
-def client(address: str) -> Iterator[httpx.Client]:
-    with httpx.Client(base_url=address, timeout=PATIENCE_S) as opened:
-        yield opened
 
 
 def test_other_names_and_other_sites_get_nothing(client: httpx.Client) -> None:
@@ -169,31 +158,6 @@ def run_event(client: httpx.Client, event: dict[str, Any]) -> str:
     return client.get("/gradio_api/queue/data", params={"session_hash": event["session_hash"]}).text
 
 
-def run_job(client: httpx.Client, page: Page, path: str) -> str:
-    """What the queue says about a job of the tab File on a made-up file."""
-    config = page.blocks.config
-    start = next(part["id"] for part in config["components"] if part["props"].get("elem_id") == "start")
-    job = next(one for one in config["dependencies"] if any(target[0] == start for target in one["targets"]))
-    values = {part["id"]: part["props"].get("value") for part in config["components"]}
-    data = [values[number] for number in job["inputs"]]
-    data[0] = {"path": path, "is_stream": True, "meta": {"_type": "gradio.FileData"}}
-    session = "made-up-" + str(abs(hash(path)))
-    return run_event(client, {"data": data, "fn_index": job["id"], "session_hash": session, "trigger_id": start})
-
-
-def test_numbers_and_names_of_any_kind_are_one_line(client: httpx.Client, model: str) -> None:
-    name = Path(model).name
-    for record in (
-        {"model": []},
-        {"model": name, "tau": 10**400},
-        {"model": name, "hidden": {"a": 1}},
-        {"model": {"x": name}},
-    ):
-        text = json.dumps(record).encode()
-        answer = client.post(f"/live/{KEY}", content=len(text).to_bytes(4, "little") + text + b"\xff\xd8")
-        assert answer.status_code == 422 and "error" in answer.json(), record
-
-
 def test_what_gradio_cannot_read_is_refused_and_no_value_of_a_visitor_is_logged(
     client: httpx.Client, served: tuple[Page, str], capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -208,3 +172,10 @@ def test_what_gradio_cannot_read_is_refused_and_no_value_of_a_visitor_is_logged(
     assert '"success":false' in said.replace(" ", "")
     logged = capfd.readouterr().err
     assert re.fullmatch(r"(page: \w+ in \w+\n){2}", logged)
+
+
+def run_job(client: httpx.Client, page: Page, path: str) -> str:
+    """What the queue says about a job of the tab File on a made-up file."""
+    event = event_of(page, "start", "made-up-" + str(abs(hash(path))))
+    event["data"][0] = {"path": path, "is_stream": True, "meta": {"_type": "gradio.FileData"}}
+    return run_event(client, event)

@@ -27,7 +27,7 @@ from made.browser_visit import (
     workers_left,
 )
 from made.video import write_video
-from page_visit import free_port, stripes
+from page_visit import GRADIO, free_port, stripes
 from refusals import refusal
 
 from steadyseg.app.in_browser.site import WEB, check_site
@@ -37,7 +37,7 @@ from steadyseg.app.video.verdict import UNUSUAL, familiarity_level
 from steadyseg.core.errors import InputError
 from steadyseg.core.reference import NOVEL
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, *GRADIO]
 PARITY_FRAMES = 25
 """Compared frames, with a gap at frame 10 and a reset at frame 20. docs/records/browser compares 50 frames."""
 
@@ -143,12 +143,11 @@ def test_settings_and_the_inspected_pixel_by_keyboard_alone(browser: Any, served
         until(page, "!document.querySelector('.mark.shown')")
 
 
-@pytest.mark.parametrize("threads", [2, pytest.param(1, marks=pytest.mark.long)])
-def test_wasm_computes_what_onnxruntime_computes(browser: Any, site: Path, served_site: str, threads: int) -> None:
+def test_wasm_computes_what_onnxruntime_computes(browser: Any, site: Path, served_site: str) -> None:
     """The same frames with a gap and a reset through both: labels equal on 99.9 % of the pixels, maps within one
     level."""
     with tab(browser, served_site) as page:
-        found = compare_in_browser(page, site, stripes(PARITY_FRAMES, 96, 128), "wasm", threads)
+        found = compare_in_browser(page, site, stripes(PARITY_FRAMES, 96, 128), "wasm", 2)
     assert found["provider"] == "wasm" and found["frames"] == PARITY_FRAMES
     hold_parity(found)
 
@@ -363,8 +362,6 @@ def test_without_isolation_it_runs_on_one_thread_and_its_worker_can_ask_no_other
 
 
 @pytest.mark.long
-@pytest.mark.filterwarnings("ignore:'future.no_silent_downcasting' is deprecated")
-@pytest.mark.filterwarnings("ignore:The copy keyword is deprecated")
 def test_the_gradio_page_serves_it_isolated_at_once(browser: Any, site: Path, model: str, cache: Path) -> None:
     """And links to it; another folder is refused, and nothing outside of this one is served."""
     assert "--target web" in refusal(check_site, site.parent)

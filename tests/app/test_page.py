@@ -50,6 +50,7 @@ from steadyseg.app.page.parts.settings import (
     settings_from,
 )
 from steadyseg.app.page.server import build_page, check_address, with_source
+from steadyseg.app.video.views import MapName
 from steadyseg.core.classes import CAMVID
 from steadyseg.core.errors import InputError
 from steadyseg.core.frame import Frame, Maps
@@ -96,11 +97,12 @@ def test_settings_from_a_browser_are_checked_value_by_value(model: str) -> None:
     )
     for bad in (
         {"model": "/etc/passwd"},
+        {"model": []},
         {"mode": "all"},
-        {"samples": 1e9},
+        {"samples": 10**400},
         {"tau": "1"},
         {"tau": float("nan")},
-        {"hidden": "abc"},
+        {"hidden": {"a": 1}},
         {"hidden": [300]},
         {"watch": [2, 0]},
         {"second": "x"},
@@ -158,15 +160,13 @@ def test_a_lag_shows_an_earlier_frame_and_says_so(model: str) -> None:
         assert shown.left == alone.left and alone.facts["lag"] == 0
 
 
-@pytest.mark.parametrize("change", [{"tau": 1.0}, {"calibrated": False}, {"motion": False}, {"mode": "dnn"}])
-def test_every_method_setting_counts(model: str, change: dict[str, Any]) -> None:
-    images = stripes(4)
-
-    def last(settings: Settings) -> bytes:
+def test_every_method_setting_counts(model: str) -> None:
+    def second(settings: Settings) -> bytes:
         stream = LiveStream(POOL)
-        return [stream.step(image, settings, TICK_S * index).right for index, image in enumerate(images)][-1]
+        return [stream.step(image, settings, TICK_S * index).right for index, image in enumerate(stripes(2))][1]
 
-    assert last(of(model, mode="vq-dnn")) != last(of(model, **{"mode": "vq-dnn", **change}))
+    changes = ({}, {"tau": 1.0}, {"calibrated": False}, {"motion": False}, {"mode": "dnn"})
+    assert len({second(of(model, **{"mode": "vq-dnn", **change})) for change in changes}) == len(changes)
 
 
 def test_two_methods_see_the_same_frames_and_their_flicker_is_counted(model: str) -> None:
@@ -183,12 +183,15 @@ def test_an_inspected_pixel_tells_a_distribution(model: str) -> None:
     assert len(shown.facts["probs"][0]) == len(CAMVID) and sum(shown.facts["probs"][0]) == pytest.approx(1, abs=2e-3)
 
 
-def test_sets_that_were_not_fitted_are_said_and_the_stream_goes_on(model: str) -> None:
-    view = ViewSettings(second="set-size")
-    shown = LiveStream(POOL).step(stripes(1)[0], replace(of(model), view=view), 0.0)
-    assert "steadyseg calibrate" in shown.facts["note"]
-    assert shown.right == LiveStream(POOL).step(stripes(1)[0], of(model), 0.0).right
-    fitted = LiveStream(POOL).step(stripes(1)[0], replace(of(model, mode="vq-dnn"), view=view), 0.0)
+@pytest.mark.parametrize(("second", "remedy"), [("set-size", "steadyseg calibrate"), ("energy", "--familiarity")])
+def test_a_second_picture_that_was_not_fitted_is_said_and_the_stream_goes_on(
+    model: str, second: MapName, remedy: str
+) -> None:
+    view, image = ViewSettings(second=second), stripes(1)[0]
+    bare = of("street-tiny")
+    shown = LiveStream(POOL).step(image, replace(bare, view=view), 0.0)
+    assert remedy in shown.facts["note"] and shown.right == LiveStream(POOL).step(image, bare, 0.0).right
+    fitted = LiveStream(POOL).step(image, replace(of(model, mode="vq-dnn"), view=view), 0.0)
     assert fitted.facts["note"] is None
 
 
@@ -200,14 +203,6 @@ def test_unfamiliar_pictures_are_told_by_the_record_and_only_by_it(model: str) -
     assert np.ptp(drawn, axis=2).max() <= 2, "the overlay is grey"
     other = LiveStream(POOL).step(stripes(1)[0], of("street-tiny"), 0.0)
     assert other.facts["familiarity"] is None and other.facts["confidence"] > 0
-
-
-def test_energy_is_a_picture_where_the_model_has_novelty(model: str) -> None:
-    view = ViewSettings(second="energy")
-    shown = LiveStream(POOL).step(stripes(1)[0], replace(of(model, mode="vq-dnn"), view=view), 0.0)
-    assert shown.facts["note"] is None
-    other = LiveStream(POOL).step(stripes(1)[0], replace(of("street-tiny"), view=view), 0.0)
-    assert "--familiarity" in other.facts["note"]
 
 
 def test_hidden_classes_keep_the_camera_and_doubt_is_grey() -> None:
@@ -382,6 +377,8 @@ def test_what_was_done_until_a_stop_is_whole(model: str, tmp_path: Path) -> None
     with av.open(str(result.video)) as container:
         assert sum(1 for _ in container.decode(video=0)) == 3
     assert json.loads(result.report.read_text())["ece"] == result.record["ece"]
+    result.record["notes"] = ["<script>alert(1)</script>"]
+    assert "<script" not in report_html(result.record)
     drawn = diagram(result.metrics["reliability"])
     assert drawn.count("<rect") == sum(one["count"] > 0 for one in result.metrics["reliability"]) > 0
 
@@ -424,13 +421,6 @@ def test_a_graph_file_is_served_with_its_own_method_alone(graphs: Graphs, tmp_pa
     page.close()
     with pytest.raises(InputError, match="holds the network alone; export it with --stateful"):
         build_page(PageOptions(model=str(graphs("logits")), port=free_port(), no_open_browser=True))
-
-
-def test_a_file_name_cannot_become_html(model: str, tmp_path: Path) -> None:
-    video = write_video(tmp_path / "a<b>c.mp4", stripes(2))
-    result = run_file(str(video), of(model), tmp_path)
-    result.record["notes"] = ["<script>alert(1)</script>"]
-    assert "<script" not in report_html(result.record)
 
 
 def test_a_card_can_bring_no_pictures_and_no_scripts(model: str) -> None:
@@ -484,7 +474,6 @@ def test_wrong_flags_are_refused_before_anything_is_served() -> None:
         ({"max_upload_mb": 0}, "--max-upload-mb"),
         ({"max_sessions": 0}, "--max-sessions"),
         ({"root_path": "/steadyseg/"}, "without a slash at its end"),
-        ({"source": ""}, "--source ''"),
         ({"source": " \t"}, "--source ' .t'"),
     ):
         with pytest.raises(InputError, match=expected):

@@ -11,14 +11,9 @@ import numpy as np
 import pytest
 from made.video import write_video
 from made.waiting import wait_for
-from page_visit import stripes, visitor
+from page_visit import GRADIO, stripes, visitor
 
-# The two warnings: Gradio's own use of pandas, after each event, in its server's threads.
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.filterwarnings("ignore:'future.no_silent_downcasting' is deprecated"),
-    pytest.mark.filterwarnings("ignore:The copy keyword is deprecated"),
-]
+pytestmark = [pytest.mark.slow, *GRADIO]
 
 
 def choose_file(page: Any, path: Path) -> None:
@@ -127,16 +122,6 @@ def test_the_street_is_measured_while_it_plays_and_can_be_stopped(browser: Any, 
         page.locator("#progress").get_by_text("stopped").wait_for()
         page.locator("#report").get_by_text("calibration error (ECE)").wait_for()
         assert not page.locator("#stop").is_visible()
-
-
-@pytest.mark.long
-def test_leaving_during_a_job_ends_it_and_leaves_nothing(browser: Any, address: str, cache: Path) -> None:
-    with visitor(browser, address) as page:
-        page.get_by_role("tab", name="File").click()
-        page.locator("#street").click()
-        page.locator("#progress").get_by_text("s left").wait_for()
-        assert list(cache.glob("session-*"))
-    wait_for(lambda: not list(cache.glob("session-*")))
 
 
 def test_words_are_explained_and_the_street_plays_without_a_camera(browser: Any, address: str) -> None:

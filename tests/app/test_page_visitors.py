@@ -1,41 +1,21 @@
 """What visitors can make the page keep on the disk, and for how long: results and uploads."""
 
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import httpx
 import pytest
 from made.waiting import PATIENCE_S, wait_for
-from page_visit import free_port
+from page_visit import GRADIO, event_of, free_port
 
 from steadyseg.app.page.flags import PageOptions
 from steadyseg.app.page.parts.sessions import MAX_SESSIONS, Session, Sessions
 from steadyseg.app.page.server import Page, build_page
 from steadyseg.core.errors import InputError
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.filterwarnings("ignore:'future.no_silent_downcasting' is deprecated"),
-    pytest.mark.filterwarnings("ignore:The copy keyword is deprecated"),
-]
-
-
-@pytest.fixture
-def client(address: str) -> Iterator[httpx.Client]:
-    with httpx.Client(base_url=address, timeout=PATIENCE_S) as opened:
-        yield opened
+pytestmark = [pytest.mark.slow, *GRADIO]
 
 
 # --- sessions
-
-
-def event_of(page: Page, button: str, session: str) -> dict[str, Any]:
-    config = page.blocks.config
-    number = next(part["id"] for part in config["components"] if part["props"].get("elem_id") == button)
-    event = next(one for one in config["dependencies"] if any(target[0] == number for target in one["targets"]))
-    values = {part["id"]: part["props"].get("value") for part in config["components"]}
-    return {"data": [values[part] for part in event["inputs"]], "fn_index": event["id"], "session_hash": session}
 
 
 def test_made_up_sessions_leave_no_more_files_than_64_pages(tmp_path: Path) -> None:
@@ -139,10 +119,9 @@ def test_one_visitor_has_one_job_at_a_time(tmp_path: Path) -> None:
 # --- addresses
 
 
-@pytest.mark.parametrize("host", ["::1", "::"])
-def test_ipv6_addresses_are_served(model: str, host: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ipv6_addresses_are_served(model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GRADIO_TEMP_DIR", str(tmp_path))
-    page = build_page(PageOptions(model=model, host=host, port=free_port(), no_open_browser=True))
+    page = build_page(PageOptions(model=model, host="::1", port=free_port(), no_open_browser=True))
     address = page.launch()
     try:
         assert httpx.get(f"{address}config").status_code == 200

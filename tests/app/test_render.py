@@ -1,19 +1,41 @@
-"""Colours over pictures, and uncertainty as a picture that everybody can read."""
+"""Colours over pictures, uncertainty as a picture that everybody can read, legends, and the strip of time."""
 
 import dataclasses
+from collections import Counter
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import av
 import cv2
 import numpy as np
 import pytest
+from made.methods import opened_by_torch
+from refusals import one_line_error
 
-from steadyseg.app.palette import colour_labels, draw_contours, draw_overlay
-from steadyseg.app.video.render import draw_uncertainty
+from steadyseg.app.cli import main
+from steadyseg.app.contact_sheet import Cell, colored, strip, write_sheet
+from steadyseg.app.page.file.timeline import MAX_POINTS, Timeline
+from steadyseg.app.palette import (
+    APART,
+    colour_labels,
+    display_classes,
+    draw_contours,
+    draw_overlay,
+    drawable,
+    lab,
+)
+from steadyseg.app.video.legend import HOLD, Legend, draw_legend
+from steadyseg.app.video.render import LARGEST_SET, draw_set_sizes, draw_uncertainty
+from steadyseg.app.video.report import FrameFigures
 from steadyseg.app.video.verdict import describe_frame, describe_stream
-from steadyseg.app.video.views import MAP_NAMES, Painter, draw_map, draw_segmentation
-from steadyseg.core.classes import CAMVID
+from steadyseg.app.video.views import MAP_NAMES, SCALES, Painter, draw_map, draw_segmentation
+from steadyseg.core.classes import CAMVID, CAMVID_31, ClassList
 from steadyseg.core.errors import InputError
 from steadyseg.core.frame import Below, Frame, Maps
+from steadyseg.core.model.checkpoint import load_checkpoint, save_checkpoint
+from steadyseg.core.segmenter import segment
+from steadyseg.seg.street.drive import Street
 
 RNG = np.random.default_rng(0)
 IMAGE = RNG.integers(0, 255, (20, 30, 3), np.uint8)
@@ -72,8 +94,9 @@ def test_uncertainty_keeps_its_order_for_colour_blind_readers() -> None:
         assert (np.diff(every_eighth) > 0).all()
 
 
-@pytest.mark.parametrize("legend", [True, False])
-@pytest.mark.parametrize("view", ["overlay", "side-by-side", *MAP_NAMES])
+@pytest.mark.parametrize(
+    ("view", "legend"), [("overlay", False), *((view, True) for view in ("overlay", "side-by-side", *MAP_NAMES))]
+)
 def test_every_view_has_the_size_it_announces(view: str, legend: bool) -> None:
     probs = np.full((11, 5, 5), 1 / 11, np.float32)
     maps = dataclasses.replace(MAPS, energy=ENTROPY, probs=probs)
@@ -150,3 +173,147 @@ def test_an_unfamiliar_frame_has_no_colours_and_raised_uncertainty() -> None:
         assert draw_map(maps, "uncertainty").sum(2).min() >= draw_uncertainty(np.full((1, 1), 127, np.uint8)).sum()
     assert np.ptp(draw_segmentation(IMAGE, known, PALETTE), axis=2).max() > 50
     assert (draw_map(known, "uncertainty") == draw_uncertainty(known.entropy)).all()
+
+
+# --- sizes of prediction sets
+
+
+def maps_with(probs: np.ndarray) -> Maps:
+    none = np.zeros(probs.shape[1:], np.uint8)
+    return Maps(none, none, none, none, probs.astype(np.float32))
+
+
+def test_shades_count_the_classes_within_the_threshold() -> None:
+    sure = [0.91] + [0.01] * 9  # 1 - 0.94 = 0.06: one class reaches it
+    torn = [0.5, 0.4] + [0.0125] * 8  # two classes
+    lost = [0.1] * 10  # all ten, drawn as LARGEST_SET
+    shades = draw_set_sizes(maps_with(np.array([[sure, torn, lost]]).transpose(2, 0, 1)), 0.94)
+    assert shades.tolist() == [[0, 255 // (LARGEST_SET - 1), 255]]
+
+
+@pytest.mark.slow
+def test_a_video_shows_them(model: str, tmp_path: Path) -> None:
+    """With the threshold at the median of the second class's probability, half of the pixels have two classes or
+    more."""
+    segmenter = opened_by_torch(model, mode="vq-dnn", motion=True, keep_probs=True)
+    _, maps = next(iter(segment(Street().frames(1), segmenter)))
+    assert maps.probs is not None
+    second = float(np.median(np.sort(maps.probs, axis=0)[-2]))
+    tensors, meta = load_checkpoint(Path(model))
+    conformal = {"coverage": 0.9, "lac": 1.0 - second, "aps": 0.9}
+    fitted = (meta.fit(segmenter.method) or {}) | {"conformal": conformal}
+    model = str(tmp_path / "m.safetensors")
+    save_checkpoint(Path(model), tensors, meta.with_fit(segmenter.method, fitted))
+    pictures = {}
+    for view in ("set-size", "uncertainty"):
+        path = tmp_path / f"{view}.mp4"
+        flags = ["-o", str(path), "--model", model, "--view", view, "--max-frames", "2", "--executor", "torch"]
+        assert main(["video", "street", *flags]) == 0
+        with av.open(str(path)) as written:
+            pictures[view] = next(written.decode(video=0)).to_ndarray(format="gray").astype(int)
+    black = (pictures["set-size"] < 20).mean()
+    assert 0.3 < black < 0.7
+    assert np.abs(pictures["set-size"] - pictures["uncertainty"]).mean() > 5
+
+
+@pytest.mark.parametrize(
+    ("chosen", "mode", "said"), [("street-tiny", "vq-dnn", "for vq-dnn, tau 8, motion"), ("", "dnn", "for dnn")]
+)
+def test_without_thresholds_it_is_one_line(
+    model: str, chosen: str, mode: str, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    line = one_line_error(capsys, "video", "street", "--model", chosen or model, "--mode", mode, "--view", "set-size")
+    assert "steadyseg calibrate" in line and said in line
+
+
+# --- the legend below a picture, and the colours that it names
+
+
+CLASSES = display_classes(CAMVID)
+
+
+def maps_of(*present: int) -> Maps:
+    """240 x 320 maps with equal stripes of these classes."""
+    label = np.repeat(np.array(present, np.uint8), -(-320 // len(present)))[:320] * np.ones((240, 1), np.uint8)
+    return Maps(label, label, label, label)
+
+
+def listed(legend: Legend, maps: Maps) -> set[int]:
+    """Classes whose colour fills a square of the legend below a grey picture."""
+    drawn = legend.add(np.full((240, 320, 3), 90, np.uint8), maps)[240:].reshape(-1, 3)
+    return {number for number, color in enumerate(CLASSES.colors) if (drawn == color).all(1).sum() > 40}
+
+
+def test_it_lists_the_classes_that_occur_and_drops_one_that_is_gone() -> None:
+    legend = Legend(CLASSES, (None,))
+    assert listed(legend, maps_of(3, 8)) == {3, 8}
+    assert all(listed(legend, maps_of(3)) == {3, 8} for _ in range(HOLD - 1))
+    assert listed(legend, maps_of(3)) == {3}
+
+
+def test_classes_without_room_are_counted_and_keep_the_size() -> None:
+    many = display_classes(CAMVID_31)
+    legend = Legend(many, (None,))
+    sizes = {legend.add(np.zeros((120, 160, 3), np.uint8), maps_of(*range(count))).shape for count in (1, 31)}
+    assert sizes == {(*legend.size(160, 120)[::-1], 3)} and legend.size(160, 120)[1] % 2 == 0
+
+
+def test_a_map_has_the_bar_of_its_colours_and_counts_have_a_square_each() -> None:
+    grey = np.full((240, 320, 3), 90, np.uint8)
+    bar = Legend(CLASSES, (SCALES["uncertainty"],)).add(grey, maps_of(0))[240:]
+    colors = {tuple(color) for color in bar.reshape(-1, 3).tolist()}
+    scale = {tuple(color) for color in draw_uncertainty(np.arange(256, dtype=np.uint8)[None])[0].tolist()}
+    assert len(scale & colors) > 0.5 * len(scale)
+    squares = Legend(CLASSES, (SCALES["set-size"],)).add(grey, maps_of(0))[240:].reshape(-1, 3)
+    frequent = np.unique(squares, axis=0, return_counts=True)[1]
+    assert (frequent > 60).sum() >= 6
+
+
+def test_every_two_display_colours_differ_and_the_others_stay() -> None:
+    values = lab(np.array(CLASSES.colors))
+    apart = np.linalg.norm(values[:, None] - values[None], axis=2) + 1e3 * np.eye(len(values))
+    assert apart.min() >= APART
+    kept = [name for name, own, shown in zip(CAMVID.names, CAMVID.colors, CLASSES.colors, strict=True) if own == shown]
+    assert kept == "Sky Building Pole Road Pavement Pedestrian Bicyclist".split()
+
+
+@pytest.mark.parametrize("pair", [("\u00f6", "\u00e4"), ("\u9053\u8def", "\u8f66\u8f86"), ("\u0442", "\u043c")])
+def test_names_beyond_ascii_are_told_apart(tmp_path: Path, pair: tuple[str, str]) -> None:
+    """The font has a box for each such letter, so that two classes had one name."""
+    classes = [ClassList((name, "z"), 2 * ((9, 9, 9),)) for name in pair]
+    one, other = (draw_legend(320, 240, each, (None,), (0,)) for each in classes)
+    assert not np.array_equal(one, other)
+    for each in classes:
+        write_sheet(tmp_path / f"{each.names[0]}.png", [Cell("a", strip(np.zeros((4, 4, 3), np.uint8)))], each)
+    assert len({path.read_bytes() for path in tmp_path.iterdir()}) == 2
+    assert drawable(("a", pair[0]))[0] == "a" and drawable(("a", pair[0]))[1].startswith("1: ")
+
+
+def test_a_contact_sheet_has_the_colours_of_a_video() -> None:
+    picture, maps = np.full((240, 320, 3), 90, np.uint8), maps_of(*range(1, len(CAMVID)))
+    assert np.array_equal(colored(picture, maps.label, CAMVID), draw_segmentation(picture, maps, CLASSES.palette()))
+
+
+# --- the strip of time of a finished file
+
+
+def figures(index: int, novelty: float, accuracy: float) -> FrameFigures:
+    return FrameFigures(
+        index, index / 10, accuracy, 0.1, 0.1, np.zeros(2), novelty, accuracy, 3.0 if index > 9_990 else None, 1.0
+    )
+
+
+def test_a_long_stream_keeps_its_worst_frames_and_its_cut() -> None:
+    segmenter: Any = SimpleNamespace(resets=Counter())
+    timeline = Timeline(segmenter)
+    for index in range(10_001):
+        segmenter.resets["cut"] += index == 7_003
+        timeline.add(figures(index, 0.01 if index == 1_234 else 0.6, 0.5 if index == 9_876 else 0.9))
+    points = timeline._points
+    assert MAX_POINTS / 2 <= len(points) <= MAX_POINTS
+    assert [one.time_s for one in points] == pytest.approx([3.2 * number for number in range(len(points))])
+    assert [number for number, one in enumerate(points) if one.familiarity == 0.01] == [1_234 // 32]
+    assert [number for number, one in enumerate(points) if one.accuracy == 0.5] == [9_876 // 32]
+    assert [number for number, one in enumerate(points) if one.cut] == [7_003 // 32]
+    drawn = timeline.html()
+    assert (drawn.count("class='novel'"), drawn.count("class='alarm'")) == (2, 2), "one in each lane"

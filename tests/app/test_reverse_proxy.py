@@ -17,18 +17,13 @@ import pytest
 from made.browser_visit import write_camera
 from made.video import write_video
 from made.waiting import PATIENCE_S, wait_for
-from page_visit import free_port, launched, start_camera, stripes, visitor
+from page_visit import GRADIO, free_port, launched, start_camera, stripes, visitor
 from test_page_file import choose_file, download
 
 from steadyseg.app.page.flags import PageOptions
 from steadyseg.app.page.server import build_page
 
-# The two warnings: Gradio's own use of pandas, after each event, in its server's threads.
-pytestmark = [
-    pytest.mark.long,
-    pytest.mark.filterwarnings("ignore:'future.no_silent_downcasting' is deprecated"),
-    pytest.mark.filterwarnings("ignore:The copy keyword is deprecated"),
-]
+pytestmark = [pytest.mark.long, *GRADIO]
 USAGE = Path(__file__).parents[2] / "docs" / "how-to" / "serve.md"
 NAME = "seg.example"
 

@@ -22,7 +22,7 @@ from refusals import error_after_work, refusal
 from steadyseg.app.sources.open_source import open_source
 from steadyseg.app.video.sinks import MaskSink
 from steadyseg.app.video.stream_sink import StreamSink
-from steadyseg.app.video.video_writer import TIME_BASE, VideoSink
+from steadyseg.app.video.video_writer import VideoSink
 from steadyseg.core.classes import CAMVID
 from steadyseg.core.errors import InputError
 from steadyseg.core.frame import Frame, Maps
@@ -122,14 +122,11 @@ def test_a_frame_of_another_size_is_fitted_and_said(tmp_path: Path) -> None:
     assert abs(int(last[24, 32, 0]) - 200) < 8 and last[24, 4, 0] < 12
 
 
-@pytest.mark.parametrize("interruption", [KeyboardInterrupt, RuntimeError])
-def test_an_interruption_leaves_a_whole_file_of_what_was_written(
-    tmp_path: Path, interruption: type[BaseException]
-) -> None:
-    with pytest.raises(interruption), VideoSink(tmp_path / "out.mp4", 64, 48, 25.0) as sink:
+def test_an_interruption_leaves_a_whole_file_of_what_was_written(tmp_path: Path) -> None:
+    with pytest.raises(KeyboardInterrupt), VideoSink(tmp_path / "out.mp4", 64, 48, 25.0) as sink:
         for index, image in enumerate(grey_frames(20)):
             if index == 7:
-                raise interruption
+                raise KeyboardInterrupt
             sink.write(image, index / 25)
     assert [round(frame.image.mean()) for frame in read(tmp_path / "out.mp4")] == pytest.approx(
         [20 + 4 * index for index in range(7)], abs=2
@@ -162,22 +159,10 @@ def test_a_file_that_appears_meanwhile_is_left_alone_and_the_video_kept(tmp_path
     assert other in str(caught.value) and len(read(tmp_path / other)) == 1
 
 
-@pytest.mark.parametrize(
-    ("name", "message"),
-    [
-        ("there.mp4", "exists already; choose another name or add --overwrite"),
-        ("folder.mp4", "is a folder"),
-        ("nowhere/out.mp4", "there is no folder"),
-        ("out.xyz", "a video is a .mp4, .mov, .mkv file"),
-        ("out", "a video is a .mp4"),
-    ],
-)
-def test_a_place_that_cannot_take_the_video_is_refused_at_once(tmp_path: Path, name: str, message: str) -> None:
+def test_a_place_that_cannot_take_the_video_is_refused_at_once(tmp_path: Path) -> None:
     (tmp_path / "there.mp4").touch()
-    (tmp_path / "folder.mp4").mkdir()
-    with pytest.raises(InputError) as caught:
-        VideoSink(tmp_path / name, 64, 48, 25.0)
-    assert message in str(caught.value) and "\n" not in str(caught.value)
+    assert "choose another name or add --overwrite" in refusal(VideoSink, tmp_path / "there.mp4", 64, 48, 25.0)
+    assert "a video is a .mp4, .mov, .mkv file" in refusal(VideoSink, tmp_path / "out", 64, 48, 25.0)
 
 
 @pytest.mark.skipif(not Path("/proc/self").is_dir(), reason="needs a folder that even root cannot write to")
@@ -251,11 +236,6 @@ def test_a_place_that_cannot_take_masks_is_refused(tmp_path: Path, name: str, me
     with pytest.raises(InputError, match=message):
         MaskSink(tmp_path / name, CAMVID)
     MaskSink(tmp_path / "full", CAMVID, overwrite=True).write(made_maps(), "000000")
-
-
-def test_the_time_base_holds_the_usual_rates_exactly() -> None:
-    rates = (24, 25, 30, 50, 60, Fraction(30000, 1001))
-    assert all((1 / Fraction(rate) / TIME_BASE).denominator == 1 for rate in rates)
 
 
 RECEIVER = """
