@@ -14,14 +14,13 @@ import torch
 from made.browser_visit import write_camera
 from made.waiting import PATIENCE_S
 from made.worlds import world_record, world_tensors
-from page_visit import free_port, launched, stripes
+from page_visit import launched, page_at, stripes
 from PIL import Image
 
 from steadyseg.app.cli import main
 from steadyseg.app.in_browser import site as site_writer
 from steadyseg.app.in_browser.runtime import cache_path
-from steadyseg.app.page.flags import PageOptions
-from steadyseg.app.page.server import Page, build_page
+from steadyseg.app.page.server import Page
 from steadyseg.core.classes import CAMVID
 from steadyseg.core.method import Method, settings
 from steadyseg.core.model.checkpoint import CheckpointMeta, save_checkpoint
@@ -85,9 +84,8 @@ def served(model: str, cache: Path) -> Iterator[tuple[Page, str]]:
     """(the page, its address), served by this process."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("GRADIO_TEMP_DIR", str(cache))
-        page = build_page(PageOptions(model=model, port=free_port(), no_open_browser=True, max_upload_mb=3))
-        yield page, page.launch()
-        page.close()
+        with page_at(model, max_upload_mb=3) as both:
+            yield both
 
 
 @pytest.fixture(scope="session")

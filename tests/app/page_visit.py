@@ -13,7 +13,8 @@ import pytest
 from made.browser_visit import launch_chromium
 from made.waiting import PATIENCE_S, wait_for
 
-from steadyseg.app.page.server import Page
+from steadyseg.app.page.flags import PageOptions
+from steadyseg.app.page.server import Page, build_page
 from steadyseg.core.errors import InputError
 
 PATIENCE_MS = 1e3 * PATIENCE_S
@@ -56,6 +57,16 @@ def visitor(browser: Any, address: str, width: int = 1280, **options: Any) -> It
 
 def is_foreign(url: str, address: str) -> bool:
     return not url.startswith((address, "data:", "blob:"))
+
+
+@contextmanager
+def page_at(model: str, **options: Any) -> Iterator[tuple[Page, str]]:
+    """(a page of this process, its address) for the length of a `with` block."""
+    page = build_page(PageOptions(**{"model": model, "port": free_port(), "no_open_browser": True, **options}))
+    try:
+        yield page, page.launch()
+    finally:
+        page.close()
 
 
 def event_of(page: Page, button: str, session: str) -> dict[str, Any]:

@@ -27,12 +27,10 @@ from made.browser_visit import (
     workers_left,
 )
 from made.video import write_video
-from page_visit import GRADIO, free_port, stripes
+from page_visit import GRADIO, free_port, page_at, stripes
 from refusals import refusal
 
 from steadyseg.app.in_browser.site import WEB, check_site
-from steadyseg.app.page.flags import PageOptions
-from steadyseg.app.page.server import build_page
 from steadyseg.app.video.verdict import UNUSUAL, familiarity_level
 from steadyseg.core.errors import InputError
 from steadyseg.core.reference import NOVEL
@@ -367,18 +365,16 @@ def test_the_gradio_page_serves_it_isolated_at_once(browser: Any, site: Path, mo
     assert "--target web" in refusal(check_site, site.parent)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("GRADIO_TEMP_DIR", str(cache))
-        served = build_page(PageOptions(model=model, port=free_port(), no_open_browser=True, in_browser=site))
-        address = served.launch()
-        try:
-            with tab(browser, f"{address}in-browser/", service_workers="block") as page:
-                play(page)
-                assert page.evaluate("crossOriginIsolated")
-                page.goto(address)
-                page.get_by_role("link", name="run it in this browser").wait_for()
-                for path in ("..%2fplain.safetensors", "%2e%2e/plain.safetensors", "models/"):
-                    assert httpx.get(f"{address}in-browser/{path}").status_code == 404
-        finally:
-            served.close()
+        with (
+            page_at(model, in_browser=site) as (_, address),
+            tab(browser, f"{address}in-browser/", service_workers="block") as page,
+        ):
+            play(page)
+            assert page.evaluate("crossOriginIsolated")
+            page.goto(address)
+            page.get_by_role("link", name="run it in this browser").wait_for()
+            for path in ("..%2fplain.safetensors", "%2e%2e/plain.safetensors", "models/"):
+                assert httpx.get(f"{address}in-browser/{path}").status_code == 404
 
 
 @pytest.mark.long

@@ -417,10 +417,9 @@ def test_a_graph_file_is_served_with_its_own_method_alone(graphs: Graphs, tmp_pa
     result = run_file(STREET, settings, tmp_path, stop_after=2)
     assert (result.record["mode"], result.record["tau"], result.record["samples"]) == ("vq-dnn", 1.25, 1)
     assert "vq-dnn, tau 1.25" in describe_temperature(graph, MethodOptions()) and "11 classes" in about(graph)[0]
-    page = build_page(PageOptions(model=graph, port=free_port(), no_open_browser=True))
-    page.close()
+    build_page(PageOptions(model=graph)).close()
     with pytest.raises(InputError, match="holds the network alone; export it with --stateful"):
-        build_page(PageOptions(model=str(graphs("logits")), port=free_port(), no_open_browser=True))
+        build_page(PageOptions(model=str(graphs("logits"))))
 
 
 def test_a_card_can_bring_no_pictures_and_no_scripts(model: str) -> None:

@@ -16,6 +16,7 @@ from page_visit import (
     fact,
     free_port,
     open_more,
+    page_at,
     picture,
     set_number,
     settled,
@@ -26,8 +27,7 @@ from page_visit import (
 )
 from PIL import Image
 
-from steadyseg.app.page.flags import PageOptions
-from steadyseg.app.page.server import Page, build_page
+from steadyseg.app.page.server import Page
 from steadyseg.core.model.checkpoint import read_meta
 from steadyseg.seg.pretrained import find_checkpoint
 
@@ -124,11 +124,10 @@ def test_what_remains_above_a_threshold_is_that_of_the_networks_own_record(brows
         assert "remain" not in words.inner_text(), "nobody measured the network that the page starts with"
         choose(page, "model", "camvid-realtime")
         sets = read_meta(find_checkpoint("camvid-realtime")).thresholds["sets"].values()
-        for percent in (0, 70):
-            set_number(page, "min-confidence", percent)
-            val, others = ([f"{100 * row[key][percent // 5]:.0f} %" for key in ("kept", "right")] for row in sets)
-            told = f"At {percent} %: on CamVid val {val[0]} of the pixels remain, and {val[1]} of them are right"
-            wait_for_words(f"{told}; on other drives {others[0]} and {others[1]}.")
+        set_number(page, "min-confidence", 70)
+        val, others = ([f"{100 * row[key][70 // 5]:.0f} %" for key in ("kept", "right")] for row in sets)
+        told = f"At 70 %: on CamVid val {val[0]} of the pixels remain, and {val[1]} of them are right"
+        wait_for_words(f"{told}; on other drives {others[0]} and {others[1]}.")
         page.locator("#mode").get_by_text("single frame").click()
         wait_for_words("was measured for vq-dnn, tau 8, motion", absent="At ")
         choose(page, "model", "street-tiny")
@@ -250,22 +249,15 @@ def test_nothing_sticks_out_and_nothing_jumps(still_browser: Any, address: str, 
 
 @pytest.mark.long
 def test_a_server_that_stops_is_said_and_its_return_goes_on(still_browser: Any, model: str) -> None:
-    options = PageOptions(model=model, port=free_port(), no_open_browser=True)
-    first = build_page(options)
-    address = first.launch()
-    with visitor(still_browser, address) as page:
-        try:
-            start_camera(page, shown=2)
-        finally:
-            first.close()
+    port = free_port()
+    with page_at(model, port=port) as (first, address), visitor(still_browser, address) as page:
+        start_camera(page, shown=2)
+        first.close()
         page.locator(".stage .message").get_by_text("does not answer").first.wait_for()
-        again = build_page(options)
-        again.launch()
-        try:
+        with page_at(model, port=port):
             wait_for_shown(page, 2)
             page.wait_for_function("!document.querySelector('.stage .message').textContent.includes('does not answer')")
-        finally:
-            again.close()
+            page.goto("about:blank")
 
 
 @pytest.mark.long
@@ -273,34 +265,25 @@ def test_why_the_servers_video_does_not_play_is_said_until_it_does(
     still_browser: Any, model: str, tmp_path: Path
 ) -> None:
     photograph = tmp_path / "photo.png"
-    page_served = build_page(PageOptions(model=model, port=free_port(), no_open_browser=True, source=str(photograph)))
-    address = page_served.launch()
-    try:
-        with visitor(still_browser, address) as page:
-            page.locator(".stage [data-do=server]").first.click()
-            page.get_by_text("no such file or folder: 'photo.png'").first.wait_for()
-            Image.fromarray(stripes(1)[0]).save(photograph)
-            wait_for_shown(page, 3)
-            wait_for(lambda: page.locator(".stage .message").first.inner_text() == "")
-    finally:
-        page_served.close()
+    with page_at(model, source=str(photograph)) as (_, address), visitor(still_browser, address) as page:
+        page.locator(".stage [data-do=server]").first.click()
+        page.get_by_text("no such file or folder: 'photo.png'").first.wait_for()
+        Image.fromarray(stripes(1)[0]).save(photograph)
+        wait_for_shown(page, 3)
+        wait_for(lambda: page.locator(".stage .message").first.inner_text() == "")
 
 
 @pytest.mark.long
 def test_who_comes_when_all_places_are_taken_is_told_and_let_in_later(still_browser: Any, model: str) -> None:
-    page_served = build_page(
-        PageOptions(model=model, port=free_port(), no_open_browser=True, max_sessions=1, source="street:3:20")
-    )
-    address = page_served.launch()
-    try:
-        with visitor(still_browser, address) as second:
-            with visitor(still_browser, address) as first:
-                start_camera(first)
-                second.locator(".stage [data-do=server]").first.click()
-                second.get_by_text("all 1 places are taken").first.wait_for()
-            wait_for_shown(second, 3)
-            wait_for(lambda: fact(second, "age").endswith(" ms"))  # not of the picture that waited for its network
-            assert float(fact(second, "age").removesuffix(" ms")) > 0
-            wait_for(lambda: second.locator(".stage .message").first.inner_text() == "")
-    finally:
-        page_served.close()
+    with (
+        page_at(model, max_sessions=1, source="street:3:20") as (_, address),
+        visitor(still_browser, address) as second,
+    ):
+        with visitor(still_browser, address) as first:
+            start_camera(first)
+            second.locator(".stage [data-do=server]").first.click()
+            second.get_by_text("all 1 places are taken").first.wait_for()
+        wait_for_shown(second, 3)
+        wait_for(lambda: fact(second, "age").endswith(" ms"))  # not of the picture that waited for its network
+        assert float(fact(second, "age").removesuffix(" ms")) > 0
+        wait_for(lambda: second.locator(".stage .message").first.inner_text() == "")

@@ -5,11 +5,10 @@ from pathlib import Path
 import httpx
 import pytest
 from made.waiting import PATIENCE_S, wait_for
-from page_visit import GRADIO, event_of, free_port
+from page_visit import GRADIO, event_of, page_at
 
-from steadyseg.app.page.flags import PageOptions
 from steadyseg.app.page.parts.sessions import MAX_SESSIONS, Session, Sessions
-from steadyseg.app.page.server import Page, build_page
+from steadyseg.app.page.server import Page
 from steadyseg.core.errors import InputError
 
 pytestmark = [pytest.mark.slow, *GRADIO]
@@ -59,15 +58,11 @@ def test_an_upload_stays_in_its_folder_and_goes_when_it_is_old(
     monkeypatch.setenv("GRADIO_TEMP_DIR", str(tmp_path))
     monkeypatch.setattr("steadyseg.app.page.server.SWEEP_S", 1)
     monkeypatch.setattr("steadyseg.app.page.server.KEEP_S", 1)
-    page = build_page(PageOptions(model=model, port=free_port(), no_open_browser=True))
-    address = page.launch()
-    try:
+    with page_at(model) as (_, address):
         answer = httpx.post(f"{address}gradio_api/upload", files={"files": ("../ä b.mp4", b"video")})
         path = Path(answer.json()[0])
         assert path.parent.parent == tmp_path
         wait_for(lambda: not path.exists())
-    finally:
-        page.close()
 
 
 def stored(folder: Path, name: str = "film.mp4") -> Path:
@@ -121,9 +116,5 @@ def test_one_visitor_has_one_job_at_a_time(tmp_path: Path) -> None:
 
 def test_ipv6_addresses_are_served(model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GRADIO_TEMP_DIR", str(tmp_path))
-    page = build_page(PageOptions(model=model, host="::1", port=free_port(), no_open_browser=True))
-    address = page.launch()
-    try:
+    with page_at(model, host="::1") as (_, address):
         assert httpx.get(f"{address}config").status_code == 200
-    finally:
-        page.close()

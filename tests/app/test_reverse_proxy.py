@@ -17,11 +17,8 @@ import pytest
 from made.browser_visit import write_camera
 from made.video import write_video
 from made.waiting import PATIENCE_S, wait_for
-from page_visit import GRADIO, free_port, launched, start_camera, stripes, visitor
+from page_visit import GRADIO, free_port, launched, page_at, start_camera, stripes, visitor
 from test_page_file import choose_file, download
-
-from steadyseg.app.page.flags import PageOptions
-from steadyseg.app.page.server import build_page
 
 pytestmark = [pytest.mark.long, *GRADIO]
 USAGE = Path(__file__).parents[2] / "docs" / "how-to" / "serve.md"
@@ -36,14 +33,11 @@ def public(model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Itera
             pytest.skip(f"{program} is not installed")
     monkeypatch.setenv("GRADIO_TEMP_DIR", str(tmp_path / "cache"))
     port, inside = free_port(), free_port()
-    options = PageOptions(
-        model=model, port=inside, no_open_browser=True, max_upload_mb=3, allow_host=(NAME,), root_path="/steadyseg"
-    )
-    page = build_page(options)
-    page.launch()
-    with nginx(tmp_path, port, inside):
+    with (
+        page_at(model, port=inside, max_upload_mb=3, allow_host=(NAME,), root_path="/steadyseg"),
+        nginx(tmp_path, port, inside),
+    ):
         yield f"https://{NAME}:{port}/steadyseg/"
-    page.close()
 
 
 @contextmanager

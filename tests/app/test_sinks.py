@@ -6,6 +6,7 @@ import socket
 import subprocess
 import sys
 import threading
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 from pathlib import Path
@@ -50,13 +51,18 @@ def psnr(left: np.ndarray, right: np.ndarray) -> float:
     return float(10 * np.log10(255**2 / np.square(left.astype(float) - right).mean()))
 
 
+def written(path: Path, images: Iterable[np.ndarray], times_s: Sequence[float] = (), fps: float = 25.0) -> VideoSink:
+    """The sink of a file of 64 x 48 with these images, by default one each 1 / `fps`."""
+    with VideoSink(path, 64, 48, fps) as sink:
+        for index, image in enumerate(images):
+            sink.write(image, times_s[index] if times_s else index / fps)
+    return sink
+
+
 @pytest.mark.parametrize("name", ["out.mp4", "out.MOV", "out.mkv"])
 def test_every_frame_comes_back_at_its_time(tmp_path: Path, name: str) -> None:
     images = noise()
-    with VideoSink(tmp_path / name, 64, 48, 30.0) as sink:
-        for index, image in enumerate(images):
-            sink.write(image, index / 30)
-    assert sink.notes == ()
+    assert written(tmp_path / name, images, fps=30.0).notes == ()
     frames = read(tmp_path / name)
     assert [frame.time_s for frame in frames] == pytest.approx([index / 30 for index in range(10)], abs=1e-3)
     assert min(psnr(frame.image, image) for frame, image in zip(frames, images, strict=True)) > 32
@@ -64,9 +70,7 @@ def test_every_frame_comes_back_at_its_time(tmp_path: Path, name: str) -> None:
 
 
 def test_the_file_is_what_browsers_play(tmp_path: Path) -> None:
-    with VideoSink(tmp_path / "out.mp4", 64, 48, 25.0) as sink:
-        for index, image in enumerate(noise()):
-            sink.write(image, index / 25)
+    written(tmp_path / "out.mp4", noise())
     with av.open(str(tmp_path / "out.mp4")) as container:
         stream = container.streams.video[0]
         assert (stream.codec_context.name, stream.pix_fmt, stream.frames) == ("h264", "yuv420p", 10)
@@ -77,9 +81,7 @@ def test_the_file_is_what_browsers_play(tmp_path: Path) -> None:
 
 
 def test_flat_colours_survive(tmp_path: Path) -> None:
-    with VideoSink(tmp_path / "out.mp4", 64, 48, 25.0) as sink:
-        for index in range(5):
-            sink.write(quarters(), index / 25)
+    written(tmp_path / "out.mp4", 5 * [quarters()])
     image = read(tmp_path / "out.mp4")[-1].image
     for rows, columns in ((0, 0), (0, 1), (1, 0), (1, 1)):
         inside = np.s_[rows * 24 + 6 : rows * 24 + 18, columns * 32 + 6 : columns * 32 + 26]
@@ -88,17 +90,12 @@ def test_flat_colours_survive(tmp_path: Path) -> None:
 
 def test_variable_frame_times_are_kept(tmp_path: Path) -> None:
     times_s = [0.0, 1 / 30, 0.2, 0.25, 3.0, 3.001, 60.0]
-    with VideoSink(tmp_path / "out.mp4", 64, 48, 30.0) as sink:
-        for image, time_s in zip(noise(7), times_s, strict=True):
-            sink.write(image, time_s)
+    assert written(tmp_path / "out.mp4", noise(7), times_s, fps=30.0).notes == ()
     assert [frame.time_s for frame in read(tmp_path / "out.mp4")] == pytest.approx(times_s, abs=1e-3)
-    assert sink.notes == ()
 
 
 def test_two_frames_of_one_time_are_both_kept_and_said(tmp_path: Path) -> None:
-    with VideoSink(tmp_path / "out.mp4", 64, 48, 25.0) as sink:
-        for image, time_s in zip(noise(3), (0.0, 0.0, 0.04), strict=True):
-            sink.write(image, time_s)
+    sink = written(tmp_path / "out.mp4", noise(3), (0.0, 0.0, 0.04))
     assert len(read(tmp_path / "out.mp4")) == 3
     assert sink.notes[0].startswith("1 frames moved to a later time")
 
@@ -114,9 +111,7 @@ def test_odd_sides_are_padded_by_their_own_edge(tmp_path: Path) -> None:
 
 
 def test_a_frame_of_another_size_is_fitted_and_said(tmp_path: Path) -> None:
-    with VideoSink(tmp_path / "out.mp4", 64, 48, 25.0) as sink:
-        sink.write(quarters(), 0.0)
-        sink.write(np.full((96, 64, 3), 200, np.uint8), 0.04)
+    sink = written(tmp_path / "out.mp4", (quarters(), np.full((96, 64, 3), 200, np.uint8)))
     assert sink.notes == ("1 frames of another size fitted into 64x48",)
     last = read(tmp_path / "out.mp4")[-1].image
     assert abs(int(last[24, 32, 0]) - 200) < 8 and last[24, 4, 0] < 12
