@@ -1,4 +1,4 @@
-"""Damaged requests and addresses, 5,000 together: no traceback, no hang, no growth, and the page answers afterwards."""
+"""2,000 damaged requests: no traceback, no hang, no growth, and the page answers afterwards."""
 
 import re
 import time
@@ -14,11 +14,9 @@ from fuzzing.mutate import damage_bytes
 from fuzzing.requests import damage_request, request_seeds, send_request
 from made.waiting import PATIENCE_S
 
-from steadyseg.app.scale.cameras.camera_file import redacted
-from steadyseg.app.sources.url import redact
 from steadyseg.core.errors import InputError
 
-REQUESTS, ADDRESSES = 2000, 3000
+REQUESTS = 2000
 LINES = 4
 """Requests under way at once."""
 SILENCE_S = 5
@@ -98,32 +96,3 @@ def resident_mb(pid: int) -> int:
     found = re.search(r"VmRSS:\s+(\d+)", Path(f"/proc/{pid}/status").read_text())
     assert found
     return int(found[1]) // 1024
-
-
-WHOLE = """
-    http://cam/film.mp4 https://user:pa@ss@93.184.215.14:8443/a/b?token=1#x http://[2606:4700::6810:85e5]/
-    http://2130706433/ http://0x7f.1/ http://127.0.0.1:80/ http://[::ffff:127.0.0.1]/ http://[64:ff9b::a9fe:a9fe]/
-    http://169.254.169.254/latest http://100.64.0.1/ http://[fe80::1%25eth0]/x http://8.8.8.8/ http://[2002:7f00:1::]/
-    rtsp://admin:pw@cam:554/user=a_password=b ftp://10.0.0.1/x file:///etc/passwd http://例え.テスト/ü
-    http://xn--r8jz45g/ http://1.1.1.1:99999/ http://224.0.0.1/ street:7:5 https://172.15.1.2/ http://192.167.1.1:8080/
-""".split()
-
-
-def damaged_address(dice: Random) -> str:
-    """One or two characters changed, or as any file is damaged, half a character included."""
-    data = bytearray(dice.choice(WHOLE).encode())
-    if dice.random() < 0.3:
-        data[:] = damage_bytes(bytes(data), dice)
-    for _ in range(dice.choice((0, 1, 2))):
-        place = dice.randrange(len(data) or 1)
-        data[place : place + 1] = bytes([dice.choice(b".:/@[]%#?\\0123456789abcdefx \n")])
-    return data.decode(errors="surrogateescape")
-
-
-@pytest.mark.long
-def test_damaged_addresses_are_redacted_without_a_failure_and_at_once() -> None:
-    for number in range(ADDRESSES):
-        address = damaged_address(Random(f"address {number}"))
-        began_s = time.thread_time()
-        redacted(f"{address} broke off; {redact(address)}")
-        assert time.thread_time() - began_s < 1, address  # of the processor: other work does not count
