@@ -51,14 +51,6 @@ def resolve_future(answer: "Future[LivePictures | None]", result: LivePictures |
         answer.set_result(result)
 
 
-def public_error(error: Exception) -> InputError:
-    """The error to show to a visitor: an InputError itself, or a general one that hides the details."""
-    if isinstance(error, InputError):
-        return error
-    print(f"live: {type(error).__name__}; this visitor's stream starts anew", file=sys.stderr)
-    return InputError("something failed in this frame; the stream starts anew")
-
-
 class LiveWorker:
     """The thread of one visitor. Every failure in it becomes an answer to this visitor alone.
 
@@ -117,10 +109,12 @@ class LiveWorker:
             now_s = time.perf_counter()
             pictures.facts["server_ms"] = round((now_s - request.arrived_s) * 1e3, 1)
             pictures.facts["age_ms"] = round((now_s - arrived_s) * 1e3, 1)
-        except Exception as error:
-            if not isinstance(error, InputError):
-                stream.close()
-            resolve_future(request.answer, public_error(error))
+        except InputError as error:
+            resolve_future(request.answer, error)
+        except Exception as error:  # its text may hold a visitor's values or the name of a file
+            print(f"live: {type(error).__name__}; this visitor's stream starts anew", file=sys.stderr)
+            stream.close()
+            resolve_future(request.answer, InputError("something failed in this frame; the stream starts anew"))
         else:
             resolve_future(request.answer, pictures)
 

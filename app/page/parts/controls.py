@@ -138,10 +138,8 @@ def describe_temperature(model: str, options: MethodOptions) -> str:
     method = replace(options, calibrated=None).resolve(model_meta(model))
     if not method.calibrated:
         return f"No temperature was fitted for {method}: see steadyseg calibrate."
-    number = f"{method.temperature:.2f}"
-    if method.adaptive:
-        return f"Logits are divided by {number}, fitted for this method, and by more where a frame is novel."
-    return f"Logits are divided by {number}, fitted for this method."
+    words = f"Logits are divided by {method.temperature:.2f}, fitted for this method"
+    return f"{words}, and by more where a frame is novel." if method.adaptive else f"{words}."
 
 
 def describe_threshold(model: str, options: MethodOptions, level: float) -> str:
