@@ -234,7 +234,7 @@ def test_only_the_newest_frame_waits(model: str) -> None:
         workers.offer("a" * 32, request)
     answers = [request.answer.result(timeout=PATIENCE_S) for request in requests]
     assert answers[-1] is not None and sum(answer is None for answer in answers) >= 3
-    workers.close()
+    workers.close(PATIENCE_S)
     assert len(workers) == 0
 
 
@@ -252,7 +252,10 @@ def test_a_place_is_taken_with_the_first_picture_and_not_before(model: str) -> N
     workers.close()
 
 
-def test_a_page_that_ends_admits_nobody_and_python_waits_for_its_threads(model: str) -> None:
+def test_a_page_that_ends_admits_nobody_and_python_waits_for_its_threads(
+    model: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("steadyseg.app.page.live.source_feed.PATIENCE_S", PATIENCE_S)  # the street takes its time
     workers = LiveWorkers(2, SourceFeed("street:3:20").subscribe)
     first = asked(of(model), None)
     workers.offer("a" * 32, first)

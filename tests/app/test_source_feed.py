@@ -8,11 +8,17 @@ from pathlib import Path
 import pytest
 from made.local_server import send, serving, status
 from made.video import grey_frames, quarters, write_video
-from made.waiting import wait_for
+from made.waiting import PATIENCE_S, wait_for
 from PIL import Image
 
 from steadyseg.app.page.live.source_feed import SourceFeed, Subscription
 from steadyseg.core.errors import InputError
+
+
+@pytest.fixture(autouse=True)
+def patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A busy machine may open a source late."""
+    monkeypatch.setattr("steadyseg.app.page.live.source_feed.PATIENCE_S", PATIENCE_S)
 
 
 def readers() -> int:
