@@ -117,6 +117,13 @@ class Small(nn.Module):
         return torch.cat([torch.zeros_like(maps), maps], 1) if maps.shape[1] == 1 else maps
 
 
+class ChannelsLast(Small):
+    """Takes (1, h, w, 3) and gives (1, h, w, K), as networks of TensorFlow do."""
+
+    def forward(self, picture: torch.Tensor) -> Any:
+        return super().forward(picture.permute(0, 3, 1, 2)).permute(0, 2, 3, 1)
+
+
 class OfBytes(nn.Module):
     """A network of raw pictures (1, h, w, 3) that normalises them itself."""
 
@@ -156,11 +163,12 @@ OLD = {"dynamo": False, "opset_version": 11, "input_names": ["image"], "dynamic_
 """Options of torch's former exporter: operators of 2019, and sizes that the graph computes from its input's."""
 FREE_BATCH = OLD | {"opset_version": 13, "dynamic_axes": {"image": {0: "n", 2: "h", 3: "w"}}}
 FORMS: dict[str, tuple[Any, dict[str, Any], str]] = {
+    "opset 23": (Small, {"opset_version": 23}, "logits of 5 classes"),
     "opset 11, free size": (Small, OLD, "logits of 5 classes"),
     "free batch": (Small, FREE_BATCH, "logits of 5 classes"),
     "weights beside it": (Small, {"external_data": True}, "logits of 5 classes"),
     "enlarged, labels in bytes": (
-        lambda: Small(lambda y: y.argmax(1).to(torch.uint8), stride=2, before=twice),
+        lambda: Small(lambda y: y.argmax(1, True).squeeze(1).to(torch.uint8), stride=2, before=twice),
         {},
         "holds labels: ",
     ),
@@ -168,9 +176,11 @@ FORMS: dict[str, tuple[Any, dict[str, Any], str]] = {
     "threshold": (lambda: Small(lambda y: (y.squeeze(1) > 0).byte(), 1), {}, "2 classes in one channel"),
     "alpha": (lambda: Small(torch.sigmoid, 1), {}, "probabilities of 2 classes in one channel"),
     "softmax": (lambda: Small(lambda y: y.softmax(1)), {}, "probabilities of 5 classes"),
-    "channels last": (lambda: Small(lambda y: y.permute(0, 2, 3, 1)), {}, "logits of 5 classes"),
+    "channels last": (ChannelsLast, {}, "(1, h, w, 3)"),
+    "a quarter": (lambda: Small(stride=4), {}, "logits of 5 classes"),
     "an eighth": (lambda: Small(stride=8), {}, "logits of 5 classes"),
     "auxiliary, main": (lambda: Small(lambda y: (0.1 * y, y)), {}, " was taken, not "),
+    "main, auxiliary": (lambda: Small(lambda y: (y, 0.1 * y)), {}, " was taken, not "),
     "queries": (lambda: Small(None, 6, 4), {}, "probabilities of 4 classes, made of queries' classes and masks"),
     "bytes, channels last": (OfBytes, {}, "(1, h, w, 3)"),
     "fp16 inside": (Small, {"change": to_fp16}, "logits of 5 classes"),
@@ -193,7 +203,8 @@ def test_a_wrapped_network_gives_its_own_probabilities(
     options = {"external_data": False, "opset_version": 18} | options
     change = options.pop("change", None)
     of_bytes = isinstance(network, OfBytes)
-    example = torch.zeros(1, 64, 96, 3, dtype=torch.uint8) if of_bytes else torch.zeros(1, 3, 64, 96)
+    shape = (1, 64, 96, 3) if isinstance(network, OfBytes | ChannelsLast) else (1, 3, 64, 96)
+    example = torch.zeros(shape, dtype=torch.uint8 if of_bytes else torch.float32)
     torch.onnx.export(network, (example,), tmp_path / "other.onnx", verbose=False, **options)
     if change:
         change(tmp_path / "other.onnx")
