@@ -12,7 +12,7 @@ import torch
 from rich.progress import Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from steadyseg.app.console import Console
-from steadyseg.app.executors import choose, run_options
+from steadyseg.app.executors import RunOptions, choose
 from steadyseg.app.open_model import is_graph, open_checkpoint, open_segmenter, refuse_classifier
 from steadyseg.app.report_file import check_place, write_json
 from steadyseg.core.errors import InputError
@@ -80,7 +80,7 @@ def bench_checkpoint(job: BenchJob, folder: Path) -> dict[str, Any]:
     subject = Subject(job.model, job.size)
     missing = {} if subject.has_dropout else dict.fromkeys(DROPOUT_ROWS, "the network has no dropout")
     names = chosen_rows(job.only, tuple(ROWS), missing)
-    run = run_options(job.compute, job.size, keep_probs=False)
+    run = RunOptions(**vars(job.compute), size=job.size)
     chosen, number, why = choose(subject.model, MethodOptions(mode="dnn").resolve(subject.meta), run)
     with announce() as say:
         say("making the clip")
