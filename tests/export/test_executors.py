@@ -90,7 +90,7 @@ def test_openvino_runs_a_checkpoint_as_torch_does(lag: int) -> None:
     ],
 )
 def test_a_graph_file_runs_as_the_checkpoint_does(graphs: Graphs, executor: str, name: str) -> None:
-    """The maps of a file with a lag are those of the frame two calls before."""
+    """A file with a lag returns the maps of the frame two calls before."""
     file = read_onnx(graphs(name))
     made = file.meta.method
     assert (made.mode, made.motion, made.lag) == (

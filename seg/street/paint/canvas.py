@@ -87,7 +87,7 @@ class Canvas:
         self, corners: np.ndarray, texture: Texture, normal: Color, depth: float, tint: Color = (1.0, 1.0, 1.0)
     ) -> None:
         """Draws a texture on a world quad (4, 3): top left, top right, bottom right, bottom left of the texture. Light
-        and haze are those of one normal at `depth` metres."""
+        and haze have one normal and one distance of `depth` metres."""
         quad = self.camera.project(corners)
         if not self.sees(quad):
             return
