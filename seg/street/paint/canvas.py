@@ -86,8 +86,8 @@ class Canvas:
     def textured(
         self, corners: np.ndarray, texture: Texture, normal: Color, depth: float, tint: Color = (1.0, 1.0, 1.0)
     ) -> None:
-        """Draws a texture on a world quad (4, 3): top left, top right, bottom right, bottom left of the texture. Light
-        and haze have one normal and one distance of `depth` metres."""
+        """Draws a texture on a world quad (4, 3): top left, top right, bottom right, bottom left of the texture.
+        `normal` gives its light, and `depth` in metres its haze."""
         quad = self.camera.project(corners)
         if not self.sees(quad):
             return
