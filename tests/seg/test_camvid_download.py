@@ -1,6 +1,5 @@
 """The download against a real HTTP server on this machine, with real sockets and really killed processes."""
 
-import os
 import signal
 import socket
 import subprocess
@@ -241,13 +240,6 @@ def test_a_second_download_is_refused_and_leaves_the_parts_of_the_first(
     with locked_folder(root, "download"):
         assert "another download is at work" in download_fails(root, server.url, manifest)
     assert not server.requests and (root / PARTS).is_dir()
-
-
-@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may write everywhere")
-def test_a_read_only_root_is_reported(server: Server, manifest: Path, root: Path) -> None:
-    root.mkdir(parents=True)
-    root.chmod(0o500)
-    assert "cannot be read or written (Permission denied)" in download_fails(root, server.url, manifest)
 
 
 # Processes that end in the middle

@@ -128,12 +128,9 @@ def test_maps_are_the_statistics_of_the_prediction_rounded_to_bytes(mode: ModeNa
     np.testing.assert_allclose(probs(maps).sum(0), 1.0, atol=1e-5)
 
 
-def test_a_uniform_prediction_fills_the_entropy_scale() -> None:
+def test_a_uniform_prediction_fills_the_entropy_scale_and_a_certain_one_the_confidence_scale() -> None:
     maps = segmenter("dnn", Fixed([0.0, 0.0, 0.0, 0.0])).step(frame(0))
     assert (maps.entropy == 255).all() and (maps.confidence == 64).all() and (maps.disagreement == 0).all()
-
-
-def test_a_certain_prediction_has_full_confidence_and_no_entropy() -> None:
     maps = segmenter("dnn", Fixed([0.0, 0.0, 99.0, 0.0])).step(frame(0))
     assert (maps.label == 2).all() and (maps.confidence == 255).all() and (maps.entropy == 0).all()
 
