@@ -2,23 +2,14 @@
 folder."""
 
 from collections.abc import Sequence
-from pathlib import Path
+from functools import partial
 from typing import Any
 
 from rich.table import Table
 
 from steadyseg.app.commands import load
-from steadyseg.core.system.files import write_atomic
 from steadyseg.studies.analysis.flags import StudyJob
-from steadyseg.studies.harness.report_folder import (
-    choose_folder,
-    command_line,
-    print_report,
-    report_tables,
-    require_checkpoints,
-    write_plots,
-    write_report_json,
-)
+from steadyseg.studies.harness.report_folder import Report, report_tables, require_checkpoints
 from steadyseg.studies.harness.tables import bullets, figure, paragraphs
 
 FORM = ".4g"
@@ -34,13 +25,11 @@ def run_study(job: StudyJob) -> int:
     )
     from steadyseg.studies.analysis.study import Study, run  # after what can be refused without torch
 
-    out = choose_folder(job.study, job.options.models, job.options)
+    report = Report(job.study, job.options.models, job.options, job)
     study: Study = load(f"steadyseg.studies.analysis.{job.study}:STUDY")
-    command = command_line(job.study, job.options.models, job)
-
-    record = run(study, job, keep=lambda so_far: write_report_json(so_far, out, command))
-    write_report(study, record, out, command, job.options.plots)
-    print_report([screen_table(*table) for table in study.tables(record["results"])], record["notes"], out)
+    record = run(study, job, keep=report.write_json)
+    report.write(record, lambda: study.figures(record["results"]), partial(markdown, study, record))
+    report.show([screen_table(*table) for table in study.tables(record["results"])], record["notes"])
     return 0
 
 
@@ -49,13 +38,6 @@ def screen_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any
     for row in rows:
         table.add_row(*(figure(value, FORM) for value in row))
     return table
-
-
-def write_report(study: Any, record: dict[str, Any], out: Path, command: str, plots: bool) -> None:
-    """report.json, the plots and report.md."""
-    write_report_json(record, out, command)
-    names = sorted(write_plots(study.figures(record["results"]), out)) if plots else []
-    write_atomic(out / "report.md", markdown(study, record, command, names).encode())
 
 
 def markdown(study: Any, record: dict[str, Any], command: str, plots: list[str]) -> str:

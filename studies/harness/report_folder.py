@@ -3,7 +3,7 @@
 import dataclasses
 import os
 import shlex
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_type_hints
@@ -16,6 +16,7 @@ from steadyseg.app.parsing import default_of, nested_options
 from steadyseg.app.report_file import write_figure, write_json
 from steadyseg.core.errors import InputError, refuse_existing
 from steadyseg.core.options import is_rare
+from steadyseg.core.system.files import write_atomic
 from steadyseg.studies.harness.tables import report_table
 
 if TYPE_CHECKING:
@@ -44,28 +45,53 @@ def require_checkpoints(models: Sequence[str], known: str, why: str) -> None:
             raise InputError(f"{model}: {why}; give the checkpoint it was exported from")
 
 
-def choose_folder(study: str, models: Sequence[str], job: Any) -> Path:
-    """The report's folder; InputError, before any work, where it cannot be written or matplotlib is missing."""
-    from steadyseg.studies.harness.target import short_names
+class Report:
+    """The folder of a report, and the command that makes it again."""
 
-    if job.plots:
-        require_extra(PLOTS, "plots")
-    out: Path = job.output or Path("runs") / study / "+".join(Path(name).name for name in short_names(models))
-    check_folder(out, overwrite=job.overwrite)
-    return out
+    def __init__(self, study: str, models: Sequence[str], flags: Any, job: Any) -> None:
+        """InputError, before any work, where the folder cannot be written or matplotlib is missing.
 
+        Args:
+            study: Name of the study.
+            models: Names and files of the networks.
+            flags: The part of the job with `output`, `overwrite` and `plots`.
+            job: All flags, for the command.
+        """
+        from steadyseg.studies.harness.target import short_names
 
-def write_report_json(record: Mapping[str, Any], out: Path, command: str) -> None:
-    """Writes report.json into the folder, which is made if it is missing."""
-    out.mkdir(parents=True, exist_ok=True)
-    write_json(out / "report.json", {"command": command, **record})
+        if flags.plots:
+            require_extra(PLOTS, "plots")
+        names = (Path(name).name for name in short_names(models))
+        self.out: Path = flags.output or Path("runs") / study / "+".join(names)
+        check_folder(self.out, overwrite=flags.overwrite)
+        self.command, self.has_plots = command_line(study, models, job), flags.plots
 
+    def write_json(self, record: Mapping[str, Any]) -> None:
+        """Writes report.json into the folder, which is made if it is missing."""
+        self.out.mkdir(parents=True, exist_ok=True)
+        write_json(self.out / "report.json", {"command": self.command, **record})
 
-def write_plots(figures: Mapping[str, "Figure"], out: Path) -> list[str]:
-    """Writes the plots and returns the names of their files."""
-    for name, plot in figures.items():
-        write_figure(out / f"{name}.png", plot, dpi=DPI)
-    return [f"{name}.png" for name in figures]
+    def write(
+        self,
+        record: Mapping[str, Any],
+        draw: Callable[[], Mapping[str, "Figure"]],
+        markdown: Callable[[str, list[str]], str],
+    ) -> None:
+        """Writes report.json, the plots and report.md; `markdown` gets the command and the names of the plots."""
+        self.write_json(record)
+        figures = draw() if self.has_plots else {}
+        for name, figure in figures.items():
+            write_figure(self.out / f"{name}.png", figure, dpi=DPI)
+        text = markdown(self.command, [f"{name}.png" for name in sorted(figures)])
+        write_atomic(self.out / "report.md", text.encode())
+
+    def show(self, tables: Iterable[ScreenTable], notes: Iterable[str]) -> None:
+        """Prints the tables, the notes on stderr, and the place of the report."""
+        for table in tables:
+            Console().print(table)
+        for note in notes:
+            Console(stderr=True).print(f"note: {note}", soft_wrap=True, highlight=False)
+        print(self.out / "report.md")
 
 
 def table_of(title: str, columns: Sequence[tuple[str, str]], rows: Iterable[Mapping[str, Any]]) -> Table:
@@ -76,15 +102,6 @@ def table_of(title: str, columns: Sequence[tuple[str, str]], rows: Iterable[Mapp
 def report_tables(tables: Iterable[Table], form: str) -> list[str]:
     """The tables in Markdown, each behind its title; numbers in this form."""
     return [part for title, columns, rows in tables for part in (title, report_table(columns, rows, form))]
-
-
-def print_report(tables: Iterable[ScreenTable], notes: Iterable[str], out: Path) -> None:
-    """Prints the tables, the notes on stderr, and the place of the report."""
-    for table in tables:
-        Console().print(table)
-    for note in notes:
-        Console(stderr=True).print(f"note: {note}", soft_wrap=True, highlight=False)
-    print(out / "report.md")
 
 
 def require_extra(package: str, use: str) -> None:
@@ -103,7 +120,7 @@ def check_folder(out: Path, *, overwrite: bool) -> None:
     refuse_existing(out / "report.json", overwrite)
 
 
-def command_line(study: str, models: tuple[str, ...], job: Any) -> str:
+def command_line(study: str, models: Sequence[str], job: Any) -> str:
     """The command with its networks, its data, and every flag and setting that is not at its default."""
     words, settings = ["steadyseg", "analyze", study, *models], []
     for name, value, rare in changed(job):
