@@ -6,13 +6,13 @@ import pytest
 
 PROJECT = Path(__file__).parent.parent
 CEILINGS = {
-    "app": (14_330, 133),
+    "app": (14_200, 133),
     "core": (7_256, 71),
     "seg": (8_420, 74),
     "classification": (3_070, 24),
     "export": (4_600, 34),
     "studies": (10_820, 119),
-    "tests": (34_930, 236),
+    "tests": (34_530, 231),
 }
 """Lines and files of Python by folder, 2 % above what was reached; lines are as ruff formats them."""
 
