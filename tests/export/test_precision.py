@@ -164,6 +164,7 @@ def test_a_point_of_iou_and_half_a_point_of_calibration_are_accepted_and_no_more
         (["--precision", "bf16"], "export fp32 and choose bf16 where it runs"),
         (["--precision", "fp16", "--mode", "bnn", "--samples", "2"], "one pass a frame, got 2"),
         (["--precision", "int8", "--calibration-data", "street", "--mode", "vq-bnn"], "use mode vq-dnn"),
+        (["--precision", "int8", "--calibration-data", "street", "--streams", "2"], "use --streams dynamic, got 2"),
     ],
 )
 def test_what_cannot_be_made_is_said_in_one_line(
