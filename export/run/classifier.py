@@ -9,7 +9,7 @@ from steadyseg.core.errors import InputError
 from steadyseg.core.prediction import Prediction
 from steadyseg.export.file.onnx_file import OnnxFile
 from steadyseg.export.run.networks import onnxruntime_name, openvino_name
-from steadyseg.export.run.sessions import open_session, openvino_runner, require_runtime
+from steadyseg.export.run.sessions import open_session, openvino_runner, require_runtime, runner_of
 
 
 class GraphClassifier:
@@ -27,8 +27,7 @@ class GraphClassifier:
             return
         session, self.device = open_session(file.data, device)
         self.executor = onnxruntime_name(self.meta.precision)
-        names = [output.name for output in session.get_outputs()]
-        self._run = lambda arrays: dict(zip(names, session.run(names, arrays), strict=True))
+        self._run = runner_of(session)
 
     def predict(self, pictures: np.ndarray) -> Prediction:
         """Predicts pictures (B, s, s, 3) uint8 RGB: probabilities (B, K)."""

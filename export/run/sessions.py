@@ -125,11 +125,8 @@ def _preload(runtime: Any) -> str:
 
     ONNX Runtime prints each missing library to stdout, where our reports go, so its lines are read instead.
     """
-    preload = getattr(runtime, "preload_dlls", None)
-    if preload is None:
-        return ""
     with contextlib.redirect_stdout(io.StringIO()) as said:
-        preload()
+        runtime.preload_dlls()
     missing = re.findall(r"Failed to load (\S+?):", said.getvalue())
     names = ", ".join(dict.fromkeys(Path(one).name for one in missing))
     return f"{names} not found: pip install 'onnxruntime-gpu[cuda,cudnn]'" if names else ""
@@ -169,7 +166,11 @@ def openvino_core() -> Any:
 
 def session_runner(model: Any) -> Runner:
     """Returns a function of named arrays that runs the model with ONNX Runtime on the CPU in full precision."""
-    session = cpu_session(model.SerializeToString())
+    return runner_of(cpu_session(model.SerializeToString()))
+
+
+def runner_of(session: Any) -> Runner:
+    """Returns a session of ONNX Runtime as a function of named arrays."""
     names = [output.name for output in session.get_outputs()]
     wanted = {value.name for value in session.get_inputs()}
 
