@@ -277,5 +277,4 @@ def _props(model: "ModelProto", path: Path) -> dict[str, str]:
 
 
 def _one_line(error: Exception) -> str:
-    text = "".join(letter if letter.isprintable() else " " for letter in str(error)[:1000])
-    return " ".join(text.split())[:200]
+    return " ".join(str(error)[:1000].split())[:200]
