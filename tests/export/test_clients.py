@@ -25,12 +25,12 @@ from steadyseg.export.file.onnx_file import read_onnx
 from steadyseg.export.run.carried_proof import read_proof
 from steadyseg.seg.street.drive import Street
 
+Command = list[str]
 CLIENTS = Path(__file__).parents[2] / "deploy" / "clients"
+PYTHON = [sys.executable, str(CLIENTS / "python" / "steadyseg_client.py")]
 COUNT = 8
 EQUAL, EQUAL_WITH_MOTION = 0.999, 0.995
 """Smallest share of equal labels; the flow of other versions of OpenCV differs."""
-
-Command = list[str]
 
 
 def draw(folder: Path, scale: int) -> Path:
@@ -63,8 +63,7 @@ def ran(command: Command, **options: object) -> "subprocess.CompletedProcess[byt
 
 
 def by_python(model: Path, pictures: Path, output: Path) -> list[np.ndarray]:
-    command = [sys.executable, str(CLIENTS / "python" / "steadyseg_client.py"), str(model)]
-    done = ran([*command, str(pictures / "%05d.png"), "-o", str(output)])
+    done = ran([*PYTHON, str(model), str(pictures / "%05d.png"), "-o", str(output)])
     assert done.returncode == 0, done.stderr
     assert b"0: " in done.stdout and b"mean uncertainty" in done.stdout
     assert len(list(output.glob("*.jpg"))) == COUNT
@@ -209,19 +208,6 @@ def test_python_is_video(graphs: Graphs, tmp_path: Path, name: str, scale: int, 
     assert share(by_python(graphs(name), pictures, tmp_path / "out"), expected(graphs(name), pictures)) >= bound
 
 
-@pytest.mark.long
-def test_python_verifies(graphs: Graphs, tmp_path: Path) -> None:
-    client = [sys.executable, str(CLIENTS / "python" / "steadyseg_client.py")]
-    verifies(client, graphs, tmp_path)
-    refuses(client, graphs)
-
-
-@pytest.mark.long
-def test_python_refuses_hostile_files(graphs: Graphs, tmp_path: Path) -> None:
-    client = [sys.executable, str(CLIENTS / "python" / "steadyseg_client.py")]
-    refuses_hostile(limited(client), graphs, tmp_path)
-
-
 @pytest.mark.slow
 def test_labels_follow_the_motion(graphs: Graphs, pictures: Path) -> None:
     """Without it the labels are others than these bounds allow, so that the comparisons above can fail."""
@@ -242,6 +228,11 @@ def built(build: Path, *flags: str) -> Command:
 
 
 @pytest.fixture(scope="session")
+def python() -> Command:
+    return PYTHON
+
+
+@pytest.fixture(scope="session")
 def cpp(tmp_path_factory: pytest.TempPathFactory) -> Command:
     return built(tmp_path_factory.mktemp("cpp"))
 
@@ -259,17 +250,33 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Command:
     return ["node", str(folder / "steadyseg_client.mjs")]
 
 
-@pytest.mark.long
-def test_cpp_is_video(cpp: Command, graphs: Graphs, pictures: Path, tmp_path: Path) -> None:
-    model = graphs("vq-dnn")
-    assert share(by_raw_frames(cpp, model, pictures), expected(model, pictures)) >= EQUAL
-    verifies(cpp, graphs, tmp_path)
-    refuses(cpp, graphs)
+every_client = pytest.mark.parametrize("name", ["python", "cpp", "node"])
 
 
 @pytest.mark.long
-def test_cpp_refuses_hostile_files(cpp: Command, graphs: Graphs, tmp_path: Path) -> None:
-    refuses_hostile(limited(cpp), graphs, tmp_path)
+@every_client
+def test_a_client_verifies(request: pytest.FixtureRequest, graphs: Graphs, tmp_path: Path, name: str) -> None:
+    client: Command = request.getfixturevalue(name)
+    verifies(client, graphs, tmp_path)
+    refuses(client, graphs)
+
+
+@pytest.mark.long
+@every_client
+def test_a_client_refuses_hostile_files(
+    request: pytest.FixtureRequest, graphs: Graphs, tmp_path: Path, name: str
+) -> None:
+    client: Command = request.getfixturevalue(name)
+    refuses_hostile(client if name == "node" else limited(client), graphs, tmp_path)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", ["cpp", "node"])
+def test_a_client_of_raw_frames_is_video(
+    request: pytest.FixtureRequest, graphs: Graphs, pictures: Path, name: str
+) -> None:
+    labels = by_raw_frames(request.getfixturevalue(name), graphs("vq-dnn"), pictures)
+    assert share(labels, expected(graphs("vq-dnn"), pictures)) >= EQUAL
 
 
 @pytest.mark.long
@@ -304,18 +311,9 @@ def test_cpp_follows_motion_with_opencv_alone(cpp: Command, graphs: Graphs, pict
 
 
 @pytest.mark.long
-def test_node_is_video(node: Command, graphs: Graphs, pictures: Path, tmp_path: Path) -> None:
-    model = graphs("vq-dnn")
-    assert share(by_raw_frames(node, model, pictures), expected(model, pictures)) >= EQUAL
-    verifies(node, graphs, tmp_path)
-    refuses(node, graphs)
+def test_node_follows_no_motion(node: Command, graphs: Graphs, pictures: Path) -> None:
     done = ran([*node, str(graphs("motion"))], input=decoded(pictures)[0].tobytes())
     assert done.returncode == 2 and b"export it with --motion off" in done.stderr
-
-
-@pytest.mark.long
-def test_node_refuses_hostile_files(node: Command, graphs: Graphs, tmp_path: Path) -> None:
-    refuses_hostile(node, graphs, tmp_path)
 
 
 @pytest.mark.parametrize(

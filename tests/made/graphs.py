@@ -18,7 +18,6 @@ FLAGS = {
     "vq-bnn": ["--stateful", "--mode", "vq-bnn", "--motion", "off"],
     "proven vq-bnn": ["--stateful", "--mode", "vq-bnn", "--motion", "off", "--with-proof"],
     "dnn": ["--stateful", "--mode", "dnn"],
-    "bnn": ["--stateful", "--mode", "bnn", "--samples", "3"],
     "logits": ["--mode", "dnn"],
 }
 Graphs = Callable[[str], Path]
