@@ -10,7 +10,7 @@ CEILINGS = {
     "core": (7_256, 71),
     "seg": (8_420, 74),
     "classification": (3_070, 24),
-    "export": (4_600, 34),
+    "export": (4_470, 34),
     "studies": (10_820, 119),
     "tests": (34_530, 231),
 }
