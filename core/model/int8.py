@@ -5,7 +5,7 @@ converts it to integer kernels. Jacob et al. 2018 (arXiv 1712.05877), eq. 1: r =
 a channel of weights.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
 
@@ -71,17 +71,23 @@ def measure_ranges(
     Raises InputError where a value is not finite, or where int8 suits no convolution.
     """
     found: dict[str, list[Tensor]] = {}
-    pictures = list(pictures)
+    kept: list[Tensor] = []
 
     def note(name: str, _: nn.Module, inputs: tuple[Tensor, ...], __: Tensor) -> None:
         found.setdefault(name, []).append(torch.stack(torch.aminmax(inputs[0])))
 
-    run_watched(network, pictures, note)
+    def keep_first() -> Iterator[Tensor]:
+        for picture in pictures:
+            if len(kept) < ERROR_PICTURES:
+                kept.append(picture)
+            yield picture
+
+    run_watched(network, keep_first(), note)
     means = {name: torch.stack(values).double().mean(0).tolist() for name, values in list(found.items())[1:]}
     if not means or not torch.tensor(list(means.values())).isfinite().all():
         raise InputError("the network's features are no numbers, or it has no convolutions to round")
     ranges = {name: (round(least, 6), round(greatest, 6)) for name, (least, greatest) in means.items()}
-    errors = rounding_errors(network, ranges, pictures[:ERROR_PICTURES])
+    errors = rounding_errors(network, ranges, kept)
     if kept := {name: pair for name, pair in ranges.items() if errors[name] <= max_error}:
         return kept
     raise InputError("int8 suits no convolution of this network: each loses too much by rounding")
