@@ -6,15 +6,15 @@ import pytest
 
 PROJECT = Path(__file__).parent.parent
 CEILINGS = {
-    "app": (14_200, 133),
-    "core": (7_260, 71),
-    "seg": (8_420, 74),
-    "classification": (3_070, 24),
+    "app": (14_180, 131),
+    "core": (7_270, 71),
+    "seg": (8_430, 74),
+    "classification": (3_050, 23),
     "export": (4_470, 34),
-    "studies": (10_820, 119),
-    "tests": (34_530, 231),
+    "studies": (10_660, 116),
+    "tests": (32_300, 222),
 }
-"""Lines and files of Python by folder, 2 % above what was reached; lines are as ruff formats them."""
+"""Lines and files of Python by folder, little above what was reached; lines are as ruff formats them."""
 
 
 @pytest.mark.parametrize("folder", CEILINGS)
