@@ -31,6 +31,7 @@ from steadyseg.export.file.subgraph import IMAGE, LOGITS, network_alone
 from steadyseg.export.run.carried_proof import PROOF_KEY
 from steadyseg.seg.any_network import AnyNetwork, GivenModel
 from steadyseg.seg.calibrate import ConformalFit
+from steadyseg.seg.data.moving_stills import MEASURED_FRAMES
 
 SLIDER = tuple(percent / 100 for percent in range(0, 100, 5))
 """Thresholds of confidence above which pixels are counted; the page's slider has them."""
@@ -158,7 +159,8 @@ def fit_method(
         "conformal": {"coverage": job.coverage, **conformal.scores.thresholds(job.coverage)},
     }
     if conformal.risk and job.risk_class:
-        record["class_risk"] = conformal.risk.control(job.risk, job.risk_class)
+        views = MEASURED_FRAMES if fits.about.get("protocol") == "moving-stills" else 1
+        record["class_risk"] = conformal.risk.control(job.risk, job.risk_class, views)
     return record, metrics
 
 

@@ -137,22 +137,26 @@ class ClassRisk:
             self._missed += self._below(inside) / inside.numel()
             self.images += 1
 
-    def control(self, level: float, name: str) -> dict[str, Any]:
-        """The largest threshold whose risk, corrected for n images, (sum + 1) / (n + 1), stays at or below `level`."""
+    def control(self, level: float, name: str, views: int = 1) -> dict[str, Any]:
+        """The largest threshold whose risk, corrected for n images, (sum + 1) / (n + 1), stays at or below `level`.
+
+        `views`: how often each image was added; its views are one unit.
+        """
         if not 0.0 < level < 1.0:
             raise InputError(f"the risk must lie between 0 and 1, got {level}")
+        count = self.images // views
         needed = math.ceil(1.0 / level - 1e-9) - 1
-        if self.images < needed:
+        if count < needed:
             raise InputError(
-                f"{self.images} images hold {name}; to bound its misses by {level:g}, {needed} or more are needed"
+                f"{count} images hold {name}; to bound its misses by {level:g}, {needed} or more are needed"
             )
-        holds = ((self._missed + 1.0) / (self.images + 1) <= level).nonzero().squeeze(1)
+        holds = ((self._missed / views + 1.0) / (count + 1) <= level).nonzero().squeeze(1)
         best = int(holds.max()) if len(holds) else 0  # at threshold 0 nothing is missed
         return {
             "class": name,
             "level": level,
             "threshold": best / RISK_BINS,
-            "images": self.images,
+            "images": count,
             "risk": float(self._missed[best] / self.images),
             "reported_share": float(self._reported[best] / self._pixels),
         }

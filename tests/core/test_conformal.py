@@ -175,6 +175,14 @@ def test_control_equals_a_search_over_all_thresholds(level: float) -> None:
     assert found["reported_share"] == pytest.approx(reported.double().mean().item(), abs=1e-12)
 
 
+def test_views_of_an_image_are_one_unit() -> None:
+    examples = images(2, 20)
+    once, twice = risk_of(examples), risk_of([*examples, *examples])
+    assert twice.control(0.1, "Car", views=2) == pytest.approx(once.control(0.1, "Car"))
+    with pytest.raises(InputError, match="20 images hold Car"):
+        twice.control(0.04, "Car", views=2)
+
+
 def test_images_without_the_class_count_only_for_what_is_reported() -> None:
     examples = images(1, 30)
     empty = torch.tensor([[0.0, 0.9], [1.0, 0.1]]), torch.tensor([0, 0], dtype=torch.uint8)
