@@ -136,7 +136,7 @@ class Tested:
             risk = ClassRisk(CAMVID.names.index(COMMON), CAMVID.void_id)
             for probs, label in predict(moving_stills(open_split(self.own, "val")), segmenter):
                 risk.update(probs[0], label[0])
-            self.fit = fit | {"class_risk": [risk.control(RISK, COMMON), fit["class_risk"]]}
+            self.fit = fit | {"class_risk": [risk.control(RISK, COMMON, MEASURED_FRAMES), fit["class_risk"]]}
             segmenter.reset()
         return segmenter
 
