@@ -80,7 +80,7 @@ def train(folder: Path) -> None:
 
 
 def pictures(folder: Path) -> None:
-    """Writes the data folders own1, own2 and own3 with 50 labelled pictures in val, and `far` with the test pictures."""
+    """Writes the data folders own1, own2 and own3 of 50 labelled pictures in val, and `far` with the test pictures."""
     pool = StreetSet(600, HEIGHT, WIDTH, first_seed=20000)
     for seed in DRAWS:
         save(pool, random.Random(seed).sample(range(len(pool)), LABELS), folder / f"own{seed}", "val")
