@@ -71,15 +71,15 @@ def measure_ranges(
     Raises InputError where a value is not finite, or where int8 suits no convolution.
     """
     found: dict[str, list[Tensor]] = {}
-    kept: list[Tensor] = []
+    first: list[Tensor] = []
 
     def note(name: str, _: nn.Module, inputs: tuple[Tensor, ...], __: Tensor) -> None:
         found.setdefault(name, []).append(torch.stack(torch.aminmax(inputs[0])))
 
     def keep_first() -> Iterator[Tensor]:
         for picture in pictures:
-            if len(kept) < ERROR_PICTURES:
-                kept.append(picture)
+            if len(first) < ERROR_PICTURES:
+                first.append(picture)
             yield picture
 
     run_watched(network, keep_first(), note)
@@ -87,7 +87,7 @@ def measure_ranges(
     if not means or not torch.tensor(list(means.values())).isfinite().all():
         raise InputError("the network's features are no numbers, or it has no convolutions to round")
     ranges = {name: (round(least, 6), round(greatest, 6)) for name, (least, greatest) in means.items()}
-    errors = rounding_errors(network, ranges, kept)
+    errors = rounding_errors(network, ranges, first)
     if kept := {name: pair for name, pair in ranges.items() if errors[name] <= max_error}:
         return kept
     raise InputError("int8 suits no convolution of this network: each loses too much by rounding")
