@@ -1,6 +1,7 @@
 """The terminal as all commands print to it: text as it is, tables of numbers, and the progress bar on stderr."""
 
 import re
+import sys
 from collections.abc import Iterable, Iterator, Sequence, Sized
 from contextlib import contextmanager
 from typing import Any, Protocol, TypeVar
@@ -94,8 +95,11 @@ def track(items: Iterable[T], title: str, total: int | None = None) -> Iterator[
                 UNFINISHED[0] = f" at {done} of {total or 'unknown'} ({title}); nothing of it is kept, run it again"
                 yield item
                 show(done)
-    finally:  # also where the loop is left early; an exception's traceback holds the generator until it is handled
-        UNFINISHED[0] = outer
+    finally:  # also where the loop is left early
+        # An interrupt keeps its place. It comes by itself, or as the cause of a consumer's closing of its source.
+        error = sys.exception()
+        if KeyboardInterrupt not in (type(error), type(getattr(error, "__context__", None))):
+            UNFINISHED[0] = outer
 
 
 def make_table(title: str, first: str, *columns: str) -> Table:

@@ -5,6 +5,7 @@ import dataclasses
 import json
 import os
 import signal
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,9 @@ from made.pictures import street_folder
 from refusals import error_after_work, one_line_error
 
 from steadyseg.app.cli import main
+from steadyseg.core.frame import Frame, Maps
 from steadyseg.core.model.checkpoint import load_checkpoint, read_meta, save_checkpoint
+from steadyseg.core.segmenter import Segmenter
 from steadyseg.seg.data import moving_stills
 from steadyseg.seg.networks.staged import StagedNetwork
 from steadyseg.seg.pretrained import find_checkpoint
@@ -75,6 +78,33 @@ def test_ctrl_c_names_the_place_last_and_leaves_no_file(
     last = capsys.readouterr().err.splitlines()[-1]
     assert last == "steadyseg: interrupted at 1 of 6 (temperature); nothing of it is kept, run it again"
     assert not os.listdir(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("command", "place"), [("evaluate", "2 of 3 (stills dnn)"), ("calibrate", "3 of 6 (thresholds)")]
+)
+def test_an_interrupt_in_what_feeds_a_loop_names_the_place(
+    command: str,
+    place: str,
+    data: Path,
+    model: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    steps = Segmenter.steps
+    frames = iter(range(6))
+
+    def interrupted(segmenter: Segmenter, frame: Frame | None) -> Iterator[tuple[Frame, Maps]]:
+        if next(frames) == 2:
+            raise KeyboardInterrupt
+        yield from steps(segmenter, frame)
+
+    monkeypatch.setattr(Segmenter, "steps", interrupted)
+    flags = ["--data", str(data), "--split", "held-out", "--mode", "dnn"]
+    flags += ["-o", str(tmp_path / "c.safetensors")] if command == "calibrate" else []
+    assert main([command, str(model), *flags]) == 130
+    assert f"interrupted at {place}" in capsys.readouterr().err.splitlines()[-1]
 
 
 def test_without_a_split_to_measure_on_it_says_what_is_there(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
