@@ -158,16 +158,21 @@ class LiveWorkers:
         if request.picture is None and self._open_feed is None:
             raise InputError("this page has no video of its own; start it with --source")
         if request.picture is not None and key not in self._workers:
+            self._refuse_if_full(key)  # before the picture is decoded, and again when the place is taken
             camera_picture(request.picture)
         with self._lock:
             worker = self._workers.get(key)
             if worker is not None and worker.offer(request):
                 return
-            if len(self._workers.keys() - {key}) >= self.max_streams:
-                taken = f"all {self.max_streams} places are taken; this page tries again until one is free"
-                raise InputError(taken if self.max_streams else "this page has ended")
+            self._refuse_if_full(key)
             on_end = partial(self._forget, key)
             self._workers[key] = LiveWorker(self.pool, self._open_feed, on_end, self._idle_s, request)
+
+    def _refuse_if_full(self, key: str) -> None:
+        """Raises InputError unless a place is free for the visitor."""
+        if len(self._workers.keys() - {key}) >= self.max_streams:
+            taken = f"all {self.max_streams} places are taken; this page tries again until one is free"
+            raise InputError(taken if self.max_streams else "this page has ended")
 
     def end(self, key: str) -> None:
         """Ends the worker of a visitor who left."""
