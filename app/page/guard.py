@@ -110,9 +110,12 @@ class Guard:
 
             try:
                 if EVENT.fullmatch(str(scope["path"])):
-                    from starlette.requests import Request
+                    from starlette.requests import ClientDisconnect, Request
 
-                    body = await Request(scope, receive).body()
+                    try:
+                        body = await Request(scope, receive).body()
+                    except ClientDisconnect:
+                        return
                     if not names_session(body):
                         return await refuse(send, 422, "the page cannot read that")
                     receive = replay(body, receive)
