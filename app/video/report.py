@@ -203,7 +203,7 @@ def figure_rows(record: dict[str, Any]) -> list[tuple[str, str]]:
     """(name, value) of the figures of every report, for the terminal and the page."""
     level, samples = stream_level(record), "1 sample" if record["samples"] == 1 else f"{record['samples']} samples"
     return [
-        ("speed", f"{record['fps']:.1f} frames/s on {record['device']} ({record['executor']})"),
+        ("speed", f"{record['fps']:.2f} frames/s on {record['device']} ({record['executor']})"),
         ("method", f"{mode_title(record['mode'])}, {samples} per frame"),
         ("mean confidence", figure(level, record["mean_confidence"])),
         ("mean uncertainty (entropy)", figure(level, record["mean_entropy"])),
