@@ -145,7 +145,7 @@ def test_what_the_front_page_says_of_averaging() -> None:
 
 def test_quality_and_speed_of_the_front_page_are_of_one_commit_and_number_format() -> None:
     measured = read_record("results", "front.json")
-    assert len({(found["commit"], found["cpu"]) for found in measured.values()}) == 1
+    assert len({(found["commit"], found["cpu"], found["bf16"]) for found in measured.values()}) == 1
     for model, found in measured.items():
         assert found["executor"].split()[-1] == FORMAT
         assert found["digest"] == rests_on(model, found["digest"].split("-")[0], MethodOptions())

@@ -115,6 +115,7 @@ REFUSED = {
     f"{VIDEO} -o text.mp4": "--overwrite",
     f"{VIDEO} -o out.mp4 --report nowhere/r.json": "nowhere",
     f"{VIDEO} --report text.mp4": ".json",
+    f"{VIDEO} --report r.json": "--overwrite",
     f"{VIDEO} --mode dnn --samples 5": "which has no dropout, got 5",
     f"{VIDEO} --size 200000": "use a smaller --size",
     f"{EVALUATE} --seed one": "--seed",

@@ -115,6 +115,7 @@ def test_where_there_is_no_int8_one_line_says_so(
 ) -> None:
     assert "calibrate --int8" in refusal(open_segmenter, "street-tiny", precision="int8")
     assert "--executor openvino" in refusal(open_segmenter, small, precision="int8", executor="torch")
-    command = ["calibrate", "street-tiny", "--int8", "-o", tmp_path / "x.safetensors"]
-    assert "--mode dnn" in one_line_error(capsys, *command, "--data", pictures, "--mode", "bnn")
-    assert "a folder with train/" in one_line_error(capsys, *command, "--data", "street")
+    command = ["calibrate", "street-tiny", "-o", tmp_path / "x.safetensors"]
+    assert "--mode dnn" in one_line_error(capsys, *command, "--int8", "--data", pictures, "--mode", "bnn")
+    for flag in ("--int8", "--familiarity"):
+        assert f"{flag} needs the recordings" in one_line_error(capsys, *command, flag, "--data", "street")

@@ -92,8 +92,6 @@ def test_a_segmentation_checkpoint_is_read_once(
         pytest.skip(
             f"onnxruntime-web is not kept here ({cache_path()}): python -m steadyseg.app.in_browser.runtime fetches it"
         )
-    if "int8" in words:
-        pytest.importorskip("openvino", reason="OpenVINO is for x86-64")
     monkeypatch.setattr(site_writer, "SAMPLE_SECONDS", 1)
     model = street
     if "--precision int8" in words:

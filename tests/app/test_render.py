@@ -1,4 +1,4 @@
-"""Colours over pictures, uncertainty as a picture that everybody can read, legends, and the strip of time."""
+"""Pictures of labels and uncertainty, their legends, and the timeline of a file."""
 
 import dataclasses
 from collections import Counter

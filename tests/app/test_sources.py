@@ -215,6 +215,7 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("a\0b", "no such file or folder: 'a\\x00b'"),
         (1000 * "a", "cannot be looked at (File name too long)"),
         ("/dev/null", "camera /dev/null: does not open"),
+        ("street:one", "expected street, street:SEED"),
         ("street:1:0", "expected street, street:SEED"),
         ("ftp://somewhere/film.mp4", "cannot read ftp://; expected rtsp, rtsps, http, https"),
     ],

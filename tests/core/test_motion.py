@@ -131,7 +131,6 @@ def test_the_past_weighs_less_where_it_predicts_another_class() -> None:
 
 @pytest.mark.parametrize(("stride", "samples", "gated"), [(2, 1, True), (1, 3, False)])
 def test_the_compiled_kernel_follows_as_torch_does(stride: int, samples: int, gated: bool) -> None:
-    pytest.importorskip("numba", reason="the compiled kernel needs numba")
     size = (SIZE[0] * stride, SIZE[1] * stride)
     kernel, rule = (
         FusedPostprocess(5, tau=TAU, samples=samples, stride=stride, motion=True, gated=gated),

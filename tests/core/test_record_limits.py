@@ -1,5 +1,5 @@
-"""Sizes and values that a record names are checked before anything is fetched, built or allocated. Its network is built
-before its weights are read, so their number is limited."""
+"""Sizes and values that a record names are checked before anything is fetched, built or allocated. A record's
+network is built before the weights are read, so the number of weights is limited."""
 
 import dataclasses
 import json

@@ -149,7 +149,7 @@ def test_a_pixel_that_stands_for_a_million_takes_no_more_memory_than_the_frame()
     ("key", "text", "said"), [("proof", "{", "its proof is malformed"), ("record", "7", "no proof of version 1")]
 )
 def test_a_malformed_proof_is_one_line(graphs: Graphs, key: str, text: str, said: str) -> None:
-    """test_clients.py has the other malformed entries."""
+    """The tests of the clients damage the other entries of a proof."""
     file = read_onnx(graphs("vq-dnn"))
     message = refusal(read_proof, file.props | {key: text}, file.meta, "broken.onnx")
     assert said in message and "broken.onnx" in message and "with-proof" in message

@@ -260,6 +260,7 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str], str]] = {
     "several sigmoids": ({"end": "Sigmoid"}, [], "export the network without its last sigmoid"),
     "classes": ({}, ["--classes", "camvid"], "which is 3 classes, and 11 were named"),
     "free size": ({"shape": FREE}, [], "so give the size to fix: --size HxW"),
+    "size of one number": ({"shape": FREE}, ["--size", "64"], "expected HEIGHTxWIDTH"),
     "fixed size": ({}, ["--size", "64x64"], "works at 48x64 (height x width) alone, got --size 64x64"),
     "layout of the input": ({"shape": (1, 3, 32, 3)}, [], "expected a picture [1, 3, h, w] or [1, h, w, 3]"),
     "layout of the output": ({"shape": (1, 3, 40, 40), "classes": 40}, [], "name the classes, or give a picture"),

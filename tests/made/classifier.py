@@ -59,8 +59,8 @@ def save_pictures(
 
 
 def save_likely_pictures(root: Path, model: Path) -> Path:
-    """An ImageFolder of 240 pictures of noise. Their labels are drawn from what the network of 32 x 32 itself thinks of
-    them with dropout and without, at temperature 1.5."""
+    """Writes an ImageFolder of 240 pictures of noise. Each label is drawn from the network's own probabilities at
+    temperature 1.5, with and without dropout."""
     opened = read_classifier(model)
     network, meta = opened.network(), opened.meta
     torch.manual_seed(0)

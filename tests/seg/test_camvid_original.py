@@ -216,7 +216,7 @@ def test_an_incomplete_copy_of_the_archives_is_refused_and_a_list_decides(tmp_pa
         ("", "expected JSON"),
         ("[" * 100_000, "expected JSON"),
         ('{"names": ["a", "b"], "colors": [[0, 0, 0], 5]}', "are lists"),
-        ('{"names": ["a", "b"], "colors": [[0, 0], [0, 0]]}', "c.json"),
+        ('{"names": ["a", "b"], "colors": [[0, 0], [0, 0]]}', "needs three values"),
         ("[]", "two or more different names"),
         ('{"names": 5}', "expected JSON"),
         ("\ud800", "expected JSON"),

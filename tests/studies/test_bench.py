@@ -280,6 +280,13 @@ def test_bad_input_is_one_line(arguments: list[str], expected: str, capsys: pyte
     assert expected in one_line_error(capsys, "bench", *arguments)
 
 
+def test_a_report_that_exists_is_kept_without_overwrite(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "r.json").write_text("precious")
+    line = one_line_error(capsys, "bench", "street-tiny", "--report", tmp_path / "r.json")
+    assert "r.json: exists already" in line and "--overwrite" in line
+    assert (tmp_path / "r.json").read_text() == "precious"
+
+
 @pytest.mark.parametrize("model", ["camvid-mobile", "camvid-unet-s"])
 def test_int8_rounds_a_network_without_its_smoothing_too(model: str) -> None:
     subject = Subject(model, 64)

@@ -131,6 +131,7 @@ def test_brightness_moves_the_value_and_keeps_the_ratios() -> None:
         (picture(), "rotation", "did you mean rotate"),
         (picture()[..., 0], "rotate", "RGB, got"),
         (picture().astype(float), "rotate", "float64"),
+        (np.zeros((0, 4, 3), np.uint8), "rotate", "1x1 pixels or more"),
     ],
 )
 def test_bad_input_is_one_clear_line(image: np.ndarray, name: str, message: str) -> None:
