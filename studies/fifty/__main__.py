@@ -1,4 +1,4 @@
-"""What 50 labels give a network of another library: promised against met, on streets that fitted nothing.
+"""What 50 labels give a network of another library: promised and measured figures, on streets that no fit has seen.
 
     OMP_NUM_THREADS=1 python -m steadyseg.studies.fifty train FOLDER        # 5 minutes of one thread
     OMP_NUM_THREADS=1 python -m steadyseg.studies.fifty pictures FOLDER
@@ -9,10 +9,12 @@ and `calibrate`. The three draws of 50 pictures come from 600 pictures of 50 str
 other streets, one from each.
 """
 
+import argparse
 import random
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -24,24 +26,25 @@ from torch import Tensor, nn
 from steadyseg.app.cli import main as steadyseg
 from steadyseg.app.open_model import open_segmenter
 from steadyseg.core.classes import CAMVID
-from steadyseg.core.evaluation.conformal import ClassRisk, Coverage
-from steadyseg.core.evaluation.metrics import StreamingMetrics
+from steadyseg.core.errors import CheckFailed
 from steadyseg.core.evaluation.stretches import Stretches, count_stretch, intervals
-from steadyseg.core.frame import Frame
-from steadyseg.core.segmenter import Segmenter
+from steadyseg.core.segmenter import segment
 from steadyseg.core.system.machine import cpu_name
 from steadyseg.export.file.onnx_file import read_onnx
-from steadyseg.seg.data.camvid import open_split
-from steadyseg.seg.data.moving_stills import MEASURED_FRAMES, moving_stills
-from steadyseg.seg.evaluate import predict, probs_at
+from steadyseg.seg.calibrate import ConformalCheck
+from steadyseg.seg.data.camvid import ImageFolderSplit, open_split
+from steadyseg.seg.data.moving_stills import CLIP_FRAMES, moving_stills
+from steadyseg.seg.evaluate import FrameMetrics
 from steadyseg.seg.street.drive import LOOKS, StreetSet
-from steadyseg.studies.harness.study import origin, write_record
+from steadyseg.studies.harness.study import exit_code, origin, write_record
 
 HEIGHT, WIDTH = 192, 256
 MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 TRAINED, STEPS, BATCH, RATE = 480, 320, 8, 3e-3
 DRAWS, LABELS, TESTED = (1, 2, 3), 50, 200
-COMMON, RARE, RISK = "Car", "Fence", 0.1
+CONTROLLED, RISK = ("Car", "Fence"), 0.1
+"""A common and a rare class; the share of their pixels that may be missed."""
+KINDS = ("lac", "aps")
 
 
 def train(folder: Path) -> None:
@@ -98,93 +101,85 @@ def save(street: StreetSet, places: list[int], folder: Path, split: str) -> None
 
 
 def measure(folder: Path, record: Path) -> None:
-    """Runs the commands, then all files over the same frames; writes the record."""
-    commands, networks = list[str](), {"before": Tested(folder / "mine.onnx")}
+    """Runs the commands, runs all files over the same frames, and writes the record."""
+    commands = list[str]()
 
     def run(*words: object) -> None:
         commands.append(" ".join(["steadyseg", *map(str, words)]).replace(f"{folder}/", ""))
-        assert steadyseg([*map(str, words), "--overwrite"]) == 0
+        if code := steadyseg([*map(str, words), "--overwrite"]):
+            raise CheckFailed(f"{words[0]} ended with exit code {code}")
 
-    source, motion = folder / "other.onnx", ("--classes", "camvid", "--motion", "off")
-    run("wrap", source, "-o", folder / "mine.onnx", "--mean", *MEAN, "--std", *STD, *motion)
+    mine, motion = folder / "mine.onnx", ("--classes", "camvid", "--motion", "off")
+    run("wrap", folder / "other.onnx", "-o", mine, "--mean", *MEAN, "--std", *STD, *motion)
+    split = open_split(folder / "far", "test")
+    results = {"before": tested(mine, split, [])}
     for seed in DRAWS:
-        fitted, own = folder / f"calibrated{seed}.onnx", folder / f"own{seed}"
-        run("calibrate", folder / "mine.onnx", "--data", own, "-o", fitted, "--risk-class", RARE, "--risk", RISK)
-        networks[f"draw {seed}"] = Tested(fitted, own)
-    for frame in moving_stills(open_split(folder / "far", "test")):
-        for one in networks.values():
-            one.step(frame)
-    about = {"what": (__doc__ or "").partition("\n")[0], **origin(), "processor": f"1 thread of {cpu_name()}"}
-    results = {name: one.result() for name, one in networks.items()}
+        files = [folder / f"{kind.lower()}{seed}.onnx" for kind in CONTROLLED]
+        for kind, file in zip(CONTROLLED, files, strict=True):
+            own = ("--data", folder / f"own{seed}", "--risk-class", kind, "--risk", RISK)
+            run("calibrate", mine, *own, "-o", file)
+        results[f"draw {seed}"] = tested(files[0], split, [fit_in(file) for file in files])
+    about = {"what": (__doc__ or "").partition("\n")[0], **origin(), "processor": cpu_name()}
     write_record(record, {**about, "commands": commands, "results": results})
 
 
-class Tested:
-    """A file of `wrap` or `calibrate`, and what its test frames gave."""
+def fit_in(file: Path) -> dict[str, Any]:
+    """The one calibration that a file of `calibrate` holds."""
+    (fit,) = read_onnx(file).meta.record().calibration.values()
+    return fit
 
-    def __init__(self, path: Path, own: Path | None = None) -> None:
-        """`own`: the data that it was fitted on, to bound the misses of the second class as `calibrate` does."""
-        self.path, self.own, self.fit = path, own, dict[str, Any]()
-        self.counts, self.pixels = list[dict[str, list[str]]](), list[int]()
-        self.values: dict[str, list[tuple[float, float]]] = {}
-        self.segmenter: Segmenter | None = None
 
-    def open(self) -> Segmenter:
-        segmenter = open_segmenter(str(self.path), keep_probs=True, precision="fp32")
-        if self.own:
-            ((_, fit),) = read_onnx(self.path).meta.record().calibration.items()
-            risk = ClassRisk(CAMVID.names.index(COMMON), CAMVID.void_id)
-            for probs, label in predict(moving_stills(open_split(self.own, "val")), segmenter):
-                risk.update(probs[0], label[0])
-            self.fit = fit | {"class_risk": [risk.control(RISK, COMMON, MEASURED_FRAMES), fit["class_risk"]]}
-            segmenter.reset()
-        return segmenter
+def tested(file: Path, split: ImageFolderSplit, fits: list[dict[str, Any]]) -> dict[str, Any]:
+    """The fits of a file, and metrics with 95 % bootstrap intervals over pictures: (value, lower, upper). The fits
+    differ in their controlled class alone."""
+    segmenter = open_segmenter(str(file), keep_probs=True, precision="fp32")
+    frames = segment(moving_stills(split), segmenter)
+    counts, values = list[dict[str, list[str]]](), dict[str, list[tuple[float, float]]]()
+    for _ in split.examples:
+        metrics, checks = FrameMetrics.of(CAMVID), [ConformalCheck(fit, CAMVID) for fit in fits]
+        for frame, maps in islice(frames, CLIP_FRAMES):
+            metrics.update(frame, maps)
+            for check in checks:
+                check.update(frame, maps, "")
+        counts.append(count_stretch(metrics.metrics))
+        for name, *pair in weighted([check.result() for check in checks], metrics.metrics.valid_samples):
+            values.setdefault(name, []).append((pair[0], pair[1]))
+    stretches = Stretches.read(counts)
 
-    def step(self, frame: Frame) -> None:
-        self.segmenter = self.segmenter or self.open()
-        maps = self.segmenter.step(frame)
-        if frame.label is None:
-            return
-        probs, label = probs_at(frame.label, maps), torch.from_numpy(frame.label)[None].long()
-        one = StreamingMetrics(len(CAMVID), CAMVID.void_id)
-        one.update(probs, label)
-        self.counts.append(count_stretch(one))
-        self.pixels.append(one.valid_samples)
-        for kind in ("lac", "aps") if self.fit else ():
-            coverage = Coverage(kind, self.fit["conformal"][kind], CAMVID.void_id)
-            coverage.update(probs[0], label[0])
-            found = coverage.result()
-            self.add(kind, found["coverage"], one.valid_samples)
-            self.add(f"{kind} set size", found["set_size"], one.valid_samples)
-        for control in self.fit.get("class_risk", ()):
-            risk = ClassRisk(CAMVID.names.index(control["class"]), CAMVID.void_id)
-            risk.update(probs[0], label[0])
-            found = risk.at(control["threshold"])
-            self.add(f"missed {control['class']}", found["risk"] or 0.0, found["images"])
+    def figures(times: Tensor) -> dict[str, Tensor]:
+        means = {name: torch.tensor(pairs).double().unbind(1) for name, pairs in values.items()}
+        return stretches.figures(times) | {
+            name: times @ (each * weights) / (times @ weights) for name, (each, weights) in means.items()
+        }
 
-    def add(self, name: str, value: float, weight: float) -> None:
-        self.values.setdefault(name, []).append((value, weight))
+    worst = {f"{name}: worst 5 % of the pictures": percentile(values[name], 5) for name in KINDS if fits}
+    return {"pictures": len(counts), "fits": fits, **intervals(len(counts), figures), **worst}
 
-    def result(self) -> dict[str, Any]:
-        """The fit, and metrics with 95 % bootstrap intervals over pictures: (value, lower, upper)."""
-        stretches, each = Stretches.read(self.counts), MEASURED_FRAMES
-        pictures = len(self.counts) // each
 
-        def figures(times: Tensor) -> dict[str, Tensor]:
-            times = times.repeat_interleave(each, 1)  # the frames of a picture are drawn together
-            found = stretches.figures(times)
-            for name, pairs in self.values.items():
-                values, weights = torch.tensor(pairs).double().unbind(1)
-                found[name] = times @ (values * weights) / (times @ weights)
-            return found
+def weighted(checked: list[dict[str, Any]], pixels: int) -> Iterator[tuple[str, float, float]]:
+    """Yields name, value and weight of each figure of a picture: coverage by its pixels, misses by its frames that
+    show the class."""
+    for kind in KINDS if checked else ():
+        yield kind, checked[0][kind]["coverage"], pixels
+        yield f"{kind} set size", checked[0][kind]["set_size"], pixels
+    for risk in (one["class_risk"] for one in checked):
+        yield f"missed {risk['class']}", risk["risk"] or 0.0, risk["images"]
 
-        result: dict[str, Any] = {"pictures": pictures, "fit": self.fit, **intervals(pictures, figures)}
-        for kind in ("lac", "aps") if self.fit else ():
-            shares = [value for value, _ in self.values[kind]]
-            result[f"{kind}: worst 5 % of the frames"] = float(np.percentile(shares, 5))
-        return result
+
+def percentile(pairs: list[tuple[float, float]], percent: float) -> float:
+    return float(np.percentile([value for value, _ in pairs], percent))
+
+
+def main() -> int:
+    work: dict[str, Callable[..., None]] = {"train": train, "pictures": pictures, "measure": measure}
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("work", choices=work)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("record", type=Path, nargs="?", help="of measure: the JSON file to write")
+    given = parser.parse_args()
+    paths = [given.folder, *([given.record] if given.record else [])]
+    return exit_code("fifty", lambda: work[given.work](*paths))
 
 
 if __name__ == "__main__":
-    work: dict[str, Callable[..., None]] = {"train": train, "pictures": pictures, "measure": measure}
-    work[sys.argv[1]](*map(Path, sys.argv[2:]))
+    sys.exit(main())
