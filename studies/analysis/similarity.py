@@ -46,7 +46,7 @@ class Layers(MapTally):
 
     @torch.no_grad()
     def add(self, batch: Tensor, seed: int) -> None:
-        """Computes the Gram matrices and adds up the covariances; nothing is drawn."""
+        """Computes the Gram matrices of a batch and adds its covariances. Dropout is off, so `seed` has no effect."""
         network = self.target.subject.network
         with ExitStack() as stack:
             if not self.smoothed:

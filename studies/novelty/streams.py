@@ -10,6 +10,7 @@ import torch
 
 from steadyseg.app.open_model import open_segmenter
 from steadyseg.core.classes import CAMVID
+from steadyseg.core.errors import InputError
 from steadyseg.core.frame import Frame
 from steadyseg.core.method import MethodOptions
 from steadyseg.studies.harness.networks import name_of
@@ -36,6 +37,8 @@ def cut_stream(data: Data) -> Iterator[tuple[str, Sample]]:
 def watch_cuts(model: str, data: Data) -> list[dict[str, Any]]:
     """Novelty and expected accuracy frame by frame, and accuracy where there are labels; default method of the page."""
     segmenter, rows = open_segmenter(model, MethodOptions(mode="vq-dnn")), []
+    if segmenter.reference is None:
+        raise InputError(f"{model}: has no statistics of familiarity; use steadyseg calibrate --familiarity")
     for place, (name, sample) in enumerate(cut_stream(data)):
         maps = segmenter.step(Frame(sample.image, place, place / HZ))
         row: dict[str, Any] = {"of": name, "familiarity": maps.familiarity, "expected_accuracy": maps.expected_accuracy}

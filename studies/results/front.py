@@ -14,8 +14,6 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from steadyseg.app.evaluation.recordings import percent_with_interval
 from steadyseg.app.executors import RunOptions
 from steadyseg.app.flags import PrecisionName
@@ -24,7 +22,8 @@ from steadyseg.app.report_file import write_figure
 from steadyseg.core.evaluation.stretches import Stretches, count_stretch, split_evenly
 from steadyseg.core.method import MethodOptions
 from steadyseg.core.segmenter import Segmenter, segment
-from steadyseg.core.system.machine import cpu_name, training_precision
+from steadyseg.core.system.machine import cpu_name
+from steadyseg.export.run.networks import cpu_has_bf16
 from steadyseg.seg.data.camvid import ImageFolderSplit, open_split
 from steadyseg.seg.data.moving_stills import CLIP_FRAMES, moving_stills
 from steadyseg.seg.evaluate import FrameMetrics, seed_frames
@@ -76,7 +75,7 @@ def run(data: Path, fresh: bool) -> None:
                 "method": asdict(segmenter.method),
                 "executor": segmenter.executor,
                 "cpu": cpu_name(),
-                "bf16": training_precision(torch.device("cpu")) == "bf16",
+                "bf16": cpu_has_bf16(),
                 "speed": {row: timed[row]["frames_per_s"] for row in SPEEDS.values()},
             }
             cache.put(name, digest, rows, origin() | about)
@@ -137,8 +136,8 @@ def front_table() -> str:
         told = Stretches.read(found["rows"][UNSEEN]).intervals()
         quality = [f"{100 * told[key][0]:.1f}" for key in ("accuracy", "miou", "ece")]
         lines.append([f"`{name}`", *quality, *(f"{found['speed'][row]:.0f}" for row in SPEEDS.values())])
-    origin = next(iter(record.values()))  # of all networks, as a test holds
-    about = f"*Commit {origin['commit']}, {origin['cpu']} with{'' if origin['bf16'] else 'out'} bf16.*"
+    first = next(iter(record.values()))  # a test holds that all networks have the same
+    about = f"*Commit {first['commit']}, {first['cpu']} with{'' if first['bf16'] else 'out'} bf16.*"
     return table(["network", "accuracy, %", "mIoU, %", "ECE, %", *SPEEDS], lines) + f"\n\n{about}"
 
 
