@@ -147,7 +147,7 @@ def prepare_segmentation(config: SegTrainConfig, run: Run) -> TrainingParts:
 
     return TrainingParts(
         network=network,
-        batches=SegmentationBatches(examples, loader, normalize, run),
+        batches=SegmentationBatches(loader, normalize, run),
         loss=loss,
         steps_per_epoch=steps_per_epoch,
         images=len(trained),
@@ -202,7 +202,6 @@ def without_auxiliary_heads(network: nn.Module) -> nn.Module:
 class SegmentationBatches:
     """Callable (epoch, from 0) -> this process's normalised batches; samples that fill no whole step are left out."""
 
-    examples: AugmentedImages
     load: EpochLoader
     normalize: Normalize
     run: Run

@@ -159,6 +159,7 @@ def fit_method(
         "conformal": {"coverage": job.coverage, **conformal.scores.thresholds(job.coverage)},
     }
     if conformal.risk and job.risk_class:
+        # The frames of a still's clip are no independent samples, so they count as one image.
         views = MEASURED_FRAMES if fits.about.get("protocol") == "moving-stills" else 1
         record["class_risk"] = conformal.risk.control(job.risk, job.risk_class, views)
     return record, metrics

@@ -91,7 +91,7 @@ class WrapJob:
     """RGB mean for normalising the network's pictures, of pixels in 0..1 (ImageNet: 0.485 0.456 0.406; none: 0 0
     0)."""
     std: tuple[float, ...] = ()
-    """RGB standard deviation for normalising the network's pictures (ImageNet: 0.229 0.224 0.225; none: 1 1 1)."""
+    """RGB standard deviation by which the network's pictures are divided (ImageNet: 0.229 0.224 0.225; none: 1 1 1)."""
     classes: Path | None = None
     """JSON file with the names of the classes: a list, or {"names": [...], "colors": [[r, g, b], ...], "void": id}; or
     camvid. By default class 0, class 1, ..."""

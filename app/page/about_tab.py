@@ -1,4 +1,4 @@
-"""The tab "About this model": its card, metrics, limits and licence, in plain words."""
+"""The tab "About this model": its card, metrics, limits, licence and, on request, the speed of every network."""
 
 import re
 import time

@@ -36,9 +36,9 @@ OPEN_S, SILENT_S = 30.0, 10.0
 second."""
 
 
-def is_stream(output: str | None) -> bool:
-    """True for an address, False for a file or nothing."""
-    return "://" in (output or "")
+def is_stream(output: str) -> bool:
+    """True for an address, False for a file."""
+    return "://" in output
 
 
 def require_stream(url: str) -> None:
@@ -73,7 +73,7 @@ class StreamSink:
         self._engine.close()
 
     def _ask(self, failure: str, limit_s: float, method: str, *arguments: object) -> None:
-        """Calls a method of the worker. A failure ends the worker, and is raised as InputError."""
+        """Calls a method of the worker. If the call fails, the worker ends, and the failure is raised as InputError."""
         self._engine.call(0, method, *arguments)
         (answer,) = self._engine.wait(limit_s) or (Answer(0, lost=f"no answer within {limit_s:g} s"),)
         if reason := answer.refusal or answer.lost:

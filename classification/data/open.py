@@ -115,7 +115,8 @@ def _first_of_every_class(labels: np.ndarray, wanted: Callable[[int], int], what
 def open_split_of(data: Path, split: str, meta: CheckpointMeta, model: str) -> ClassificationSet:
     """Opens a split; `trained` and `held-out` are the parts of train that the training used and held out.
 
-    InputError if the training held out none, or if the folder has other pictures than the training had.
+    InputError for `held-out` if the training held out none, and for both if the folder has other pictures than the
+    training had.
     """
     if split not in (HELD_OUT, TRAINED):
         return open_classification(data, split)

@@ -140,7 +140,7 @@ class ClassRisk:
     def control(self, level: float, name: str, views: int = 1) -> dict[str, Any]:
         """The largest threshold whose risk, corrected for n images, (sum + 1) / (n + 1), stays at or below `level`.
 
-        `views`: how often each image was added; its views are one unit.
+        `views`: frames of each image that were added; they count as one image.
         """
         if not 0.0 < level < 1.0:
             raise InputError(f"the risk must lie between 0 and 1, got {level}")

@@ -44,7 +44,7 @@ class FrameStatistics(nn.Module):
         return energy(logits if logits.ndim == 2 else subsample(logits, self.steps[-1]))
 
     def statistics(self, features: Sequence[Tensor], logits: Tensor) -> Tensor:
-        """Statistics (B, S) of subsampled features, a column for each stage and then `LOGIT_STATISTICS`."""
+        """Statistics (B, S) of subsampled features, one column a stage, then the columns of `LOGIT_STATISTICS`."""
         distances = [stage(found) for stage, found in zip(self.stages, features, strict=True)]
         return torch.cat([torch.stack(distances, 1), logit_statistics(logits)], 1)
 

@@ -41,7 +41,7 @@ class PostprocessMaps(NamedTuple):
 
 
 class FusedPostprocess:
-    """The state of one stream and the kernels that advance it; an object serves one thread at a time."""
+    """The state of one stream, and the kernels that advance the state. One thread at a time may use an object."""
 
     def __init__(
         self,
