@@ -39,14 +39,14 @@ class EpochLoader:
         batch_size: int | None = None,
     ) -> None:
         """`order`: epoch, from 0 -> its keys, which fill whole batches. `examples` takes (epoch, key)."""
-        self._examples, self._loaders, self._order, self._batch_size = examples, loaders, order, batch_size
+        self.examples, self._loaders, self._order, self._batch_size = examples, loaders, order, batch_size
         self._next, self._stream = -1, iter(())
 
     def __call__(self, epoch: int) -> Iterator[Any]:
         """Yields the batches of this epoch."""
         if epoch != self._next:
             keys = _keys(self._order, epoch)
-            self._stream = load_batches(self._examples, self._loaders, batch_size=self._batch_size, order=keys)
+            self._stream = load_batches(self.examples, self._loaders, batch_size=self._batch_size, order=keys)
         self._next = -1  # an epoch that is left early leaves the stream between two epochs
         yield from islice(self._stream, len(self._order(epoch)) // (self._batch_size or 1))
         self._next = epoch + 1

@@ -36,7 +36,7 @@ from steadyseg.seg.data.camvid import open_split
 from steadyseg.seg.loss import SegmentationLoss
 from steadyseg.seg.options import AugmentOptions, SegTrainConfig, TrainConfig, UNetOptions, check_training
 from steadyseg.seg.presets import PRESETS, with_crops_of_size
-from steadyseg.seg.train import SegmentationBatches, prepare_segmentation
+from steadyseg.seg.train import AugmentedImages, SegmentationBatches, prepare_segmentation
 
 ROOT = Path(__file__).parents[2]
 FLAGS = "--size 48 --channels 2 --batch-size 2 --device cpu --learning-rate 0.01 --config".split()
@@ -405,15 +405,20 @@ def test_the_loss_is_weighted_by_class_and_void_does_not_count(data: Path, tmp_p
 def test_the_last_epochs_see_whole_pictures(data: Path, tmp_path: Path) -> None:
     loop, augment = TrainConfig(epochs=5, batch_size=2), AugmentOptions(crop_height=32, crop_width=48, scale_min=0.75)
     made = prepared(data, tmp_path, full_image_epochs=2, unzoomed_epochs=1, loop=loop, augment=augment)
-    assert isinstance(made.batches, SegmentationBatches)
     sizes = [{tuple(images.shape[-2:]) for images, _ in batches(made, epoch)} for epoch in range(5)]
-    whole = made.batches.examples.picture_size
+    examples = augmented(made)
+    whole = examples.picture_size
     assert sizes == [{(32, 48)}] * 3 + [{whole}] * 2 and whole != (32, 48)
     for epoch in (3, 4):
         assert all((labels != 11).any(1).any(0).all() for _, labels in batches(made, epoch)), "nothing is padded"
-    crops = [made.batches.examples.crops(epoch) for epoch in (2, 3, 4)]
+    crops = [examples.crops(epoch) for epoch in (2, 3, 4)]
     assert [(crop.scale_min, crop.scale_max) for crop in crops] == [(0.75, 1.5), (1.0, 1.5), (1.0, 1.0)]
     assert [made.step_cost(epoch) for epoch in (0, 4)] == [1.0, whole[0] * whole[1] / (32 * 48)]
+
+
+def augmented(made: TrainingParts) -> AugmentedImages:
+    assert isinstance(made.batches, SegmentationBatches) and isinstance(made.batches.load.examples, AugmentedImages)
+    return made.batches.load.examples
 
 
 def batches(made: TrainingParts, epoch: int) -> list[tuple[Tensor, Tensor]]:
@@ -441,8 +446,7 @@ def test_held_out_images_are_named_in_the_record_and_never_trained_on(data: Path
     stretch = tmp_path / "stretch.txt"
     stretch.write_text("05 07\n")
     made = prepared(data, tmp_path / "run", hold_out=stretch)
-    assert isinstance(made.batches, SegmentationBatches)
-    split, images = open_split(data, "train"), made.batches.examples.images
+    split, images = open_split(data, "train"), augmented(made).images
     assert made.describe(0.0).training["held_out"] == ["05", "06", "07"]
     same = [[i for i in range(14) if np.array_equal(split[i][0], image)] for image, _ in images]
     assert same == [[i] for i in (0, 1, 2, 10, 11, 12, 13)]
