@@ -7,7 +7,7 @@ WORK, to be repeated until it is done:
 - executors: parity and throughput of torch, CUDA graphs and ONNX Runtime on CUDA. It covers every number format and
   provider option, the proofs of exported files, and many streams in one call.
 - formats: a short training in fp32, bf16 and fp16
-- paper: preset replica at width 16, plain, smooth, MC dropout and both, two seeds
+- paper: preset replica at width 16, plain, smooth, MC dropout and both, two seeds; paper-half: at half the size
 - recipes: the networks that ship, at full length
 
 A command stops after its minutes, between rows or with the state of each training on disk; the same command goes on.
@@ -16,6 +16,7 @@ OUT gets what goes home. With --device cpu it is a rehearsal, and `list` prints 
 
 import argparse
 import sys
+from functools import partial
 from pathlib import Path
 
 from steadyseg.core.system.machine import choose_device
@@ -27,7 +28,7 @@ from steadyseg.studies.harness.study import Cache, exit_code
 MODELS = ("camvid-unet-s", "camvid-realtime", "camvid-mobile")
 
 
-BLOCKS = {"formats": format_jobs, "paper": paper_jobs, "recipes": recipe_jobs}
+BLOCKS = {"formats": format_jobs, "paper": paper_jobs, "paper-half": partial(paper_jobs, 180), "recipes": recipe_jobs}
 
 
 def main(words: list[str] | None = None) -> int:

@@ -73,19 +73,21 @@ def test_the_rehearsal_measures_the_rows_of_the_list_piece_by_piece(
 def test_the_list_names_every_training_and_its_measurements(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["list"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert [line for line in lines if line.endswith(":")] == ["executors:", "formats:", "paper:", "recipes:"]
-    for job in [*format_jobs(), *paper_jobs(), *recipe_jobs()]:
+    blocks = ["executors:", "formats:", "paper:", "paper-half:", "recipes:"]
+    assert [line for line in lines if line.endswith(":")] == blocks
+    for job in [*format_jobs(), *paper_jobs(), *paper_jobs(180), *recipe_jobs()]:
         assert lines.count(job.name) == 1
         assert sum(line.startswith(f"{job.name}: evaluate ") for line in lines) == len(job.evaluations)
 
 
 def test_the_jobs_are_the_published_forms_and_every_flag_is_known(data: Path) -> None:
-    jobs = [*paper_jobs(), *format_jobs(), *recipe_jobs()]
+    jobs = [*paper_jobs(), *paper_jobs(180), *format_jobs(), *recipe_jobs()]
     assert len({job.name for job in jobs}) == len(jobs)
     trained = [parsed("train", *job.flags).config for job in jobs]
     for job in jobs:
         assert set(job.needs()) < {other.name for other in jobs} - {job.name}
-    published = trained[: len(paper_jobs())]
+    published = trained[: 2 * len(paper_jobs())]
+    assert [config.size for config in published] == 8 * [360] + 8 * [180]
     assert {(config.unet.dropout > 0, config.unet.smoothing) for config in published} == set(FORMS.values())
     assert all(config.unet.channels == 16 and config.loop.epochs == 130 for config in published)
     for job, config in zip(jobs, trained, strict=True):
