@@ -28,11 +28,15 @@ from steadyseg.seg.torch_executor import torch_executor
 
 
 class Teacher:
-    """Callable (image (H, W, 3) uint8) -> (K, h, w) uint8: the teachers' mean probabilities times 255."""
+    """Callable (image (H, W, 3) uint8) -> (K, h, w) uint8: the teachers' mean probabilities times 255.
+
+    h is the student's height. Each teacher sees pictures at the height of its own training: at 224 pixels a network for
+    360 pixels labels small things worse than a network trained at 224.
+    """
 
     def __init__(self, models: Sequence[str | Path], classes: ClassList, height: int, device: torch.device) -> None:
-        """Opens the teachers with dropout off; each normalises pictures as in its own training, all at one height."""
-        self.modules = []
+        """Opens the teachers with dropout off; each normalises pictures as in its own training."""
+        self.modules, self.heights = [], list[int]()
         for model in models:
             teacher = read_segmenter(model)
             if teacher.meta.classes != classes:
@@ -41,18 +45,20 @@ class Teacher:
                 )
             method = MethodOptions(mode="dnn").resolve(teacher.meta)
             self.modules.append(torch_executor(teacher, method, device=device).module)
+            self.heights.append(teacher.meta.height)
         self.height, self.device = height, device
         self.precision = training_precision(device)
 
     def __call__(self, image: np.ndarray) -> Tensor:
-        size = network_size(image.shape[0], image.shape[1], self.height)
-        picture = resize(torch.from_numpy(image).permute(2, 0, 1)[None], size)
-        both = torch.cat([picture, picture.flip(-1)]).to(self.device).float()
+        whole, size = torch.from_numpy(image).permute(2, 0, 1)[None], network_size(*image.shape[:2], self.height)
         means = []
         with torch.inference_mode(), autocast(self.device.type, self.precision):
-            for module in self.modules:
+            for module, height in zip(self.modules, self.heights, strict=True):
+                picture = resize(whole, network_size(*image.shape[:2], height))
+                both = torch.cat([picture, picture.flip(-1)]).to(self.device).float()
                 probs = module.predictor(module.normalize(both).to(memory_format=torch.channels_last)).probs
-                means.append((probs[:1] + probs[1:].flip(-1)) / 2)
+                mean = (probs[:1] + probs[1:].flip(-1)) / 2
+                means.append(F.interpolate(mean, size, mode="bilinear", align_corners=False, antialias=True))
         return torch.stack(means).mean(0)[0].mul(255).round_().to(torch.uint8).cpu()
 
 
@@ -80,6 +86,7 @@ def teacher_probs(
     record = {
         "teachers": [_digest([find_checkpoint(model).read_bytes()]) for model in models],
         "height": height,
+        "teachers_see": "their own height",
         "images": _digest(image.tobytes() for image, _ in examples),
     }
     if processes.is_main and not file.exists():

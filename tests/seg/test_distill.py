@@ -101,6 +101,12 @@ def test_several_teachers_say_their_mean(teacher: Teacher, street: tuple[np.ndar
     assert (both(street[0]).float() - half).abs().max() <= 1.5  # each rounds to whole 255ths
 
 
+def test_a_teacher_sees_pictures_at_its_own_height(teacher: Teacher, street: tuple[np.ndarray, np.ndarray]) -> None:
+    small = Teacher(("street-tiny",), CAMVID, 90, CPU)(street[0])
+    shrunk = F.interpolate(teacher(street[0])[None].float(), small.shape[-2:], mode="bilinear", antialias=True)[0]
+    assert small.shape[-2:] == (90, 128) and (small.float() - shrunk).abs().max() <= 2  # both round to whole 255ths
+
+
 def test_a_teacher_of_other_classes_is_refused_in_one_line() -> None:
     other = dataclasses.replace(CAMVID, void=254)
     assert "street-tiny has other classes" in refusal(Teacher, ("street-tiny",), other, 180, CPU)
