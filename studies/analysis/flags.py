@@ -105,9 +105,9 @@ class HessianJob(LossJob):
     """Lanczos steps for the density of all eigenvalues, each a vector as large as the weights in memory; 0: no
     density."""
     iterations: Rare[int] = 100
-    """Maximum number of steps of the power iteration for one eigenvalue."""
+    """Maximum number of restarts of the Lanczos iteration for the top eigenvalues."""
     tolerance: Rare[float] = 1e-3
-    """Change of an eigenvalue, as a share of it, at which the iteration ends."""
+    """Largest |H v - a v| / |a| of an eigenpair (a, v); all top eigenvalues are found to it, or the study fails."""
     weight_decay: Rare[float | None] = None
     """Weight decay of the metrics with L2; by default the network's training decay."""
 

@@ -9,10 +9,9 @@ from torch import Tensor
 
 from steadyseg.core.errors import InputError
 from steadyseg.core.seeds import mix_seed
+from steadyseg.studies.analysis.measures import spectrum
 from steadyseg.studies.analysis.measures.curvature import Hessian, require_memory
-from steadyseg.studies.analysis.measures.eigenvalues import top_eigenpairs
 from steadyseg.studies.analysis.measures.nll import score
-from steadyseg.studies.analysis.measures.spectrum import Quadrature, lanczos, mean_quadrature, random_signs
 from steadyseg.studies.analysis.study import Results, Study, StudyContext
 from steadyseg.studies.analysis.subjects import StudyTarget
 from steadyseg.studies.analysis.training_pictures import TrainingPictures
@@ -26,12 +25,12 @@ ABOUT = (
     "The Hessian is the matrix of the second derivatives of a mini-batch's mean NLL with respect to all weights. "
     "Products with it are exact (double backward), in 32 bits, at the trained weights, with BatchNorm's running "
     "statistics. Dropout is off unless a note says otherwise. The top eigenvalues are those of largest magnitude, with "
-    "their signs. Power iteration with deflation finds them, as published; `residual` is the largest |H v - a v| / |a| "
-    "among them. NEP is the share of negative eigenvalues among the top ones, APE the mean of the positive ones. With "
-    "L2 every eigenvalue is larger by the weight decay, because half the decay times |w|^2 is added to the loss. "
-    "Stochastic Lanczos quadrature finds the density of all eigenvalues, from one start vector of random signs for "
-    "each mini-batch. The mean of the density is the trace over the number of weights. Near 0 it cannot tell small "
-    "negative eigenvalues from small positive ones. ± is the standard deviation over mini-batches."
+    "their signs. Lanczos finds those of both signs at once (published: power iteration); `residual` is the largest "
+    "|H v - a v| / |a| among them. NEP is the share of negative eigenvalues among the top ones, APE the mean of the "
+    "positive ones. With L2 every eigenvalue is larger by the weight decay, because half the decay times |w|^2 is "
+    "added to the loss. Stochastic Lanczos quadrature finds the density of all eigenvalues, from one start vector of "
+    "random signs for each mini-batch. The mean of the density is the trace over the number of weights. Near 0 it "
+    "cannot tell small negative eigenvalues from small positive ones. ± is the standard deviation over mini-batches."
 )
 EXTRA_VECTORS = 6
 """Vectors in memory beside the basis: gradient, its product, the iterate, and temporary ones."""
@@ -72,9 +71,9 @@ def prepare(target: StudyTarget, job: Any) -> None:
     """The network's weights take gradients; InputError where they, k times, do not fit into memory."""
     network = target.subject.network.to(memory_format=torch.contiguous_format).requires_grad_(True)
     weights = sum(weight.numel() for weight in network.parameters())
-    if job.top > weights:
+    if job.top >= weights:
         raise InputError(f"--config top={job.top}: {target.name} has {weights} weights; ask for fewer eigenvalues")
-    require_memory(weights, job.top + EXTRA_VECTORS, 4, f"{target.name}: --config top={job.top}")
+    require_memory(weights, spectrum.kept_vectors(job.top) + EXTRA_VECTORS, 4, f"{target.name}: --config top={job.top}")
     require_memory(weights, job.steps + EXTRA_VECTORS, 4, f"{target.name}: --config steps={job.steps}")
 
 
@@ -100,21 +99,19 @@ def row_of(target: StudyTarget, numbers: range, number: int, context: StudyConte
         return found.nll / max(1, found.samples)
 
     hessian = Hessian(network, loss)
-    pairs = top_eigenpairs(
-        hessian, hessian.gradient, job.top, iterations=job.iterations, tolerance=job.tolerance, seed=seed
-    )
-    measure_ = lanczos(hessian, random_signs(hessian.gradient, seed), job.steps) if job.steps else None
+    pairs = spectrum.top_eigenpairs(hessian, job.top, iterations=job.iterations, tolerance=job.tolerance, seed=seed)
+    start = spectrum.random_signs(hessian.gradient, seed)
+    density = spectrum.lanczos(hessian, start, job.steps) if job.steps else None
     return {
         "model": target.name,
         "batch": number,
         "loss": hessian.loss,
         "gradient_norm": float(hessian.gradient.norm()),
         "eigenvalues": [pair.value for pair in pairs],
-        "iterations": [pair.iterations for pair in pairs],
         "residual": max(pair.residual for pair in pairs),
         "weight_decay": decay,
-        "nodes": measure_.nodes.tolist() if measure_ else [],
-        "weights": measure_.weights.tolist() if measure_ else [],
+        "nodes": density.nodes.tolist() if density else [],
+        "weights": density.weights.tolist() if density else [],
     }
 
 
@@ -159,8 +156,8 @@ def spread(values: Sequence[float]) -> float | None:
     return stdev(values) if len(values) > 1 else None
 
 
-def quadrature(row: Results) -> Quadrature:
-    return Quadrature(*(torch.tensor(row[key], dtype=torch.float64) for key in ("nodes", "weights")))
+def quadrature(row: Results) -> spectrum.Quadrature:
+    return spectrum.Quadrature(*(torch.tensor(row[key], dtype=torch.float64) for key in ("nodes", "weights")))
 
 
 TOP = (
@@ -207,7 +204,7 @@ def draw_top(axis: Any, rows: Sequence[Results], models: Sequence[str], results:
         # Silverman's rule of thumb, at least 1/200 of the axis
         sd = float(values.double().std()) if len(values) > 1 else 0.0
         width = max(1.06 * sd * len(values) ** -0.2, float(grid[-1] - grid[0]) / 200)
-        part = Quadrature(values.double(), torch.full((len(values),), 1 / len(values), dtype=torch.float64))
+        part = spectrum.Quadrature(values.double(), torch.full((len(values),), 1 / len(values), dtype=torch.float64))
         line = STYLES[number % len(STYLES)]
         axis.plot(grid, part.density(grid, width), line, color=f"C{number}", label=model)
         ticks, style = torch.full_like(values, -0.02 * (number + 1)), {"color": f"C{number}", "ms": 7, "clip_on": False}
@@ -221,7 +218,7 @@ def draw_top(axis: Any, rows: Sequence[Results], models: Sequence[str], results:
 
 def draw_density(axis: Any, rows: Sequence[Results], models: Sequence[str]) -> None:
     """All eigenvalues, on a logarithmic axis: nearly all are near 0."""
-    whole = {m: mean_quadrature([quadrature(r) for r in rows if r["model"] == m]) for m in models}
+    whole = {m: spectrum.mean_quadrature([quadrature(r) for r in rows if r["model"] == m]) for m in models}
     low = min(float(part.nodes.min()) for part in whole.values())
     high = max(float(part.nodes.max()) for part in whole.values())
     width = (high - low) / 100
