@@ -99,6 +99,7 @@ def on_camvid() -> list[Step]:
     return [
         study("rule", CAMVID, "results/record:{} default rule", rule, "results.rule --data CAMVID"),
         study("protocol", CAMVID, "results/protocol:{}", WEIGHTS, "results.protocol --data CAMVID"),
+        study("decay", CAMVID, "results/decay:{}", WEIGHTS, "results.decay --data CAMVID"),
         study("front", CAMVID, "results/front:{}", front, "results.front --data CAMVID"),
         study("guide", CAMVID, "guide/record:{}", guide, "guide.measure NAMES --data DATA"),
     ]

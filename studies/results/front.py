@@ -48,10 +48,6 @@ FORMAT: PrecisionName = "int8"
 SPEEDS = {"frames/s: the step": "vq_dnn_motion", "file to file": "end_to_end_video"}
 
 
-def main() -> int:
-    return run_command("front", __doc__, run)
-
-
 def run_command(name: str, about: str, measure: Callable[[Path, bool], None]) -> int:
     """Reads the flags of a study of the included networks and runs `measure` with the CamVid folder and `--fresh`."""
     parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -152,4 +148,4 @@ def places_table() -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_command("front", __doc__, run))

@@ -24,10 +24,6 @@ RECORD = PAGES / "results" / "protocol.json"
 COMMAND = "steadyseg evaluate NAME --data CamVid --split test --calibrated off --by recording"
 
 
-def main() -> int:
-    return run_command("protocol", __doc__, run)
-
-
 def run(data: Path, fresh: bool) -> None:
     cache, frames = Cache(RECORD), data_digest(data)
     for name in SHOWN:
@@ -36,12 +32,7 @@ def run(data: Path, fresh: bool) -> None:
         if fresh or cache.get(name, digest) is None:
             size, params, gflops = cost_of(model.network(), model.meta.height, model.meta.width)
             cost = {"size": size, "params": params, "gflops": gflops}
-            cache.put(name, digest, {**measured(name, data), **cost}, origin())
-
-
-def measured(name: str, data: Path) -> dict[str, Any]:
-    """The figures by recording."""
-    return {"recordings": evaluated(COMMAND, name, data)["recordings"]}
+            cache.put(name, digest, {"recordings": evaluated(COMMAND, name, data)["recordings"], **cost}, origin())
 
 
 def evaluated(command: str, name: str, data: Path) -> dict[str, Any]:
@@ -67,4 +58,4 @@ def protocol_table() -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_command("protocol", __doc__, run))

@@ -17,7 +17,6 @@ import torch
 from steadyseg.core.dropout import set_dropout_active
 from steadyseg.core.frame import Frame, Maps
 from steadyseg.core.method import MOTION_TAU
-from steadyseg.core.model.checkpoint import read_meta
 from steadyseg.core.model.model import Model
 from steadyseg.core.motion import MotionEstimator
 from steadyseg.core.prediction import Prediction
@@ -52,10 +51,6 @@ PROTOCOLS = {"changes": tuple(METHODS), "unseen": tuple(METHODS)[:3]}
 KEYS = tuple("nll accuracy miou ece consistency label_consistency change_agreement change_agreement_frozen".split())
 
 
-def main() -> int:
-    return run_command("rule", __doc__, run)
-
-
 def run(data: Path, fresh: bool) -> None:
     """Measures what is missing, then writes the page."""
     torch.set_num_threads(1)
@@ -66,7 +61,8 @@ def run(data: Path, fresh: bool) -> None:
         if fresh or cache.get(rule_job(name), digest) is None:
             model = read_segmenter(name)
             rows = {protocol: measure(model, frames_of(protocol, data), of) for protocol, of in PROTOCOLS.items()}
-            cache.put(rule_job(name), digest, {"fits": {}, **rows}, about(name))
+            about = {**origin(), "trained_by": [str(model.meta.training["command"])], "seed": 0}
+            cache.put(rule_job(name), digest, {"fits": {}, **rows}, about)
             print(f"{name}: done", flush=True)
     write_page("results")
 
@@ -79,12 +75,6 @@ def rule_job(network: str) -> str:
 def rule_digest(network: str, data: str) -> str:
     """Digest of the data and of the weights alone: the rows use no fit of the file's header."""
     return f"v{VERSION}-{data}-{digest_of_weights(find_checkpoint(network))}"
-
-
-def about(network: str) -> dict[str, Any]:
-    """Describes the origin of the rows."""
-    trained_by = read_meta(find_checkpoint(network)).training["command"]
-    return {**origin(), "trained_by": [str(trained_by)], "seed": 0}
 
 
 def frames_of(protocol: str, data: Path) -> Iterator[Frame]:
@@ -150,4 +140,4 @@ def describe(name: str) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_command("rule", __doc__, run))

@@ -3,6 +3,7 @@
 from typing import Any
 
 from steadyseg.studies.harness.tables import Tables, bind, read_record, table
+from steadyseg.studies.results.decay import decay_table
 from steadyseg.studies.results.front import SHOWN
 from steadyseg.studies.results.protocol import protocol_table
 from steadyseg.studies.results.rule import rule_job
@@ -15,7 +16,7 @@ METHODS = {"dnn": "single frame", "vq-dnn": "window", "vq-dnn motion": "motion"}
 
 def tables() -> Tables:
     """The tables by their names in the page."""
-    return {**bind(read_record("results"), {"rule": rule_table}), "protocol": protocol_table}
+    return {**bind(read_record("results"), {"rule": rule_table}), "decay": decay_table, "protocol": protocol_table}
 
 
 def rule_table(record: dict[str, Any]) -> str:

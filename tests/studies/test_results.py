@@ -16,6 +16,7 @@ from steadyseg.seg.options import UNetOptions
 from steadyseg.seg.pretrained import read_segmenter
 from steadyseg.seg.street.drive import Street
 from steadyseg.seg.torch_executor import torch_executor
+from steadyseg.studies.harness.networks import rests_on
 from steadyseg.studies.harness.study import PAGES, Cache, data_digest
 from steadyseg.studies.results.front import SHOWN, front_digest
 from steadyseg.studies.results.rule import KEYS, METHODS, measure, rule_digest, rule_job
@@ -66,5 +67,7 @@ def test_the_committed_rows_are_of_these_checkpoints_and_this_data(data_dir: Pat
     digest = data_digest(data_dir / "camvid")
     kept = Cache(PAGES / "results" / "record.json")
     assert not [name for name in SHOWN if kept.get(rule_job(name), rule_digest(name, digest)) is None]
+    decay = Cache(PAGES / "results" / "decay.json")
+    assert not [name for name in SHOWN if decay.get(name, rests_on(name, digest)) is None]
     front = json.loads((PAGES / "results" / "front.json").read_text())
     assert {name: row["digest"] for name, row in front.items()} == {name: front_digest(name, digest) for name in SHOWN}
