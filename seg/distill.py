@@ -30,8 +30,8 @@ from steadyseg.seg.torch_executor import torch_executor
 class Teacher:
     """Callable (image (H, W, 3) uint8) -> (K, h, w) uint8: the teachers' mean probabilities times 255.
 
-    h is the student's height. Each teacher sees pictures at the height of its own training: at 224 pixels a network for
-    360 pixels labels small things worse than a network trained at 224.
+    h is the student's height. Each teacher sees pictures at the height of its own training. At 224 pixels a network of
+    360 pixels would miss small things.
     """
 
     def __init__(self, models: Sequence[str | Path], classes: ClassList, height: int, device: torch.device) -> None:
