@@ -22,16 +22,10 @@ def paper_jobs(size: int = 360) -> list[Job]:
 
 
 def paper_job(size: int, name: str, seed: int, dropout: bool, smoothing: bool) -> Job:
+    form = f"--dropout {0.2 if dropout else 0} --{'' if smoothing else 'no-'}smoothing"
     flags = (
         *(*SEG, "--preset", "replica", "--channels", "16", "--hold-out", "none", "--seed", str(seed)),
-        *(
-            "--size",
-            str(size),
-            "--dropout",
-            "0.2" if dropout else "0",
-            "--smoothing" if smoothing else "--no-smoothing",
-        ),
-        *("--config", "order=conv-bn-relu", "class_weights=median-frequency-all"),
+        *("--size", str(size), *form.split(), "--config", "order=conv-bn-relu", "class_weights=median-frequency-all"),
     )
     kinds = [("dnn", "vq-dnn"), *([("bnn", "vq-bnn")] if dropout else [])]
     rows = [
