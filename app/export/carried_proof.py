@@ -1,7 +1,7 @@
 """The proof in an exported file: a few frames of the procedural street, and the values that torch computes for them.
 
 The frames cover the events of a stream: its beginning, the next frame, dropped frames, a reset, and a scene cut without
-a reset. A record has the method's promises and measurements.
+a reset. The record beside them has the calibration of the method and its measured metrics.
 """
 
 import math
@@ -125,7 +125,7 @@ def step_of(values: int, stored: int) -> int:
 def make_proof(
     traced: Traced, meta: GraphMeta, frames: Sequence[np.ndarray], record: Mapping[str, Any]
 ) -> CarriedProof:
-    """Computes the proof of a stream by its torch module; `frames`: (H, W, 3) uint8 in order, of which `PICTURES` are
+    """Computes the proof of a stream by its torch module. `frames`: (H, W, 3) uint8, in order; those at `PICTURES` are
     stored."""
     is_drawn = draws_dropout(meta.method.mode)
     turns = TURNS[:DRAWN_TURNS] if is_drawn else TURNS

@@ -77,8 +77,8 @@ def run_pick(job: PickJob) -> int:
 
 
 def candidate_step(source: Source, count: int) -> int:
-    """Returns the step between candidates: 1 in a folder of images. In a video it makes `PER_CHOICE` times `count`
-    candidates, but is at most a second. InputError for a camera, which has no end."""
+    """Returns the step between candidates: 1 in a folder of images. A video gives `PER_CHOICE` times `count`
+    candidates, or one a second if those are more. InputError for a camera, which has no end."""
     info = source.info
     if info.live:
         raise InputError(f"{info.name}: a live source has no end; record it first: steadyseg video ... -o FILE")

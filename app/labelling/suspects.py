@@ -43,8 +43,8 @@ class LabelCheck:
         return enlarge(torch.from_numpy(maps.probs)[None], image.shape[:2])[0].numpy()
 
     def find(self) -> list[tuple[int, Suspect]]:
-        """Returns the suspect regions, each with the place of its picture in the split. The network runs in two passes,
-        for class thresholds and for regions, so that memory does not grow with the pictures."""
+        """Returns the suspect regions, each with its picture's index in the split. The network runs over all pictures
+        twice, for class thresholds and for regions, so that no probabilities are kept in memory."""
         found = list[tuple[int, Suspect]]()
         for number in track(range(len(self.split)), "class thresholds"):
             image, label = self.split[number]

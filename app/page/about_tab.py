@@ -100,7 +100,7 @@ def describe_statistics(meta: CheckpointMeta) -> str:
 
 
 def figures(meta: CheckpointMeta) -> list[str]:
-    """Markdown lines of a table of the metrics, or one line that nothing was measured."""
+    """Markdown lines: a table of the metrics, or a sentence that there are none."""
     rows = [record for record in meta.metrics.values() if isinstance(record, dict) and "accuracy" in record]
     if not rows:
         return ["Nothing was measured."]

@@ -40,8 +40,8 @@ class PageOptions:
     """Path under which a proxy publishes the page, such as /steadyseg; the proxy removes it from the requests it passes
     on."""
     in_browser: Path | None = None
-    """Folder of `steadyseg export MODEL --target web -o DIR`, to serve at /in-browser/ with the headers that its
-    threads need."""
+    """Folder of `steadyseg export MODEL --target web -o DIR`, to serve at /in-browser/ with the headers that threads
+    in a browser need."""
 
     def check(self) -> None:
         """Raises InputError for values out of range."""

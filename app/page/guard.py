@@ -1,6 +1,6 @@
 """Access control of the page (docs/reference/security.md).
 
-One rule is for every address, Gradio's and the project's own; another rule is for the inputs and errors of every event.
+`Guard` checks requests to all addresses, Gradio's and our own. `guard_events` checks the inputs of all events.
 """
 
 import json
@@ -40,7 +40,7 @@ page.
 UPLOAD = "/gradio_api/upload"
 EVENT = re.compile("/gradio_api/(queue/join|run/predict|cancel)/?")
 KEY = re.compile(r"[\w-]{1,40}", re.ASCII)
-"""A session's hash: Gradio's script draws 11 letters and digits, its Python client a UUID. Half a character in the hash
+"""A session's hash: Gradio's script draws 11 letters and digits, its Python client a UUID. A lone surrogate in the hash
 would stay in Gradio's statistics, and every later event of any visitor would fail."""
 MAX_EVENT, MAX_PICTURE, MAX_QUERY = 32_000, 1_000_000, 1000
 """Bytes of an event, of a live frame with its settings, and of an address behind its `?`. The page's largest event has
@@ -76,10 +76,10 @@ ISOLATION = (
     (b"cross-origin-opener-policy", b"same-origin"),
     (b"cross-origin-embedder-policy", b"require-corp"),
 )
-"""Headers that threads of WebAssembly need: they share memory with no other page."""
+"""Headers that threads of WebAssembly need. They isolate the page from all others."""
 FRAMEWORKS = {"gradio", "fastapi", "starlette", "pydantic", "json"}
-"""Packages that read a visitor's values before the page's own code does. Their errors repeat the values: NaN, half a
-character."""
+"""Packages that read a visitor's values, such as NaN or a lone surrogate, before the page's own code does. Their errors
+repeat the values."""
 JSON = (b"content-type", b"application/json")
 
 
@@ -141,7 +141,7 @@ class Guard:
         return self._refuse_body(path, headers) if method in WRITE else None
 
     def _refuse_body(self, path: str, headers: Mapping[bytes, str]) -> tuple[int, str] | None:
-        """(status, reason) if the announced length is missing or too large; the server reads no more than it."""
+        """(status, reason) if the announced length is missing or too large. The server reads no further than it."""
         length = headers.get(b"content-length", "")
         if not re.fullmatch("[0-9]{1,15}", length) or b"transfer-encoding" in headers:
             return 411, "say the length of the request"
@@ -188,9 +188,9 @@ def log_failure(error: Exception) -> bool:
 def guard_events(blocks: "gr.Blocks", uploads: Path) -> None:
     """Checks the inputs of every event of these blocks and shows its errors as messages.
 
-    Before an event's own function sees a value, Gradio fetches the file of any input, of any component, that names an
-    address. So inputs are checked here first. Gradio also prints a traceback for each error, with the values that a
-    visitor sent; the log gets the kind of an unforeseen error instead.
+    If an input of any component names an address, Gradio fetches that address before the event's own function runs. So
+    inputs are checked here first. Gradio would also print a traceback with a visitor's values for each error. Here, the
+    log gets only the kind of an unforeseen error.
     """
     import gradio as gr
 

@@ -73,7 +73,7 @@ class Page:
         options = self.options
         middleware = [Middleware(Guard, names=self.names, max_upload=options.max_upload_mb * 10**6)]
         routes: list[Any] = [*live_routes(self.workers, offered_models(options.model))]
-        if options.in_browser:  # files below the folder, but no links that lead out of it
+        if options.in_browser:  # serves files of the folder, but no link to a file elsewhere
             routes.append(Mount(IN_BROWSER, StaticFiles(directory=options.in_browser, html=True)))
         scripts = "\n".join(
             (WEB / name).read_text() for name in ("live.js", "instruments.js", "timeline.js", "hints.js")
@@ -122,7 +122,7 @@ def serve(options: PageOptions) -> int:
 
 @contextmanager
 def serving(options: PageOptions) -> Iterator[tuple[Page, str, Path]]:
-    """A context with (page, its address, the folder of everything that it writes); all of it is removed afterwards."""
+    """A context with (page, its address, the folder of all files that it writes). The folder is removed afterwards."""
     options = with_source(options)
     options.check()
     model_meta(options.model)
@@ -132,7 +132,7 @@ def serving(options: PageOptions) -> Iterator[tuple[Page, str, Path]]:
     with tempfile.TemporaryDirectory(prefix="steadyseg-", ignore_cleanup_errors=True) as folder:
         # Gradio's default is one folder for every user of the machine, /tmp/gradio, and it is never emptied.
         os.environ["GRADIO_TEMP_DIR"] = folder
-        os.environ["GRADIO_ANALYTICS_MAX_EVENTS"] = "100"  # of 10,000, whose sum is computed again at each event
+        os.environ["GRADIO_ANALYTICS_MAX_EVENTS"] = "100"  # not 10,000: each event adds all of them up again
         share_arenas()  # before there are threads
         page = build_page(options)
         address = page.launch()
@@ -144,7 +144,7 @@ def serving(options: PageOptions) -> Iterator[tuple[Page, str, Path]]:
 
 
 def with_source(options: PageOptions) -> PageOptions:
-    """The options, with a source in the model's place (as in `demo drive.mp4`) moved to its own place.
+    """The options. A source in the model's place, as in `demo drive.mp4`, becomes the source of the default model.
 
     Raises InputError if `--source` names another source.
     """
@@ -213,7 +213,7 @@ def build_page(options: PageOptions) -> Page:
         blocks.unload(leave)  # Gradio's script keeps a connection while the page is open
     guard_events(blocks, sessions.folder)
     names = AllowedHosts(options.local, [options.host, *options.allow_host])
-    # Only Stop may pass by the queue, whose limit ensures at most two file jobs at a time.
+    # The queue runs at most two file jobs at a time. With `api_open=False`, only Stop bypasses it.
     blocks.queue(default_concurrency_limit=2, max_size=32, api_open=False)
     return Page(blocks, workers, sessions, names, options)
 

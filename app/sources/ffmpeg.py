@@ -72,7 +72,7 @@ def video_stream(
     """The first video stream of moving pictures. Raises InputError if there is none, or if its frames are too large."""
     from av.stream import Disposition
 
-    moving = [one for one in container.streams.video if not one.disposition & Disposition.attached_pic]  # no cover
+    moving = [one for one in container.streams.video if not one.disposition & Disposition.attached_pic]  # no cover art
     if not moving:
         kinds = ", ".join(sorted({stream.type for stream in container.streams})) or "none"
         raise InputError(f"{name}: holds no video stream (streams: {kinds}); give a video file, camera or image folder")

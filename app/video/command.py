@@ -20,14 +20,14 @@ from steadyseg.core.segmenter import Segmenter
 from steadyseg.export.run.networks import FrameNetwork
 
 SPEED_FRAMES = 10
-"""Frames after the first whose speed is printed."""
+"""The speed is printed once this many frames followed the first."""
 FASTER_MODEL = "camvid-mobile"
 """Twice as fast as the default network, at 2.8 points less mIoU (README)."""
 
 
 def run_video(job: VideoJob) -> int:
-    """Segments one source. Everything is opened and checked before the first frame. Ctrl-C, a camera that is gone for
-    good and a full disk leave playable files and a report; exit codes 130, 2 and 1."""
+    """Segments one source. Everything is opened and checked before the first frame. Playable files and a report remain
+    after Ctrl-C (exit code 130), after the final loss of a camera (2), and on a full disk (1)."""
     if job.grid is not None:
         from steadyseg.app.video.grid import run_grid
 
@@ -86,7 +86,7 @@ def with_speed(recording: Recording, model: str, console: Console, total: int | 
 
 
 def speed_line(rate: float, recording: Recording, model: str) -> str:
-    """The measured speed beside the source's, and a faster network where the default one takes longer than a frame."""
+    """The measured speed beside the source's. If the default network is slower than the source, names a faster one."""
     stages, fps = recording.segmenter.clock.summary(), recording.source.info.fps
     busy_ms = sum(times["latency_p50_ms"] for stage, times in stages.items() if stage != "decode")
     hint = f"; --model {FASTER_MODEL} is twice as fast" if model == DEFAULT_MODEL and busy_ms * fps > 1e3 else ""

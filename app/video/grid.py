@@ -32,7 +32,7 @@ from steadyseg.core.segmenter import Segmenter, StageClock
 from steadyseg.core.system.interrupts import uninterrupted
 
 MIN_CELL = 320
-"""A picture is halved for its cell unless its half has fewer pixels of width than this."""
+"""Pictures are drawn at half their size, unless they were then narrower than this many pixels."""
 CAPTION = 22
 """Height in pixels of a cell's line of text."""
 
@@ -59,7 +59,7 @@ class Column:
         return maps
 
     def draw(self, frame: Frame, maps: Maps, size: tuple[int, int]) -> np.ndarray:
-        """The overlay above the uncertainty, each (h, w) and below a line of text: (2 h + CAPTION, w, 3) uint8 RGB."""
+        """A line of text, below it the overlay, below it the uncertainty: (CAPTION + 2 h, w, 3) uint8 RGB."""
         cv2, (height, width) = opencv(), size
         overlay = draw_segmentation(frame.image, maps, self.classes.palette())
         pictures = [overlay, draw_map(maps, "uncertainty")]
@@ -87,7 +87,7 @@ def run_grid(job: VideoJob) -> int:
             with contextlib.closing(compared(job, source, columns)) as frames:
                 for _ in track(frames, "frames", total):
                     pass
-        except (InputError, OSError, KeyboardInterrupt) as error:  # hours may have gone well
+        except (InputError, OSError, KeyboardInterrupt) as error:  # the earlier frames are still reported
             broken_off = error
         if not columns[0].report.frames and not isinstance(broken_off, KeyboardInterrupt):
             unread = f"{source.info.name}: none of its frames could be read ({describe_losses(source.losses)})"

@@ -42,7 +42,7 @@ def check_job(job: VideoJob) -> None:
 
 
 def refuse_own_input(job: VideoJob) -> None:
-    """Raises InputError if --overwrite would replace an input: masks are named like frames, labels and images."""
+    """Raises InputError if --overwrite would replace an input: masks get the names of frames, labels and images."""
     is_image = Path(job.source).suffix.lower() in IMAGE_SUFFIXES
     for written, read in (
         (job.output, job.source),
@@ -91,7 +91,7 @@ def open_recording(job: VideoJob, segmenter: Segmenter) -> Iterator[Recording]:
         try:
             with recording:
                 yield recording
-        except (InputError, OSError, KeyboardInterrupt) as error:  # hours may have gone well
+        except (InputError, OSError, KeyboardInterrupt) as error:  # the earlier frames are still reported
             recording.broken_off = error
     if not recording.report.frames and not isinstance(recording.broken_off, KeyboardInterrupt):
         unread = InputError(f"{source.info.name}: none of its frames could be read ({describe_losses(source.losses)})")

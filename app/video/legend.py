@@ -14,7 +14,7 @@ from steadyseg.core.frame import Maps
 
 BACKGROUND, INK = (22, 24, 29), (226, 229, 235)
 TEXT_SHARE, MIN_TEXT = 1 / 34, 10
-"""Height of the text as a share of a panel's shorter side, and its least pixels."""
+"""Height of the text as a share of the shorter side of a picture, and its smallest height in pixels."""
 MAX_ROWS = 3
 MIN_SHARE = 0.001
 """A class is listed if it covers this share of a picture's pixels."""
@@ -34,11 +34,11 @@ class Scale(NamedTuple):
     high: str
     """Meaning of the brightest colour."""
     steps: tuple[str, ...] = ()
-    """Names of the colours if few; then there is no bar."""
+    """Names of the colours if there are few; they replace the bar."""
 
 
 class Legend:
-    """Adds a panel below each picture of a row of equal pictures: classes for None, else a scale."""
+    """Adds a panel below each picture in a row of equally large pictures: a scale, or for None a list of classes."""
 
     def __init__(self, classes: ClassList, panels: Sequence[Scale | None]) -> None:
         self._classes, self._panels = classes, tuple(panels)
@@ -113,7 +113,7 @@ def draw_legend(
 
 
 def draw_entries(draw: Any, entries: list[tuple[str, Any]], width: int, layout: Layout, first: int) -> None:
-    """Draws a square and a name for each entry from row `first` on; at the end, the number of entries without room."""
+    """Draws a square and a name for each entry from row `first` on, then the number of entries that do not fit."""
     size, face = layout.text, font(layout.text)
     fit = [place for place in flow(tuple(name for name, _ in entries), width, size) if place[1] + first < layout.rows]
     while fit and len(fit) < len(entries) and fit[-1][2] + 3 * size > width:  # room for the number

@@ -28,8 +28,8 @@ class Recorded(NamedTuple):
 
 
 class Recording:
-    """Inside `with`, iterate over it: every frame comes after it was written and counted. Leaving it finishes the
-    files."""
+    """Iterate over it inside `with`: it yields every frame after the frame was written and counted. Leaving `with`
+    finishes the files."""
 
     broken_off: InputError | OSError | KeyboardInterrupt | None = None
     """The reason why the work ended early, after frames whose output is complete."""

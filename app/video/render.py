@@ -29,14 +29,14 @@ def draw_banner(picture: np.ndarray, maps: Maps) -> np.ndarray:
 
 
 def grey(image: np.ndarray) -> np.ndarray:
-    """The picture without colours and darker: where no label is to be used."""
+    """The picture darker and without colours, as it is shown where no label should be used."""
     cv2 = opencv()
     return cv2.convertScaleAbs(cv2.cvtColor(cv2.cvtColor(image, cv2.COLOR_RGB2GRAY), cv2.COLOR_GRAY2RGB), alpha=0.6)
 
 
 def draw_energy(maps: Maps) -> np.ndarray:
-    """(H, W, 3) uint8 RGB. Black is at most the median energy of the training domain; pale yellow is the energy that
-    one pixel in a hundred there reaches.
+    """(H, W, 3) uint8 RGB. Black is at most the median energy of the training domain; pale yellow is at least its 99th
+    percentile.
 
     Raises InputError if the checkpoint has no statistics of its training domain.
     """
@@ -50,8 +50,8 @@ def draw_uncertainty(entropy: np.ndarray) -> np.ndarray:
     0.4 ms a frame.
 
     The colours are matplotlib's inferno. Like viridis and cividis, they are perceptually even and safe for colour-blind
-    readers. Their range of lightness is the widest (0 to 98 of 100, against 14 to 91), so a grey print reads the same
-    and sure regions stay dark.
+    readers. Of the three, their range of lightness is the widest (0 to 98 of 100, against 14 to 91), so a grey print
+    reads the same and sure regions stay dark.
     """
     return colour_labels(entropy, _inferno())
 

@@ -27,7 +27,7 @@ from steadyseg.export.run.label_metrics import LabelMetrics
 
 METRIC_KEYS = tuple("nll accuracy miou iou ece ece_15 brier consistency label_consistency change_agreement".split())
 FAMILIARITY_STEPS = 1000
-"""Novelty is counted in thousandths."""
+"""Familiarity is counted in thousandths."""
 MAX_SPANS = 100
 """Number of alarms, or of times of low expected accuracy, that a report lists; all are counted."""
 
@@ -49,13 +49,13 @@ class FrameFigures:
     class_shares: np.ndarray
     """(K,) shares of the pixels."""
     familiarity: float | None
-    """Novelty of the frame (`core.reference`); None if the network has no statistics of its training domain."""
+    """Familiarity of the frame (`core.reference`); None if the network has no statistics of its training domain."""
     expected_accuracy: float | None
     """Expected accuracy of the frame; None if the method is not calibrated."""
     ood_s: float | None
     """Seconds for which the place has differed from the training's; None without an alarm."""
     wall_ms: float
-    """Milliseconds since the previous frame was done, or for the first frame since the work began."""
+    """Milliseconds since the previous frame was done. The first frame counts from the start of the work."""
 
 
 class StreamReport:

@@ -1,5 +1,5 @@
-"""A live stream to a media server. FFmpeg writes it in a process of its own, since a silent server would hold it up for
-good."""
+"""A live stream to a media server. FFmpeg writes it in a process of its own, since FFmpeg waits for a silent server for
+ever."""
 
 import contextlib
 from collections.abc import Iterator
@@ -32,8 +32,8 @@ ENCODER = {
 KEY_TICKS = int(2 / TIME_BASE)
 """Ticks between key frames: a viewer who joins waits for the next one. Media servers ask for 1 to 4 seconds."""
 OPEN_S, SILENT_S = 30.0, 10.0
-"""A server is lost if it does not answer within the first limit, process start included, or take a frame within the
-second."""
+"""A server counts as lost if it does not answer within `OPEN_S`, process start included, or takes no frame within
+`SILENT_S`."""
 
 
 def is_stream(output: str) -> bool:

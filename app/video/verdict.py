@@ -13,7 +13,7 @@ UNFAMILIAR = "unfamiliar"
 UNUSUAL = 0.2
 """A frame is unusual if its familiarity is at most this."""
 MOSTLY, PARTLY = 1 / 3, 2 * NOVEL
-"""A stream is unfamiliar, or partly so, if more than this share of its frames is."""
+"""A stream is unfamiliar if more than `MOSTLY` of its frames are, and partly unfamiliar if more than `PARTLY` are."""
 CAVEAT = "familiar is no proof: the network can be wrong on such frames too"
 
 
@@ -47,8 +47,8 @@ def figure(level: str, value: float, form: str = ".4f") -> str:
 def describe_frame(maps: Maps) -> str | None:
     """Describes in words how familiar such frames are to the network; None without novelty statistics.
 
-    An unfamiliar frame gets no share of right pixels. Under corruption, the mean confidence at one temperature is 9 to
-    10 points off (docs/records/novelty).
+    An unfamiliar frame gets no expected accuracy: under corruption, the mean confidence at one temperature is 9 to 10
+    points off (docs/records/novelty).
     """
     level = frame_level(maps)
     if not maps.finite:

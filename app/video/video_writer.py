@@ -27,9 +27,9 @@ TIME_BASE = Fraction(1, 90_000)
 ENCODER = {"preset": "superfast", "crf": "20"}
 """Measured on 120 frames of 960x540 motorway with colour conversion, on one CPU core. A frame takes 13.1 ms, 8.1 kB and
 39.5 dB with veryfast. With superfast it takes 7.6 ms, 13.5 kB and 40.0 dB, with ultrafast 4.0 ms, 17.0 kB and 39.8 dB.
-A frame of 960x360 takes 8.0, 4.8 and 2.4 ms in the same order. So veryfast would cost 40 % of a 30 Hz frame's 33 ms.
-Ultrafast saves 3.5 ms and makes the file a quarter larger. A second thread changes the sum by less than 1 ms, but works
-in parallel to the caller."""
+At 960x360 veryfast takes 8.0 ms, superfast 4.8 ms, ultrafast 2.4 ms. So veryfast would cost 40 % of a 30 Hz frame's
+33 ms. Ultrafast saves 3.5 ms and makes the file a quarter larger. A second thread changes the total time by less than
+1 ms, but works in parallel to the caller."""
 DELAYED = 5
 """Number of frames that the encoder holds and the file lacks: 4 with these settings (measured), and the next frame. No
 encoded frame is larger than raw: noise, the worst case, takes 0.55 of the raw size."""
@@ -61,7 +61,7 @@ class H264:
         return (even if padded else ()) + tuple(f"{count} {change}" for change, count in self._changes.items())
 
     def _start(self, container: "OutputContainer", options: dict[str, str]) -> None:
-        """Adds the stream to the container, which `_picture` needs."""
+        """Adds the stream to the container; call it before `_picture`."""
         width, height = self._size
         stream = container.add_stream("libx264", rate=Fraction(self._fps).limit_denominator(1001), options=options)
         stream.width, stream.height = width + width % 2, height + height % 2

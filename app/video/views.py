@@ -42,7 +42,7 @@ def draw_map(maps: Maps, name: MapName, threshold: float | None = None) -> np.nd
     """
     if name in ("uncertainty", "confidence"):
         shade = maps.entropy if name == "uncertainty" else 255 - maps.confidence
-        if frame_level(maps) == UNFAMILIAR:  # the upper half of the scale, since the network's own value is no guide
+        if frame_level(maps) == UNFAMILIAR:  # raised to the upper half: the network's own value cannot be trusted
             shade = opencv().convertScaleAbs(shade, alpha=0.5, beta=128)
         return draw_uncertainty(shade)
     if name == "disagreement":

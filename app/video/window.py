@@ -108,7 +108,7 @@ class Player:
         self.notes.append(f"{self.segmenter.method} from frame {index + 1} on, chosen in the window")
         try:
             self._change_view(self.view)
-        except InputError:  # what was fitted for the other method alone
+        except InputError:  # the view needs a fit that this method lacks
             self._change_view("overlay")
 
 

@@ -31,7 +31,7 @@ class Point:
     """Expected accuracy, or the mean confidence if the method is not calibrated; None for a novel frame."""
     cut: bool
     alarm: bool
-    """True during an alarm that the place is not the training's."""
+    """True while the alarm is on that the place is another than the training's."""
 
     def merge(self, later: "Point") -> "Point":
         """The point that merges both."""
@@ -42,7 +42,7 @@ class Point:
 
 
 class Timeline:
-    """The course of a stream."""
+    """Familiarity and expected accuracy of a stream over its time."""
 
     def __init__(self, segmenter: Segmenter) -> None:
         self._segmenter, self._cuts = segmenter, segmenter.resets["cut"]

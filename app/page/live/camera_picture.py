@@ -21,10 +21,10 @@ MAX_SEGMENTS = 100
 
 
 def camera_picture(data: bytes) -> np.ndarray:
-    """Decodes a browser's JPEG to (H, W, 3) uint8 RGB, cut to the middle part of the nearest of `SHAPES`. Usual
-    cameras' pictures lose nothing.
+    """Decodes a browser's JPEG to (H, W, 3) uint8 RGB, and cuts it to the nearest of `SHAPES`, which usual cameras have
+    already.
 
-    Size and kind are read before decoding. Raises InputError for anything else.
+    Size and kind are read before decoding. Raises InputError if either is not accepted.
     """
     width, height = read_header(data)
     if not (MIN_SIDE <= width <= MAX_SIDE and MIN_SIDE <= height <= MAX_SIDE):
@@ -40,7 +40,7 @@ def read_header(data: bytes) -> tuple[int, int]:
     """(width, height) of a JPEG for decoding in one pass: sequential, Huffman-coded, all colours in one scan.
 
     In a progressive JPEG each scan of a few bytes costs a pass over the whole picture: 71 kB took 3.5 s. Headers that
-    libjpeg would skip or repair are refused, so that both read the same header. Raises InputError.
+    libjpeg would skip or repair are refused, so that libjpeg cannot read other values. Raises InputError.
     """
     width = height = colors = 0
     place = 2 if data[:2] == b"\xff\xd8" else len(data)

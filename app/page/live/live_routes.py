@@ -1,6 +1,6 @@
 """The two addresses of the live stream: a frame goes in by POST, and its two pictures are the answer.
 
-Gradio's own image streaming carries pictures as base64 in JSON, through its queue and a Svelte component. It has
+Gradio's own image streaming carries pictures as base64 in JSON, through its queue and a Svelte component. It reports
 neither the frame's age nor the number of dropped frames. Here every request is one frame. A browser sends at most two
 frames before an answer, so a slow network lowers the frame rate but does not delay the pictures.
 """

@@ -15,7 +15,7 @@ from steadyseg.core.errors import InputError
 from steadyseg.core.frame import Frame, Maps
 
 RATE_HZ = 15.0
-"""Frame rate of the choice of tau; gaps between camera pictures count in frames of this rate."""
+"""tau is in frames of this rate, and so are the gaps between camera pictures."""
 PAUSE_S = 1.0
 """The stream restarts after this many seconds of silence, since the camera was switched off."""
 UNSURE = 0.5
@@ -73,7 +73,7 @@ class LiveStream:
             "probs": [at_pixel(maps, settings.watch) for *_, maps in results] if settings.watch else None,
             "familiarity": frame_verdict(maps),
             "note": note,
-            "opened": is_first,  # its time includes compiling the network
+            "opened": is_first,  # then `step_ms` includes compiling the network
             "executor": opened.segmenter.executor,
             "lag": opened.segmenter.method.lag,
             "step_ms": round((stepped_s - began_s) * 1e3, 1),

@@ -91,7 +91,7 @@ class LiveWorker:
             while (request := self._queue.take(self._idle_s)) is not None:
                 self._answer(stream, request)
         finally:
-            self.end()  # where idle: a frame that came in this very moment is answered too
+            self.end()  # answers a frame that came just when the worker became idle
             stream.close()
             if self._feed is not None:
                 self._feed.close()
@@ -151,9 +151,9 @@ class LiveWorkers:
         return opened.segmenter
 
     def offer(self, key: str, request: Request) -> None:
-        """Queues a frame for a visitor's worker. A newcomer gets one if its picture can be decoded and a place is free.
+        """Queues a frame for a visitor's worker. A new visitor gets a worker if a place is free.
 
-        Raises InputError otherwise, and if a missing source is asked for.
+        Raises InputError if no place is free, the picture cannot be decoded, or the page has no source of its own.
         """
         if request.picture is None and self._open_feed is None:
             raise InputError("this page has no video of its own; start it with --source")

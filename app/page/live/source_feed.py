@@ -17,8 +17,8 @@ PATIENCE_S = 10.0
 BETWEEN_LOOPS_S = 10.0
 """Time added when a recording starts again, so that the temporal mean restarts."""
 MIN_PASS_S = 0.5
-"""Shortest pass over a recording: it is opened twice a second at most, not 2,300 times. A photograph repeats at this
-rate, so that controls take effect."""
+"""Shortest time of a pass over a recording, which is thus opened at most twice a second, not 2,300 times. A photograph
+repeats after this time, so that controls take effect."""
 FIRST_WAIT_S, LONGEST_WAIT_S = 1.0, 60.0
 """Waits after a failure; each further failure doubles the wait. Live sources have tried to reconnect for 15 s before
 they fail."""
@@ -83,7 +83,7 @@ class SourceFeed:
         self._trouble: str | None = None
 
     def subscribe(self) -> Subscription:
-        """Adds a visitor; it does not wait."""
+        """Adds a visitor, without waiting for a picture."""
         with self._changed:
             self._watchers += 1
             if self._reader is None:

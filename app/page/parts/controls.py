@@ -42,7 +42,7 @@ class Controls:
     """Gradio components; their order in `values` is the order of the arguments of `set` in app/page/web/live.js."""
 
     offered: Mapping[str, str]
-    """Model names or files by the value of `model`."""
+    """Model name or file for each choice of `model`."""
     model: Any
     mode: Any
     samples: Any
@@ -56,7 +56,7 @@ class Controls:
 
     @property
     def method_values(self) -> list[Any]:
-        """The model and what `method_options` takes."""
+        """The control of the model, and one for each argument of `method_options`."""
         return [self.model, self.mode, self.samples, self.tau, self.motion, self.lag, self.calibrated]
 
     @property
@@ -64,7 +64,7 @@ class Controls:
         return [*self.method_values, self.second, self.opacity, self.min_confidence]
 
     def settings(self, values: Sequence[Any]) -> Settings:
-        """The settings in the values that Gradio hands to a function, for the File tab."""
+        """The settings of a job of the File tab, from the values of the controls in the order of `values`."""
         model, *method, second, opacity, min_confidence = values
         view = ViewSettings(second, opacity / 100, min_confidence / 100)
         return Settings(method_settings(self.offered[model], *method), view)

@@ -22,7 +22,7 @@ class NetworkPool:
     """A pool of idle compiled networks; when it is full, the least recently used network makes room for a newer
     network.
 
-    One network serves one visitor at a time, so beside the pool there are at most two networks for each visitor or job.
+    A network in use is not in the pool. A visitor or file job uses at most two networks.
     """
 
     def __init__(self) -> None:
@@ -86,16 +86,16 @@ class OpenMethod:
         self._lease = lease
         self._single = is_graph(settings.model) and settings.options.mode == "dnn"
         options = MethodOptions() if self._single else settings.options
-        # A bound method would make a circle, whose objects would wait for the garbage collector.
+        # A bound method would make a reference cycle, which would keep the network until a garbage collection.
         self.segmenter = open_segmenter(settings.model, options, take=partial(lease.take, settings))
 
     def step(self, frame: Frame, keep_probs: bool) -> tuple[Frame, Maps]:
         """Segments one frame; with `keep_probs` the maps have the probabilities, which costs a copy of a few MB.
 
-        Returns the frame of the maps: with a lag, an earlier frame. InputError while the first maps are not there.
+        Returns (frame, its maps); with a lag, both are of an earlier frame. InputError until the first maps are ready.
         """
         self.segmenter.keep_probs = keep_probs
-        if self._single:  # a file of one method gives its single frames without the frames before
+        if self._single:  # forgets the earlier frames: a graph file has no method for single frames
             self.segmenter.reset()
         ready = list(self.segmenter.steps(frame))
         if not ready:

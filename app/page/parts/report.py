@@ -20,7 +20,7 @@ MAX_CLASSES = 6
 
 
 def report_html(record: dict[str, Any]) -> str:
-    """`StreamReport.record` as HTML, with all losses and changes on the way."""
+    """`StreamReport.record` as HTML, with lost frames and all changes to pictures."""
     tables = "".join(_table(rows(record)) for rows in (_figures, _metrics, _shares))
     return f"{_verdict(record)}<div class='report'>{tables}{_notes(record)}</div>"
 

@@ -12,8 +12,8 @@ from pathlib import Path
 from steadyseg.core.errors import InputError
 
 MAX_SESSIONS = 64
-"""Number of sessions that keep files. A further session ends the longest unused session, since a made-up session never
-ends itself."""
+"""Number of sessions that keep files. A further session ends the longest unused session, since a session with an
+invented key never ends itself."""
 UPLOAD_FOLDER = re.compile("[0-9a-f]{64}")
 """Name of the folder of an upload: its SHA-256."""
 UPLOAD_GONE = "the upload was removed, as it was not used; choose the file again"
@@ -26,7 +26,7 @@ class Session:
         self.stop_reason = ""
         """Empty while a job shall go on."""
         self.uploads: dict[Path, int] = {}
-        """The uploads that its jobs took, with their inodes: an identical later upload is another file."""
+        """Uploads that the session's jobs took, with their inodes. A later identical upload has only another inode."""
         self._folder = folder
         self._results: Path | None = None
         self._closed = False
@@ -39,8 +39,8 @@ class Session:
 
     @contextlib.contextmanager
     def job(self) -> Iterator[Path]:
-        """A new folder for the results of one job at a time, kept until the next job unless this job fails or is
-        dropped."""
+        """Gives a job a new folder for its results; one job runs at a time. The folder stays until the next job, unless
+        this job fails or is dropped."""
         if not self._busy.acquire(blocking=False):
             raise InputError("a file is being segmented already; stop it first or wait for it")
         try:

@@ -89,7 +89,7 @@ class Settings:
 
     @property
     def methods(self) -> tuple[MethodSettings, ...]:
-        """The methods that run on each frame: one method, or when comparing two, the second method first."""
+        """The methods that run on each frame: one method, or in Compare the left one, then the right one."""
         return (self.method,) if self.against is None else (self.against, self.method)
 
 
@@ -128,8 +128,8 @@ def settings_from(record: Mapping[str, Any], models: Mapping[str, str]) -> Setti
 
 
 def method_settings(model: str, *values: Any) -> MethodSettings:
-    """The settings of a model with the arguments of `method_options`. No control changes the one method of a graph
-    file."""
+    """The settings of a model; `values`: arguments of `method_options`. A graph file has one method, so it ignores
+    them."""
     return MethodSettings(model, MethodOptions() if is_graph(model) else method_options(*values))
 
 

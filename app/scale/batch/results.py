@@ -91,7 +91,7 @@ def describe(clip: Clip, wanted: BatchOutputs) -> dict[str, Any]:
 
 
 def sources_of(clip: Clip) -> dict[str, str]:
-    """The source and the labels of a video, by name."""
+    """Paths of a video's inputs: `source`, and `labels` if it has labels."""
     labels = clip.job.labels
     return {"source": clip.job.source} | ({"labels": str(labels)} if labels else {})
 
