@@ -1,35 +1,34 @@
-"""Two statements about a stream over time. A sequential alarm over its familiarity says that this is another place than
-the network was trained for. The other says that its frames are expected to be less accurate than a limit.
+"""Two alarms over the frames of a stream. `PlaceAlarm`: the place is another than the network was trained for.
+`LowAccuracy`: the expected accuracy is below a limit.
 
-One frame says little where novelty only leans towards the reference's edge; many seconds of such frames say much. Each
-block of a second gives an e-value, a number with a mean of at most 1 over the training domain. The alarm multiplies the
-e-values: it is a CUSUM e-detector (Shin, Ramdas and Rinaldo 2024, arXiv 2203.03532).
+A single slightly unfamiliar frame says little, many seconds of such frames say much. Each block of a second gives an
+e-value, a number with a mean of at most 1 over the training domain. `PlaceAlarm` multiplies the e-values: it is a
+CUSUM e-detector (Shin, Ramdas and Rinaldo 2024, arXiv 2203.03532).
 """
 
 import math
 from typing import NamedTuple
 
 KAPPA, LEANS = 0.25, 0.1
-"""Novelty p becomes the mean of two e-values (Vovk and Wang 2021, arXiv 1912.06116): kappa p^(kappa - 1), and 1 / 0.1
-where p is at most 0.1. The second detects a place that only leans; the form was chosen on simulated streets
-(docs/records/novelty).
-"""
+"""A familiarity p becomes the mean of two e-values (Vovk and Wang 2021, arXiv 1912.06116): kappa p^(kappa - 1), and
+1 / 0.1 if p is at most 0.1. The second one detects a place whose frames are only slightly unfamiliar. The form was
+chosen on simulated streets (docs/records/novelty)."""
 BLOCK_S = 1.0
-"""Seconds of a block. Its value is the mean over its frames: a mean of e-values is an e-value, even of dependent
-ones."""
+"""Seconds of a block. Its value is the mean over its frames: a mean of e-values is an e-value, even if they depend on
+each other."""
 BLOCKS_BETWEEN = 3600.0
-"""Blocks between two false alarms: an hour, were the blocks of a drive independent (docs/records/novelty)."""
+"""Blocks between two false alarms: an hour, if the blocks of a drive were independent (docs/records/novelty)."""
 LIMIT = math.log(BLOCKS_BETWEEN)
 LOW_ACCURACY = 0.8
-"""Default limit of the expected accuracy; the networks here have 0.87 to 0.93 at home."""
+"""Default limit of the expected accuracy; the included networks have 0.87 to 0.93 on their training domain."""
 LOW_BLOCKS = 2
-"""The statement begins after this many blocks in a row below the limit, and ends after as many at or above it. With
-fewer, a simulated street began it twice (docs/records/novelty)."""
+"""The alarm begins after this many blocks in a row below the limit, and ends after as many at or above it. With a
+smaller number, it began twice on one simulated street (docs/records/novelty)."""
 
 
 def e_value(familiarity: float) -> float:
-    """Evidence of one frame, with mean 1 over novelties that are uniform in 0..1: 11 at 1 / 180, 5.7 at 0.1, 0.2 at
-    0.5."""
+    """Evidence of one frame: its mean is 1 if familiarities are uniform in 0..1. A familiarity of 1 / 180 gives 11, 0.1
+    gives 5.7, and 0.5 gives 0.2."""
     return ((1.0 / LEANS if familiarity <= LEANS else 0.0) + KAPPA * familiarity ** (KAPPA - 1.0)) / 2.0
 
 
@@ -41,7 +40,7 @@ class Block(NamedTuple):
 
 
 class Blocks:
-    """Means of a value over the blocks of a stream. A clock that steps back stands still."""
+    """Means of a value over the blocks of a stream. A clock that steps back counts as standing still."""
 
     def __init__(self) -> None:
         self._last_s = math.inf
@@ -49,8 +48,8 @@ class Blocks:
         self._frames = 0
 
     def update(self, value: float, time_s: float) -> tuple[float, Block | None]:
-        """Adds a frame; returns the seconds since the frame before, and the block before this frame where it is
-        over."""
+        """Adds a frame; returns the seconds since the previous frame, and the previous block if this frame starts a new
+        one."""
         step_s = max(0.0, time_s - self._last_s)
         self._last_s = time_s
         self._seconds += step_s
@@ -64,7 +63,7 @@ class Blocks:
 
 
 class PlaceAlarm:
-    """The alarm of one stream. It starts when the product of e-values since some block reaches `BLOCKS_BETWEEN`.
+    """The alarm of a new place. It starts when the product of e-values since any block reaches `BLOCKS_BETWEEN`.
 
     The product stays between 1 and the limit. The alarm ends when it is 1 again, after about ten seconds of familiar
     frames.
@@ -91,20 +90,19 @@ class PlaceAlarm:
 
 
 class LowAccuracy:
-    """The statement of one stream that its expected accuracy is below a limit. It begins after `LOW_BLOCKS` blocks in a
-    row below the limit and ends after as many that are not. It is an expectation by the network's own confidence, no
-    measurement."""
+    """The alarm of a low expected accuracy. It begins after `LOW_BLOCKS` blocks in a row below the limit and ends after
+    as many others. It depends on the network's own confidence, and measures nothing."""
 
     def __init__(self) -> None:
         self._blocks, self._is_on = Blocks(), False
         self._low_s = 0.0
         self._against = 0
-        """Blocks in a row that speak against the present state."""
+        """Blocks in a row that contradict the present state."""
 
     def update(self, expected_accuracy: float, time_s: float, limit: float) -> float | None:
-        """Returns the seconds for which the accuracy has been expected below the limit; None while it is not.
+        """Adds a frame at `time_s`; returns for how many seconds the alarm has been on, or None.
 
-        `expected_accuracy` and `limit`: shares of the pixels; `time_s`: of the frame.
+        `expected_accuracy` and `limit`: shares of the pixels.
         """
         step_s, block = self._blocks.update(expected_accuracy, time_s)
         self._low_s += step_s

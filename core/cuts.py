@@ -86,7 +86,7 @@ class CutDetector:
     def __call__(self, image: np.ndarray, gap: int) -> bool:
         """(H, W, 3) uint8 RGB -> True where a cut lies between the last call's frame and this one.
 
-        `gap`: source frames since the last call; 0, the first of a stream, is no cut.
+        `gap`: source frames since the last call. It is 0 for the first frame of a stream, which is no cut.
         """
         now = frame_structure(image)
         last, self._last = self._last, now

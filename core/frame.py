@@ -63,7 +63,7 @@ class FrameNovelty(NamedTuple):
 
 
 class Below(NamedTuple):
-    """An expected accuracy that has been below a limit (`core.alarm.LowAccuracy`)."""
+    """States that the expected accuracy is below a limit, and for how long (`core.alarm.LowAccuracy`)."""
 
     limit: float
     """Share of the pixels, 0..1."""

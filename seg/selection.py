@@ -27,8 +27,8 @@ def mean_ranks(criteria: np.ndarray) -> np.ndarray:
 
 
 def standardise(stages: Sequence[np.ndarray]) -> np.ndarray:
-    """Features of each stage, (N, C) -> (N, D). Every channel has unit deviation, and every stage the same part in the
-    distance of two frames. The mean square of this distance is 1."""
+    """Features of each stage, (N, C) -> (N, D). Within a stage, every channel has the same deviation. Every stage adds
+    the same to the mean squared distance of two frames, which is 1."""
     parts = []
     for features in stages:
         deviation = features.std(0)

@@ -95,7 +95,7 @@ class TorchExecutor:
         return prediction
 
     def _smooth(self, now: Prediction, gap: int, motion: Motion | None) -> tuple[Prediction, Any]:
-        """Averages over time; `gap` 0 starts anew. With a lag, waiting frames come out after a break too, unless the
+        """Averages over time; `gap` 0 starts anew. With a lag, frames that still wait then come out first, unless the
         size changes."""
         state, lagged = self._state, self.method.lag > 0
         if not gap and not (lagged and state is not None and state.probs.shape == now.probs.shape):

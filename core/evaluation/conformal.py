@@ -122,7 +122,7 @@ class ClassRisk:
         self.images = 0
         # The sum over images of the loss at threshold i / RISK_BINS.
         self._missed = torch.zeros(RISK_BINS + 1, dtype=torch.float64)
-        self._reported = torch.zeros(RISK_BINS + 1, dtype=torch.float64)  # pixels reported there, of all images
+        self._reported = torch.zeros(RISK_BINS + 1, dtype=torch.float64)  # pixels of all images reported at it
         self._pixels = 0
 
     def update(self, probs: Tensor, labels: Tensor) -> None:

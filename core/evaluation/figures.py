@@ -7,7 +7,7 @@ import numpy as np
 from steadyseg.core.errors import InputError
 
 FINE_BINS = 30
-"""Confidence bins kept. Three of them make a bin of 10 and two a bin of 15, so one histogram serves both ECEs."""
+"""Number of bins of confidence that are kept. Merged by threes they make 10 bins, by twos 15, for both ECEs."""
 
 REFERENCE_EPSILON = 1e-7
 """The code of the published ECE values adds this to the bin counts."""

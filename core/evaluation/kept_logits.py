@@ -62,7 +62,7 @@ class KeptLogits(SplitLogits):
         else:
             logits = super().suffix(shared)
             if self._has_room:
-                torch.save(logits.clone(), data := BytesIO())  # a view would be saved with all that it is a view of
+                torch.save(logits.clone(), data := BytesIO())  # a view would be saved with its whole storage
                 self._ends.append(self._ends[-1] + self._file.write(data.getvalue()))
         self._place += self._is_kept or self._has_room
         return logits

@@ -30,8 +30,8 @@ LARGEST_PROBABILITY = 1.0 + 1e-3
 class StreamingMetrics:
     """Sums up predictions batch by batch; every sample counts, none is stored, all sums are float64 or int64.
 
-    Works on (B, K) and (B, K, h, w) alike. The sums live on the device of the last update, which must know float64 (MPS
-    does not: pass CPU tensors).
+    Works on (B, K) and (B, K, h, w) alike. The sums live on the device of the last update, which must support float64
+    (MPS does not: pass CPU tensors).
 
     Bins are (a, b] for count, accuracy and confidence. Edges are i / 30 rounded once to the dtype of the confidences.
     NumPy and torch compare a float32 array with the Python float 0.1 in this way, so that a float32 0.1 lies in (0,
@@ -98,10 +98,10 @@ class StreamingMetrics:
 
         `miou` is the mean over classes present in the labels; `iou` has None for absent classes. `ece` has 10 bins,
         `ece_15` has 15. `ece_signed` > 0 means over-confident; `ece_reference` is the published code's
-        (`reference_ece`). Certain means confidence > cutoff, strictly. `acc_90` and `iou_90` look at certain samples
-        only (at a class's presence too). `freq_90` is their share, `unc_90` the share of uncertain samples among the
-        wrong samples. The number in these keys is the cutoff in percent. RiskCoverage by confidence gives the ranking's
-        keys.
+        (`reference_ece`). Certain means confidence > cutoff, strictly. `acc_90` and `iou_90` use certain samples only,
+        even to decide whether a class is present. `freq_90` is their share, `unc_90` the share of uncertain samples
+        among the wrong samples. The number in these keys is the cutoff in percent. `RiskCoverage.result` describes the
+        keys of the ranking by confidence.
 
         Pairs of neighbouring frames give shares of pixels, each a mean over the pairs. `consistency` is the share whose
         arg-max stays, of the pixels that are not void in the later frame. `label_consistency` is the share of the same

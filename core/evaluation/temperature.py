@@ -79,7 +79,7 @@ class TemperatureScan:
         self._untempered.update(probs[self._untempered_at][None], labels[None])
 
     def fit(self) -> TemperatureFit:
-        """The temperature of the lowest NLL. InputError without non-void samples, BeyondGrid if it lies outside."""
+        """The temperature of the lowest NLL. BeyondGrid if it lies outside the grid, InputError for too few samples."""
         if self._pixels < MIN_PIXELS:
             raise InputError(
                 f"{self._pixels} labelled {'images' if self.void is None else 'pixels'} are too few to fit a "
@@ -130,7 +130,7 @@ def temperature_record(fit: TemperatureFit, after: dict[str, Any]) -> dict[str, 
 
 
 def _vertex(left: float, middle: float, right: float) -> float:
-    """The offset, -0.5..0.5 steps, of the lowest point of a parabola through equidistant points, the middle one
-    lowest."""
+    """Fits a parabola to three equidistant points, of which the middle one is the lowest. Returns the offset of its
+    lowest point from the middle, -0.5..0.5 steps."""
     bend = left - 2.0 * middle + right
     return 0.5 * (left - right) / bend if bend > 0.0 else 0.0

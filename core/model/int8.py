@@ -118,7 +118,7 @@ def run_watched(
 
 
 def round_convolutions(network: nn.Module, ranges: Ranges) -> None:
-    """Puts `Int8Conv` in place of the network's convolutions; InputError if other convolutions were measured."""
+    """Replaces the convolutions that `ranges` names by `Int8Conv`; InputError for one that the network lacks."""
     for name, (least, greatest) in ranges.items():
         parent, _, leaf = name.rpartition(".")
         try:

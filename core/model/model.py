@@ -125,7 +125,7 @@ def limited_weights(tensors: "Mapping[str, Tensor]", path: Path) -> Iterator[Non
         nonlocal built
         if weight is not None and threading.get_ident() == thread:
             built += weight.numel()
-            if built > limit:  # its memory is asked for but not written to yet
+            if built > limit:  # the weight's memory is reserved, but not written to yet
                 raise InputError(
                     f"{path}: its record makes a network of more than {limit} weights, which it does not hold"
                 )

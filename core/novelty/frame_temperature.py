@@ -1,8 +1,8 @@
 """The temperature of a novel frame: the fitted temperature times exp(warmth).
 
-A frame that is not novel has exactly the fitted temperature, so that confidence at home costs nothing. From there the
-warmth grows with the novelty of the frame up to a linear function of its statistics. It is never negative: a strange
-frame is never trusted more. The function is fitted by the NLL of labelled pixels of changed frames.
+A frame that is not novel has exactly the fitted temperature, so that the calibration on the training domain stays. The
+warmth of other frames grows with their novelty up to a linear function of their statistics. It is never negative: a
+novel frame is never trusted more. The function is fitted by the NLL of labelled pixels of changed frames.
 """
 
 import math
@@ -26,7 +26,7 @@ START = 0.5
 MAX_WARMTH = 2.5
 """Log of 12: beyond, a softmax is as good as uniform."""
 MAX_FITTED_DEVIATION = 10.0
-"""Standardised statistics end here, because a line must not extrapolate beyond the fitted frames."""
+"""Standardised statistics are clipped here, because a line must not extrapolate beyond the fitted frames."""
 
 
 def warmth(deviations: Tensor, novelty: Tensor, slopes: Tensor, level: float | Tensor) -> Tensor:
@@ -77,7 +77,7 @@ def fit_warmth(
     K) and labels (P,) of its non-void pixels; `is_clean` marks the unchanged frames.
 
     Warmth counts from `fitted`, the network's temperature, or from the unchanged frames' own temperature if it is
-    higher. The network is righter near its trained frames than elsewhere, and unchanged frames may lie there.
+    higher. The network is more often right near its trained frames, and unchanged frames may be among these.
     InputError for fewer than two frames, no unchanged frame, or a frame without a labelled pixel.
     """
     if len(logits) < 2 or not any(is_clean) or not all(len(one) for one in labels):

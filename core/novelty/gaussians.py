@@ -65,8 +65,8 @@ class GaussianSums:
 
 
 def shrink(covariance: Tensor, samples: int) -> tuple[Tensor, float]:
-    """The oracle approximating shrinkage towards tr(S) / C times the unit matrix, and its share; 1 for a single
-    sample."""
+    """The oracle approximating shrinkage towards tr(S) / C times the unit matrix, and the share of this matrix. The
+    share of a single sample is 1."""
     size = covariance.shape[0]
     trace, square = torch.trace(covariance), (covariance**2).sum()
     spread = (samples + 1 - 2 / size) * (square - trace**2 / size)

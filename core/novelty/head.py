@@ -22,7 +22,7 @@ from steadyseg.core.reference import ReferenceScores
 from steadyseg.core.stages import StageFeatures
 
 MAX_DEVIATION = 1e4
-"""Standardised statistics end here, so that a picture of one colour gives numbers."""
+"""Standardised statistics are clipped here, so that a picture of one colour gives finite scores."""
 
 
 class FrameStatistics(nn.Module):
@@ -83,7 +83,7 @@ class NoveltyHead(FrameStatistics):
 
 
 class NoveltyPredictor(nn.Module):
-    """The mean of N passes. Each pass uses the temperature of its `FrameNovelty`, or else the given temperature.
+    """The mean of N passes at the given temperature. If it is None, each pass uses the one of its `FrameNovelty`.
 
     It is a `SplitNetwork` itself: the shared prefix also returns the features that it computes.
     """

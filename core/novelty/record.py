@@ -1,5 +1,5 @@
-"""The novelty statistics in a checkpoint's record; `core/novelty/stored.py` builds the head. Running needs no torch
-here."""
+"""The novelty statistics in a checkpoint's record; `core/novelty/stored.py` builds the head. Reading a record needs no
+torch."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
@@ -38,7 +38,7 @@ class Scale:
 
     @classmethod
     def of(cls, statistics: "Tensor", energies: "Tensor", weights: "Tensor") -> Self:
-        """Computes the scale from frames that the means and covariances leave out.
+        """Computes the scale from frames on which no mean or covariance was fitted.
 
         Args:
             statistics: (N, S), a row for each frame.
@@ -104,7 +104,8 @@ class NoveltyRecord:
         about: Mapping[str, Any],
         dropout: Scale | None = None,
     ) -> Self:
-        """The record of a fit; `weights` (S,): of the statistics in the score. It counts the novel held-out frames."""
+        """The record of a fit, with the number of novel held-out frames. `weights` (S,): of the statistics in the
+        score."""
         count, alarms = len(scale.scores), sum(map(ReferenceScores(scale.scores).is_novel, scale.scores))
         interval = [round(end, 4) for end in binomial_interval(alarms, count)]
         counts = {"held_out_pictures": count, "alarms": alarms, "alarm_rate_interval": interval}

@@ -25,8 +25,8 @@ class NoveltyFit:
 
 
 def build_head(record: NoveltyRecord, tensors: Mapping[str, Tensor], temperature: float = 1.0) -> NoveltyHead:
-    """Builds the novelty head. `tensors`: a checkpoint's, read where the name has `PREFIX`; `temperature`: of
-    frames that are not novel."""
+    """Builds the novelty head. `tensors`: of a checkpoint; only names with `PREFIX` are read. `temperature`: of frames
+    that are not novel."""
     own = {name.removeprefix(PREFIX): value.float() for name, value in tensors.items() if name.startswith(PREFIX)}
     try:
         parts = {name: _below(own, f"{name}.") for name in record.stages}

@@ -76,8 +76,8 @@ def no_link(path: str, flags: int) -> int:
 def partial_path(path: Path) -> Path:
     """A hidden, unused name beside `path`.
 
-    It is random and not the number of the process, which is 1 in every container: a killed process leaves its file
-    behind.
+    The name is random. The number of the process would repeat, since it is 1 in every container, and a killed process
+    leaves its file behind.
     """
     return path.with_name(f".{path.name}.{secrets.token_hex(4)}.partial")
 

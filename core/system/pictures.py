@@ -71,7 +71,7 @@ def look_at(path: Path, look: Callable[[Image.Image], Seen], content: bytes | No
 
 
 def require_few_scans(data: bytes, limit: int = MAX_SCANS) -> None:
-    """Raises ValueError for JPEG data with more than `limit` scans; their marker occurs nowhere else in the data."""
+    """Raises ValueError for JPEG data with more than `limit` scans. A scan's marker occurs nowhere else in the data."""
     if data.count(b"\xff\xda") > limit:
         raise ValueError(f"a JPEG of more than {limit} scans; save it anew")
 

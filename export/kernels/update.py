@@ -156,8 +156,8 @@ def _gate(product: Any, frame: Any, past: Any, floor: Any, weight: Any) -> None:
 def _member(total: Any, moment: Any, member_entropy: Any, weight: Any, first: Any, share: Any, keep: Any) -> None:
     """Adds H[p] = log sum e^z - sum z e^z / sum e^z to the mean entropy; leaves the factor of this member in `total`.
 
-    A frame weighs `weight` in the mean and a pass `share` of it; the first pass (1, else 0) leaves 1 - weight of the
-    past.
+    `weight`: of the frame in the mean, of which each pass has a `share`. `first`: 1 in the first pass, which multiplies
+    the past by 1 - weight; else 0.
     """
     for i in range(total.size):
         inverse = F(1.0) / total[i]
@@ -170,8 +170,8 @@ def _member(total: Any, moment: Any, member_entropy: Any, weight: Any, first: An
 
 @loop
 def _mix(state: Any, p: Any, factor: Any, keep: Any, unit: Any, full: Any, half: Any) -> None:
-    """Updates the mean: rounded in `state`, exact in `p`. `half` is 0.5 where the cast to the state's type
-    truncates."""
+    """Updates the mean: rounded in `state`, exact in `p`. `half`: 0.5 if the cast to the state's type truncates, else
+    0."""
     for i in range(factor.size):
         q = keep[i] * (F(state[i]) * unit) + p[i] * factor[i]
         p[i] = q

@@ -33,7 +33,7 @@ TYPES = dict.fromkeys(("frame", "trust", *MAPS, FAMILIARITY_OUTPUTS[2]), "u1")
 TYPES |= dict.fromkeys(("probability", "probability_variance", *FAMILIARITY_OUTPUTS[:2]), "<f4") | {"motion": "<i2"}
 """Number formats of the stored arrays, by name; the key of an entry is `proof_NAME`."""
 STEPS = 32
-"""Parts of a pixel in which motion is stored."""
+"""Stored motion is in this fraction of a pixel."""
 MAX_TURNS, MAX_DRAWS = 100, 1000
 DIFFERENCES = {
     "labels_equal": "labels equal in {:.4%} (at least {:.1%})",
@@ -48,7 +48,7 @@ DIFFERENCES = {
 
 
 class ProofTurn(NamedTuple):
-    """One call of the proof: the inputs besides motion and states, which go from call to call."""
+    """One call of the proof: its inputs besides motion, and besides states, which the previous call returned."""
 
     frame: int
     """Number of the stored picture."""
@@ -68,7 +68,7 @@ class ProofPlan:
     """Pixels of the frame that a stored pixel stands for, along each side."""
     motion_block: int
     map_step: int
-    """Every so many-th value of a flattened map is stored."""
+    """Of a flattened map, every `map_step`-th value is stored."""
     probability_step: int
     bounds: Mapping[str, float]
     """By name of `DIFFERENCES`; for arithmetic in the number format of the file."""
@@ -308,7 +308,7 @@ def values_apart(proof: CarriedProof, found: Arrays) -> dict[str, float]:
 
 
 def moments_apart(drawn: np.ndarray, mean: np.ndarray, variance: np.ndarray, draws: int) -> dict[str, float]:
-    """Compares draws (N, values) with mean and variance of other `draws`, where these vary at all."""
+    """Compares draws (N, values) with mean and variance of other `draws`, leaving out values that do not vary."""
     values = drawn.astype(np.float64)
     ours, spread = values.mean(0), values.var(0, ddof=1)
     moving = spread + variance > 1e-8
@@ -320,7 +320,7 @@ def moments_apart(drawn: np.ndarray, mean: np.ndarray, variance: np.ndarray, dra
 
 
 def named(outputs: Arrays) -> Arrays:
-    """Returns the outputs with the probabilities under their name in a proof: they come after the four maps."""
+    """Returns the outputs, with the probabilities also under their name in a proof, `probability`."""
     return outputs | {"probability": outputs["probs" if "probs" in outputs else state_names(1, "out")[0]]}
 
 

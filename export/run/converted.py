@@ -1,7 +1,7 @@
-"""Converted networks on disk: torch.export and OpenVINO take 10 to 20 CPU seconds, reading takes none of them.
+"""Converted networks on disk: a conversion by torch.export and OpenVINO takes 10 to 20 CPU seconds, reading takes none.
 
-A file is found by a digest of the checkpoint, of the network that is asked for, our code and the versions of the
-libraries. It lies in the user's cache, or in the folder that STEADYSEG_CACHE names. No torch here.
+The name of a file is a digest of the checkpoint, the requested network, our code and the versions of the libraries. The
+file lies in the user's cache, or in the folder that STEADYSEG_CACHE names. This module needs no torch.
 """
 
 import contextlib
@@ -22,17 +22,17 @@ from steadyseg.export.run.sessions import openvino_core
 
 FOLDER = "converted"
 MAX_KEPT = 24
-"""Files kept: the networks of a few methods and sizes, 2 to 30 MB each. The least recently used one makes room."""
+"""Number of files: networks of a few methods and sizes, 2 to 30 MB each. The least recently used file goes first."""
 LIBRARIES = ("openvino", "torch", "torchvision", "segmentation_models_pytorch", "timm")
 DIGEST_BYTES = 32
 DIGITS = 16
-"""Of a checkpoint's digest, at the start of a file's name."""
+"""A file's name begins with this many digits of the checkpoint's digest."""
 LENGTH_BYTES = 8
 _told: set[str] = set()
 
 
 class Converted(NamedTuple):
-    """A network as OpenVINO models: one, or the part that all dropout passes share and the rest."""
+    """A network as one OpenVINO model, or as two: the part that all dropout passes share, and the rest."""
 
     models: list[Any]
     rates: list[float]
@@ -59,7 +59,7 @@ def kept(key: str | None, convert: Callable[[], Converted]) -> Converted:
         drop_old(path.parent)
     except OSError as error:
         tell_once(f"note: no converted network can be kept in {path.parent} ({error.strerror}); each start converts")
-    return unpack(data)  # OpenVINO rounds a model that was read otherwise than the one that was written
+    return unpack(data)  # not the model that was written: OpenVINO rounds it differently from one that it read
 
 
 def tell_once(line: str) -> None:
@@ -120,7 +120,7 @@ def drop_old(folder: Path) -> None:
 
 
 def file_key(checkpoint: str, *parts: object) -> str:
-    """The name of a file: the digest of the checkpoint, and of the parts, our sources and the libraries' versions."""
+    """The name of a file: digits of the checkpoint's digest, then a digest of checkpoint, parts, code and libraries."""
     return f"{checkpoint[:DIGITS]}-{hashlib.sha256(code_digest() + repr((checkpoint, *parts)).encode()).hexdigest()}"
 
 

@@ -65,7 +65,7 @@ class CpuExecutor:
         if is_new:
             self._compiled, self._network = size, self._open(*size)
         with self.clock.measure("smoothing"):
-            is_break = not gap and self.method.lag > 0 and not is_new  # what waits comes out after it
+            is_break = not gap and self.method.lag > 0 and not is_new  # frames that still wait come out after it
             if not gap and not is_break:
                 self._postprocess.reset()
             maps = self._postprocess(self._passes(picture), size, math.inf if is_break else max(gap, 1), motion)

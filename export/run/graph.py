@@ -22,7 +22,7 @@ from steadyseg.export.run.sessions import Arrays, import_onnxruntime, open_sessi
 
 _GRAPH_IDS = itertools.count(1)
 PROBS = state_names(1, "in")[0]
-"""The state that is the mean of the probabilities, if no output is."""
+"""The state with the mean probabilities; it is read if the graph has no output with them."""
 
 
 class GraphStreams:
@@ -134,7 +134,7 @@ class Binding:
 class GraphExecutor:
     """A graph file and its state, for one stream; see `core.segmenter.Executor`."""
 
-    reference: ReferenceScores | None = None  # the graph compares scores itself
+    reference: ReferenceScores | None = None  # the graph computes the familiarity itself
 
     def __init__(
         self,
@@ -158,7 +158,7 @@ class GraphExecutor:
     def compute(self, image: np.ndarray, gap: int, motion: Motion | None) -> tuple[Maps, None]:
         size = image.shape[:2]
         with self.clock.measure("preprocess"):
-            picture = resize_frame(image, self.size)  # the graph could resize too, to within one level of 255
+            picture = resize_frame(image, self.size)  # the graph could resize too, but up to one level of 255 off
         with self.clock.measure("smoothing"):
             with self.clock.measure("network"):  # smoothing and maps are part of the graph
                 outputs = self._streams(picture, [gap], [motion], self.keep_probs)

@@ -1,4 +1,4 @@
-"""Metrics of labelled frames in one pass over the pixels, without torch; `core.evaluation.metrics` has further ones."""
+"""Metrics of labelled frames in one pass over the pixels, without torch; `core.evaluation.metrics` has more metrics."""
 
 import functools
 import math

@@ -108,8 +108,8 @@ def _host(file: OnnxFile, chosen: str, precision: str, keep_probs: bool, why: st
 
 
 def resolve_precision(precision: str, int8_is_proven: bool = False) -> str:
-    """auto: bf16 where the processor computes in it (about 0.1 % of the labels differ from fp32's), else int8 if
-    proven."""
+    """Replaces auto: by bf16 if the processor computes in it (about 0.1 % of the labels differ from fp32's), else by
+    int8 if proven, else by fp32."""
     if precision == "auto":
         return "bf16" if cpu_has_bf16() else "int8" if int8_is_proven else "fp32"
     return precision

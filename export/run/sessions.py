@@ -154,9 +154,8 @@ def openvino_core() -> Any:
     """The OpenVINO core of the process, kept for ever and without telemetry. OpenVINO gives the first thread that uses
     it a signal stack, and unmaps the stack with the last reference, in any thread. The first thread's next signal
     (Ctrl-C, the end of a child) would then kill the process with a segmentation fault (seen with 2026.4). The telemetry
-    would report every conversion to Google Analytics. A thread would fork ten processes a conversion, and children hang
-    on locks of other threads. The package of the telemetry is made unimportable, and OpenVINO uses a stand-in of its
-    own.
+    would report every conversion to Google Analytics. Its thread would fork ten processes for each, and these can hang
+    on locks of other threads. Here its package cannot be imported, so OpenVINO uses a stand-in of its own.
     """
     sys.modules.setdefault("openvino_telemetry", None)  # type: ignore[arg-type]
     import openvino

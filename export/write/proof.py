@@ -151,8 +151,8 @@ def prove_network(pairs: Pairs) -> ValueProof:
 def prove_pictures(
     expected: Callable[[Arrays], Arrays], run: Runner, batches: Iterable[Arrays], runtime: str
 ) -> ValueProof:
-    """Compares all outputs on every batch (`image` (B, s, s, 3) uint8, and masks): probabilities, and uncertainties as
-    shares of ln K. Raises CheckFailed where they differ."""
+    """Compares all outputs, probabilities and uncertainties as shares of ln K, on every batch: `image` (B, s, s, 3)
+    uint8, and masks. Raises CheckFailed where they differ."""
     pictures, apart = 0, 0.0
     for batch in batches:
         ours, theirs = expected(batch), run(batch)

@@ -189,7 +189,7 @@ def exported_program(module: nn.Module, signature: Signature) -> torch.export.Ex
         signature.example,
         dynamic_shapes=_nested(module, free),
         strict=False,
-        prefer_deferred_runtime_asserts_over_guards=True,  # it cannot prove that a cropped skip fits any size
+        prefer_deferred_runtime_asserts_over_guards=True,  # torch cannot prove that a cropped skip fits every size
     )
 
 

@@ -41,10 +41,10 @@ class HeldOut:
 
 
 def hold_out(names: Sequence[str], stretches: Sequence[tuple[str, str]], guard: int = GUARD) -> HeldOut:
-    """Splits names, in the order of the data set, by stretches (first, last), both included.
+    """Splits names, in the order of the data set: the stretches (first, last), both ends included, are held out.
 
-    Guards end where the recording ends. Raises InputError for an unknown name, and for a stretch that runs backwards or
-    over two recordings.
+    The guards of a stretch end with its recording. Raises InputError for an unknown name, and for a stretch whose ends
+    are in the wrong order or in two recordings.
     """
     place = {name: number for number, name in enumerate(names)}
     held: set[int] = set()

@@ -87,7 +87,7 @@ def import_labels(
             on_picture(done, len(splits))
         if not result.pictures["train"]:
             raise InputError(f"no picture is left to train on; {'; '.join(result.remarks[:3])}")
-        result.remarks[:] = map(printable, result.remarks)  # names of files may be no UTF-8
+        result.remarks[:] = map(printable, result.remarks)  # a file's name can be invalid UTF-8
         classes = {"names": result.classes.names, "colors": result.classes.colors, "void": UNLABELLED}
         (folder / CLASSES_FILE).write_text(json.dumps(classes, indent=1))
         (folder / NOTES_FILE).write_text("".join(f"{remark}\n" for remark in result.remarks))

@@ -90,7 +90,7 @@ def _coco(region: Region, _: str, score: float, height: int, width: int) -> dict
         "category_id": region.id + 1,
         "bbox": [region.columns.start, region.rows.start, *region.mask.shape[::-1]],
         "area": region.pixels,
-        "iscrowd": 1,  # COCO's mark of run lengths
+        "iscrowd": 1,  # means in COCO: `counts` are run lengths
         "segmentation": {"size": [height, width], "counts": run_lengths(mask.T)},
         "score": score,
     }

@@ -63,7 +63,7 @@ def fit_statistics(
     set_dropout_active(network, False)
     fitting = _Fitting(meta, frames, extractor, watch)
     distances, steps, shrinkage = fitting.distances()
-    weights = score_weights(len(stages))  # what the logits say is in the temperature alone
+    weights = score_weights(len(stages))  # the logits' statistics change the temperature alone
     head = FrameStatistics(stages, steps, distances).to(device)
     of_dropout = fitting.scale(head, weights, masks=True) if has_dropout(network) else None
     scale = fitting.scale(head, weights, masks=False)
@@ -117,7 +117,7 @@ class _Fitting:
     def scale(self, head: FrameStatistics, weights: Tensor, masks: bool) -> Scale:
         """Fits the scale of novelty on held-out frames and simulated other cameras, with or without dropout masks."""
         set_dropout_active(self.extractor.network, masks)
-        torch.manual_seed(0)  # of the masks
+        torch.manual_seed(0)  # for the dropout masks
         pictures = with_cameras(self.frames, self.frames.held_out, self.watch, "training domain", CAMERAS)
         rows, logs = zip(*(read_statistics(head, *self.look(image)[:2]) for image, _ in pictures), strict=True)
         return Scale.of(torch.cat(rows), torch.cat(logs, 1)[0], weights)

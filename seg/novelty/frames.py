@@ -21,7 +21,7 @@ Labelled = tuple[np.ndarray, np.ndarray]
 """(H, W, 3) uint8 RGB, (H, W) uint8 class ids."""
 Watch = Callable[[Iterable[Any], str], Iterable[Any]]
 BLOCK, GAP = 20, 10
-"""Frames; CamVid's stills are a second apart."""
+"""Frames of a held-out block, and unused frames on either side of it; CamVid's stills are a second apart."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,9 +33,9 @@ class Frames:
     held_out: tuple[int, ...]
     """Frames of blocks, whose statistics set the scale of novelty."""
     untrained: tuple[int, ...]
-    """Frames outside the training; the held-out blocks where the checkpoint does not record its training images."""
+    """Frames outside the training. If the checkpoint does not record its training images: the held-out blocks."""
     note: str
-    """Note about blocks in the network's training."""
+    """States whether the network was trained on frames of the blocks; else empty."""
 
     @classmethod
     def of(cls, split: ImageFolderSplit, meta: CheckpointMeta) -> "Frames":

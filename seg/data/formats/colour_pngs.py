@@ -102,7 +102,7 @@ def read_colour_pngs(folder: Path, palette: Path) -> LabelSource:
 
 
 def read_voc(root: Path, palette: Path | None) -> LabelSource:
-    """Reads SegmentationClass/ and the splits of ImageSets/Segmentation/; without a palette VOC's own classes."""
+    """Reads SegmentationClass/ and the splits of ImageSets/Segmentation/. Without a palette, the classes are VOC's."""
     _refuse_lossy(files_below(root / "SegmentationClass", LOSSY))
     colors = read_palette(palette) if palette else dict(zip(VOC_NAMES, map(_voc_color, range(21)), strict=True))
     listed = {split: listed_names(root / "ImageSets" / "Segmentation" / f"{split}.txt") for split in SPLITS}

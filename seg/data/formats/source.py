@@ -105,7 +105,7 @@ class PictureFinder:
     def find(self, picture: LabelledPicture) -> Path:
         """Returns the file; InputError where no file or several files fit."""
         parts = PurePosixPath(picture.named.replace("\\", "/")).parts
-        name = parts[-1] if parts else ""  # of "" and "."
+        name = parts[-1] if parts else ""  # "" and "." have no parts
         found = self._by_name.get(name, []) or self._by_name.get(name[UPLOAD_PREFIX:], [])
         for count in range(2, len(parts) + 1):
             found = [path for path in found if path.parts[-count:-1] == parts[-count:-1]] or found
