@@ -133,7 +133,7 @@ class CheckpointClassifier:
         sizes = self.sizes[mode]
         method = self.methods[mode]
         predictions = self.classifier.by_size(batch, mode, sizes[-1], None if method.adaptive else method.temperature)
-        if sizes == [0]:  # of all networks
+        if sizes == [0]:  # without dropout, the last prediction is by all networks
             *_, last = predictions
             yield last
         else:

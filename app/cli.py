@@ -36,7 +36,7 @@ def main(arguments: list[str] | None = None) -> int:
             try:
                 return parse_and_run(arguments)
             finally:
-                sys.stdout.flush()  # at exit, a reader that left could no longer be caught
+                sys.stdout.flush()  # here, because an error of the flush at exit cannot be caught
     except (InputError, CheckFailed) as error:
         message, code = str(error), 2 if isinstance(error, InputError) else 1
     except KeyboardInterrupt:
@@ -48,14 +48,14 @@ def main(arguments: list[str] | None = None) -> int:
         if extra is None:
             raise
         message, code = f"this needs {error.name}: pip install 'steadyseg[{extra}]'", 2
-    except BrokenPipeError:  # the output's reader left, as `| head` does
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the buffered rest goes nowhere
-        return 1  # as rich does
+    except BrokenPipeError:  # the reader of the output is gone, as after `| head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # discards the buffered rest
+        return 1  # the exit code of rich for this error
     except OSError as error:
         if error.errno not in DISK_ERRORS:
             raise
         message, code = describe_disk_error(error), 1
-    print(f"steadyseg: {message}", file=sys.stderr)  # below the bars, which end together with the exception
+    print(f"steadyseg: {message}", file=sys.stderr)  # outside the block above, whose progress bars have now ended
     return code
 
 

@@ -95,8 +95,9 @@ def track(items: Iterable[T], title: str, total: int | None = None) -> Iterator[
                 UNFINISHED[0] = f" at {done} of {total or 'unknown'} ({title}); nothing of it is kept, run it again"
                 yield item
                 show(done)
-    finally:  # also where the loop is left early
-        # An interrupt keeps its place. It comes by itself, or as the cause of a consumer's closing of its source.
+    finally:  # also if the caller leaves its loop early
+        # After an interruption the message about unfinished work stays. The exception is a KeyboardInterrupt, or was
+        # raised while one was handled: the consumer then closed its source.
         error = sys.exception()
         if KeyboardInterrupt not in (type(error), type(getattr(error, "__context__", None))):
             UNFINISHED[0] = outer

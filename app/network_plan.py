@@ -1,5 +1,5 @@
-"""A checkpoint's network on OpenVINO: what is asked for, where it is found, and how it is made; torch only to make
-it."""
+"""A checkpoint's network on OpenVINO: its description, its place in the cache, and its conversion, which alone needs
+torch."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -27,11 +27,11 @@ class NetworkPlan:
     draws: bool
     """The network takes dropout masks."""
     shared: bool
-    """Cut before its first dropout layer, for several passes per frame."""
+    """The network is cut before its first dropout layer, for several passes per frame."""
     watches: bool
-    """It computes familiarity."""
+    """The network also computes familiarity."""
     temperature: float | None
-    """The temperature of familiar frames, where each frame has its own; else None."""
+    """The temperature of familiar frames, if the temperature differs from frame to frame; else None."""
 
     @classmethod
     def of(cls, meta: CheckpointMeta, method: Method, precision: str) -> Self:
@@ -40,7 +40,7 @@ class NetworkPlan:
         return cls(precision, draws, method.samples > 1, watches, method.temperature if method.adaptive else None)
 
     def name(self, height: int, width: int) -> str:
-        """The name of the network for frames of h x w. bf16 is chosen when a network is compiled, and has fp32's."""
+        """The name of the network for frames of h x w. A bf16 network has fp32's name: only its compilation differs."""
         parts = {"draws": self.draws, "shared": self.shared, "watches": self.watches}
         words = ["int8" if self.precision == "int8" else "fp32", *(word for word, has in parts.items() if has)]
         warmed = [] if self.temperature is None else [f"{self.temperature:.9g}"]
@@ -53,7 +53,7 @@ class StoredNetwork:
     It comes from the cache, or is converted and kept there.
 
     Raises InputError for a record that makes no network, weights that do not fit, and a mode with dropout on a network
-    without. A checkpoint that was converted before was checked then.
+    without dropout. The weights of a checkpoint that was converted before are not checked again.
     """
 
     def __init__(self, model: Model, method: Method, precision: str) -> None:

@@ -48,7 +48,7 @@ def classifier_families() -> Table:
     table = make_table(title, *COLUMNS)
     for family in FAMILIES:
         for name in (name for name, (of, _) in MODELS.items() if of == family):
-            with torch.device("meta"):  # 500 MB for a VGG; smoothing and dropout need real values to find their places
+            with torch.device("meta"):  # saves 500 MB for a VGG; the networks above need values to place smoothing
                 network = build_classifier(ClassifierOptions(network=name), CLASSES)
             table.add_row(name, *cost_of(network, SIDE, SIDE))
         table.add_section()

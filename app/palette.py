@@ -66,8 +66,8 @@ def _candidates() -> tuple[np.ndarray, np.ndarray]:
 
 @lru_cache(maxsize=16)
 def drawable(names: tuple[str, ...]) -> tuple[str, ...]:
-    """The names as the font can draw them. One with letters beyond ASCII gets its id; accents fall, and the code stands
-    for any other letter, for which the font has a box."""
+    """The names in ASCII, since the font draws other letters as boxes. A name with other letters is drawn behind its
+    id: it loses its accents, and letters become their codes."""
 
     def plain(name: str) -> str:
         letters = [letter for letter in unicodedata.normalize("NFKD", name) if not unicodedata.combining(letter)]

@@ -135,7 +135,7 @@ def _optional(info: PrimitiveTypeInfo) -> PrimitiveConstructorSpec[Any] | None:
         return PrimitiveConstructorSpec(
             nargs=1,
             metavar=kind.__name__.upper(),
-            instance_from_str=lambda given: None if given == ["None"] else kind(given[0]),  # None undoes a preset's
+            instance_from_str=lambda given: None if given == ["None"] else kind(given[0]),  # None overrides a preset
             is_instance=lambda value: value is None or isinstance(value, kind),
             str_from_instance=lambda value: [str(value)],
         )

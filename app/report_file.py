@@ -31,7 +31,7 @@ def write_figure(path: Path, figure: "Figure", dpi: int) -> None:
 
     picture = io.BytesIO()
     for text in figure.findobj(Text):
-        text.set_parse_math("$" not in text.get_text())  # a class may be called $\\frac{$; the axes' numbers come later
+        text.set_parse_math("$" not in text.get_text())  # a class may be named $\\frac{$; matplotlib's own are parsed
     figure.savefig(picture, dpi=dpi, format=path.suffix.lstrip("."))
     _write(path, small_png(picture.getvalue()) if path.suffix == ".png" else picture.getvalue())
 

@@ -139,7 +139,7 @@ def _read_file(path: Path) -> dict[str, Any]:
         raise InputError(f"--config {path}: no {path.suffix[1:].upper()} file ({error})") from error
     if not isinstance(record, dict):
         raise InputError(f"--config {path}: expected names with values")
-    record.pop("processes", None)  # a run's config.json has it too, but torchrun decides it
+    record.pop("processes", None)  # is in a run's config.json, but torchrun decides it
     return record
 
 

@@ -74,7 +74,7 @@ def insert_smoothing(
     half of such a map. `padding="same"` keeps every shape.
     """
 
-    for name in (prob, linear_prob):  # refused even where no place would use it, and before anything is changed
+    for name in (prob, linear_prob):  # checks both names before any change, even a name that no place would use
         SpatialSmoothing(name, size, padding, channels=1)
 
     def layer(place: InsertionPoint) -> nn.Module:
@@ -128,10 +128,9 @@ class _Trace:
         self.enters_activated: dict[nn.Module, bool] = {}
         self.outputs: dict[nn.Module, Tensor] = {}
         self.order: dict[nn.Module, int] = {}
-        # With the tensors themselves, so that no later tensor takes over an id, and their versions, as `x += y` may
-        # follow.
+        # Tensors by id, kept so that no later tensor gets the id, with their versions, which `x += y` raises.
         self._activated: dict[int, tuple[Tensor, int]] = {}
-        training = {module: module.training for module in network.modules()}  # of each: some may be frozen
+        training = {module: module.training for module in network.modules()}  # for each, as some may be frozen
         handles = [module.register_forward_pre_hook(self._enter) for module in network.modules()]
         handles += [module.register_forward_hook(self._leave) for module in network.modules()]
         try:
@@ -163,7 +162,7 @@ class _Trace:
         self.order.setdefault(module, len(self.order))
         if module not in self.inputs and inputs and isinstance(inputs[0], Tensor) and inputs[0].ndim == 4:
             self.inputs[module] = inputs[0]
-            # Asked now and not later: the module may begin with a ReLU in place.
+            # Must be read before the module runs, which may begin with a ReLU in place.
             self.enters_activated[module] = self._is_activated(inputs[0])
 
     def _leave(self, module: nn.Module, inputs: tuple[Any, ...], output: Any) -> None:
@@ -187,7 +186,7 @@ def _begins_unhalved(module: nn.Module, trace: _Trace) -> bool:
 def _insert(
     network: nn.Module, places: list[InsertionPoint], layer: Callable[[InsertionPoint], nn.Module]
 ) -> list[InsertionPoint]:
-    layers = [layer(place) for place in places]  # all before the first change: a refusal leaves the network whole
+    layers = [layer(place) for place in places]  # before the first change, so that an error leaves the network whole
     for place, inserted_layer in zip(places, layers, strict=True):
         owner, _, name = place.name.rpartition(".")
         module = network.get_submodule(place.name)

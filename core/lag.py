@@ -2,10 +2,10 @@
 
 The published weights are exp(-|t| / tau) on either side of the frame (VQ-BNN, arXiv 1907.05911, whose code has a window
 of past and future frames). The past is the recursion of `core/temporal.py`, so it has no end. F predictions wait in the
-state until they are the delayed frame. A break in the stream is a gap of infinity. The weights across it are 0 in both
-directions, and the frames that wait before it still come out. A frame whose prediction is NaN waits without weight.
-Every call returns the frame of F calls before; the first F calls after the start return nothing of use. Flow between
-distant frames is not to be trusted, so this mean does not follow motion.
+state, each until F later ones have arrived. A break in the stream is a gap of infinity. The weights across it are 0 in
+both directions, and the frames that wait before it still come out. A frame whose prediction is NaN waits with weight 0.
+Every call returns the frame of F calls before; the first F calls after the start return no frame. Flow between distant
+frames cannot be trusted, so this mean does not follow motion.
 """
 
 import math

@@ -34,7 +34,7 @@ def carry_seed() -> None:
 
 
 def masks_seed() -> int:
-    """Returns the seed of the dropout masks that a host draws."""
+    """Returns the seed of the dropout masks that are inputs of an OpenVINO network."""
     torch = _torch()
     return _kept.get("masks", 0) if torch is None or "masks" in _kept else int(torch.initial_seed())
 

@@ -208,7 +208,7 @@ class Segmenter:
         waiting = self._waiting
         if waiting and (frame is None or waiting[-1].frame.image.shape != frame.image.shape):
             last = waiting[-1].frame
-            for _ in range(self.method.lag):  # what comes after a break has no weight, so any picture will do
+            for _ in range(self.method.lag):  # frames after a break have no weight, so any picture will do
                 yield from self._take(last, ends=True)
             waiting.clear()
         if frame is not None:
@@ -267,7 +267,7 @@ class Segmenter:
         return self._score[0]
 
     def _over_time(self, familiarity: float, accuracy: float | None, time_s: float) -> dict[str, Any]:
-        """The two statements over time. A novel frame has no expected accuracy."""
+        """The alarms of `core.alarm`. A novel frame has no expected accuracy."""
         ood_s, low_s = self._alarm.update(familiarity, time_s), None
         if accuracy is not None and familiarity > NOVEL:
             low_s = self._low.update(accuracy, time_s, self.low_accuracy)

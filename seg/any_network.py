@@ -133,7 +133,7 @@ class AnyNetwork(nn.Module):
                 again = tensors_of(network(images[0]))
         except InputError as error:
             raise InputError(f"{name}: {error}") from error
-        except Exception as error:  # of a stranger's code, of any kind
+        except Exception as error:  # a stranger's code may raise anything
             raise InputError(
                 f"{name} cannot run on a picture of {size[0]}x{size[1]} ({first_line(error)}); give a size that it "
                 "takes"
@@ -270,7 +270,7 @@ def class_axis(shape: tuple[int, ...], size: tuple[int, int], classes: int | Non
             f"{shown}, where no axis can be the class axis. The other two do not have the picture's aspect "
             f"({picture}), or there are more than {MAX_CLASSES} classes; expected (1, K, h, w) or (1, h, w, K)"
         )
-    if len(found) > 1:  # of a whole stride
+    if len(found) > 1:  # then only an axis with exactly the picture's aspect
         planes = {1: shape[2:], 3: shape[1:3]}
         found = [one for one in found if planes[one][0] * size[1] == planes[one][1] * size[0]] or found
     if len(found) > 1:

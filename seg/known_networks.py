@@ -74,7 +74,7 @@ def _of_ultralytics(network: Any, is_shell: bool) -> KnownNetwork:
 
 
 def _of_transformers(network: Any) -> KnownNetwork:
-    """A pipeline has its image processor; a model's is in its folder, else its kind's default is taken."""
+    """Reads the image processor: a pipeline's own, else from the model's folder, else the default of its kind."""
     processor, origin = getattr(network, "image_processor", None), "its image processor's"
     model = network if processor is None else network.model
     if processor is None:

@@ -87,7 +87,7 @@ PRESETS |= {f"{name}-street": on_the_street(PRESETS[name]) for name in ("unet-s"
 
 
 def with_crops_of_size(config: SegTrainConfig, preset: SegTrainConfig) -> SegTrainConfig:
-    """Returns the configuration whose crops follow its size as the preset's do, unless crops of their own were set."""
+    """Scales the preset's crops to the configuration's size; does nothing if the configuration has its own crops."""
     own, first = config.augment, preset.augment
     if config.size == preset.size or (own.crop_height, own.crop_width) != (first.crop_height, first.crop_width):
         return config

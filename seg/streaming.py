@@ -136,9 +136,9 @@ class StreamingSegmenter(nn.Module):
         """Four uint8 maps, computed at the network's size and enlarged to the frame's: the label by nearest neighbour,
         the rest bilinearly.
 
-        A network with a coarser head has its mean probabilities enlarged first, and the label is their arg-max. Where
-        the frame is not finite, the uncertainty is full. Label and `prediction` are then of the past, or without a mean
-        class 0 and uniform.
+        A network with a coarser head has its mean probabilities enlarged first, and the label is their arg-max. A frame
+        that is not finite has full uncertainty. Its label and `prediction` are of the past; without a temporal mean
+        they are class 0 and uniform.
         """
         size = self.size(height, width)
         confidence, label = enlarge(prediction.probs, size).max(dim=1)

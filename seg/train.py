@@ -116,7 +116,7 @@ def prepare_segmentation(config: SegTrainConfig, run: Run) -> TrainingParts:
     if config.teacher:
         names, file = config.teacher, config.teacher_probs
         if run.resume and file and not file.exists():
-            file = None  # the folder's config.json may be a stranger's: it makes no file of its choosing
+            file = None  # the folder's config.json may be a stranger's, so it must not choose a file to write
         probs = teacher_probs(names, trained, classes, config.size, run.device, file, run.processes)
     examples = AugmentedImages(config, classes, trained, probs, rare)
     order = partial(epoch_order, len(trained), config.loop, processes=run.processes)

@@ -78,7 +78,7 @@ class SegmenterFits:
 
     def frames(self, title: str) -> Iterator[Frame]:
         """Returns the frames, each with a seed for its dropout masks, behind a progress bar."""
-        keeps_all = is_temporal(self.methods[0].mode)  # frames without a label feed a mean over time alone
+        keeps_all = is_temporal(self.methods[0].mode)  # only a mean over time uses frames without a label
         chosen = self.labelled.open(self.executor, labelled_only=not keeps_all)
         frames = track(seed_frames(chosen.frames), title, total=chosen.count)
         return (frame for frame in frames if keeps_all or frame.label is not None)

@@ -71,8 +71,8 @@ class LabelledData:
             raise InputError("--split held-out is a part of train in a data folder; the street has none")
 
     def open(self, segmenter: Segmenter | Executor, *, labelled_only: bool = False) -> EvaluationFrames:
-        """Finds the files; InputError for missing files and for files that do not fit the network. `labelled_only`
-        renders no frame of moving stills without a label."""
+        """Finds the files; InputError for missing files and for files that do not fit the network. `labelled_only`: of
+        moving stills, render only frames with a label."""
         if str(self.data) == "street":
             from steadyseg.seg.street.drive import Street
 

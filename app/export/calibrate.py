@@ -136,7 +136,7 @@ def fit_network(network: AnyNetwork, meta: CheckpointMeta, method: Method, data:
 
 
 def of_stills(job: CalibrateJob) -> CalibrateJob:
-    """Returns the job with the protocol of a stranger's pictures, which are of no video."""
+    """Returns the job with the default protocol for single pictures, moving stills, unless it names a protocol."""
     is_auto = job.protocol == "auto" and str(job.data) != "street"
     return replace(job, protocol="moving-stills") if is_auto else job
 

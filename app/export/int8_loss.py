@@ -88,7 +88,7 @@ def subsample_frames(
         if number % every:
             continue
         if len(kept) == limit:
-            kept, every = kept[::2], 2 * every  # `limit` is even, so that this frame is the next of the new row
+            kept, every = kept[::2], 2 * every  # `limit` is even, so `number` is a multiple of the new `every` too
         kept.append(make(frame))
     return kept
 

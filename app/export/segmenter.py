@@ -165,7 +165,7 @@ def export_stream(plan: ExportPlan, console: Console) -> Traced:
 def trace_stream(plan: ExportPlan) -> Traced:
     """Traces the stream, and a second time, if it draws dropout masks, with the masks as inputs.
 
-    A network that is a graph itself replaces the network that was traced in its place.
+    For a network that is a graph itself, a stand-in is traced, which the graph then replaces.
     """
     form = *plan.size, plan.for_page, plan.streams
     step = ExportedStep(plan.module, *plan.size, reference=plan.reference)
@@ -216,7 +216,7 @@ def in_fewer_bits(plan: ExportPlan, traced: Traced, proven: Sequence[np.ndarray]
     bounds, and the loss of int8 if labels allow a measurement."""
     precision, data = plan.precision, plan.data
     if precision == "int8":
-        assert data is not None  # check_data asked for it
+        assert data is not None  # `check_data` refuses int8 without data
         images = fitting_images(data, plan.module)
         converted = traced.in_precision("int8", images, whole=plan.for_page)
         loss = measure_loss(traced.graph, converted.graph, plan.module, plan.model.meta.classes, data)

@@ -86,7 +86,7 @@ def steady(
         adapted.fixed_size = height, width
     meta, fit = CheckpointMeta("any", {}, names, height, width, *values), dict[str, Any]()
     if data is not None:
-        from steadyseg.app.export.calibrate import fit_network  # a fit alone needs it
+        from steadyseg.app.export.calibrate import fit_network  # imported here: only a fit needs it
 
         fit = fit_network(adapted, meta, method, Path(data), device)
         method = replace(method, temperature=fit["temperature"], calibrated=True)

@@ -53,7 +53,7 @@ def run_verify(job: VerifyJob) -> int:
 
 
 def shown(step: Step, calls: int) -> Step:
-    """The step with a bar on stderr over so many calls: a file may ask for 100,000."""
+    """The step with a progress bar on stderr over `calls`, since a file may ask for 100,000 of them."""
     bar = iter(track(range(calls), "calls"))
 
     def counted(inputs: Arrays) -> Arrays:

@@ -36,13 +36,13 @@ def runtime_files(package: bytes) -> dict[str, bytes]:
         with tarfile.open(fileobj=io.BytesIO(package), mode="r:gz") as archive:
             members = {name: archive.extractfile(f"package/dist/{name}") for name in wanted}
             found = {name: member.read() for name, member in members.items() if member is not None}
-    except (tarfile.TarError, KeyError, OSError) as error:  # its hash was right
+    except (tarfile.TarError, KeyError, OSError) as error:  # although its hash was right
         raise InputError(f"{cache_path()}: cannot be unpacked ({error}); delete it and try again") from error
     return {served(name): _with_served_names(data) if name.endswith(".mjs") else data for name, data in found.items()}
 
 
 def served(name: str) -> str:
-    """Returns the name on the page: servers that do not know .mjs, as nginx's list, send what no browser imports."""
+    """Returns the name on the page. Servers that lack a type for .mjs, as nginx, send one that browsers refuse."""
     return name.replace(".mjs", ".js")
 
 
@@ -54,7 +54,7 @@ def _with_served_names(script: bytes) -> bytes:
 
 def cached_package(path: Path, url: str = URL) -> bytes:
     """Returns the package at `path`, and first fetches it from `url` if it is missing or incomplete."""
-    # The size first, which keeps a file of any size out of memory.
+    # Checks the size first, so that no huge file is read into memory.
     if path.is_file() and path.stat().st_size == BYTES:
         data = path.read_bytes()
         if hashlib.sha256(data).hexdigest() == SHA256:

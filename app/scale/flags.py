@@ -1,4 +1,4 @@
-"""The flags of `steadyseg batch` and `steadyseg cameras`, and the flags of `steadyseg video` in their users' files."""
+"""The flags of `steadyseg batch` and `steadyseg cameras`, and a reader of flags of `steadyseg video` in their files."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field

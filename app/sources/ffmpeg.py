@@ -96,21 +96,20 @@ REFUSED_S = 0.001
 
 
 class Pace:
-    """Chooses before decoding which packets of one camera are worth it, so that a fast sender takes no neighbour's
-    time."""
+    """Chooses which packets of one camera are decoded, so that a fast sender takes no time from other cameras."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self.due_s = 0.0
-        """Time of the next frame that anybody wants. Earlier packets are left out where no other needs them."""
+        """Time of the next wanted frame. Earlier packets are left out if no later packet depends on them."""
         self.sent_fps = 0.0
         """Frames that were sent in the last full second."""
         self.skipped = 0
-        """Packets that were left out since the last one that was decoded."""
+        """Number of packets left out since the last decoded packet."""
         self._clock, self._at_s, self._since_s = clock, clock(), clock()
         self._left, self._sent, self._broken = BURST, 0, False
 
     def wants(self, packet: "Packet[Any]", stream: "VideoStream") -> bool:
-        """Returns False for a packet to leave out. After one, packets that build on others wait for a key frame."""
+        """Returns False for a packet to leave out. Packets after it that depend on it are left out too."""
         now_s = self._clock()
         self._left = min(BURST, self._left + (now_s - self._at_s) * MAX_DECODED)
         self._at_s, self._sent = now_s, self._sent + 1
@@ -142,7 +141,7 @@ def decode(
             return
         except (av.error.FFmpegError, OSError):
             losses["read_error"] += 1
-            yield from _decode(stream, None, losses)  # the frames that the decoder still holds
+            yield from _decode(stream, None, losses)  # flushes the frames that the decoder still holds
             return
         if pace and packet.size and not pace.wants(packet, stream):
             time.sleep(REFUSED_S)
@@ -185,7 +184,7 @@ def display_matrix(frame: "VideoFrame") -> tuple[tuple[int, int], tuple[int, int
     to a shift."""
     from av.sidedata.sidedata import SideDataContainer
 
-    # `frame.side_data` would keep the container in the frame: a circle, which holds the picture until a collection.
+    # `frame.side_data` would make a reference cycle, which keeps the picture until a garbage collection.
     container = cast("Callable[[VideoFrame], Mapping[str, SideData]]", SideDataContainer)
     data = container(frame).get("DISPLAYMATRIX")
     if data is None:
@@ -215,7 +214,7 @@ def picture_notes(container: "InputContainer", stream: "VideoStream", frame: "Vi
 
 
 def count_announced(container: "InputContainer", stream: "VideoStream") -> int | None:
-    """The number of frames that the container announces, or None. An MP4 cut by an edit list counts hidden ones too."""
+    """The number of frames that the container announces, or None; without frames that an MP4's edit list hides."""
     if "mp4" in container.format.name and stream.frames:
         return sum(not entry.is_discard for entry in stream.index_entries)
     return stream.frames or None
@@ -224,8 +223,8 @@ def count_announced(container: "InputContainer", stream: "VideoStream") -> int |
 def nominal_fps(container: "InputContainer", stream: "VideoStream", stamps_s: Sequence[float | None] = ()) -> float:
     """The announced frame rate; 25 if it is not plausible (0, or the 90000 of a clock taken for a rate).
 
-    A browser's WebM announces its clock; then the first frames' stamps give the rate. Of
-    raw H.264 and HEVC the decoder knows it; FFmpeg announces 25 for any of them.
+    A browser's WebM announces the rate of its clock, so the first frames' stamps give the rate. For raw H.264 and HEVC
+    FFmpeg always announces 25, so the decoder's rate counts.
     """
     untimed = container.format.flags & NO_TIME_STAMPS
     known = [stamp for stamp in stamps_s if stamp is not None]
@@ -285,7 +284,7 @@ class FrameClock:
         if self._time_s < stamp_s + self._offset_s <= self._time_s + FARTHEST_S:
             self._time_s = stamp_s + self._offset_s
             return self._time_s
-        if rising:  # the stamps restarted, in the past (this is the second frame there) or far away: follow them
+        if rising:  # follows stamps that restarted in the past (this is the second frame there) or far away
             self._offset_s = self._time_s + self._step_s - stamp_s
         return self._mend()
 

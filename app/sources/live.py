@@ -36,13 +36,13 @@ class Picture(NamedTuple):
 
 
 class Wanted(NamedTuple):
-    """What a camera is asked for; its driver gives what it has."""
+    """The size, rate and format that a camera is asked for; its driver may choose others."""
 
     width: int | None = None
     height: int | None = None
     fps: int | None = None
     format: str = ""
-    """Four letters, as MJPG."""
+    """Four letters, such as MJPG."""
 
 
 class Connection(Protocol):
@@ -113,7 +113,7 @@ class LiveSource(Source):
                 reason = error
             else:
                 self.losses["reconnect"] += 1
-                # frees memory of the decoder's ended threads: otherwise 12 reconnections kept 290 MB
+                # Frees memory of the decoder's ended threads; without this, 12 reconnections kept 290 MB.
                 trim_memory()
                 return True
         raise InputError(f"{self.info.name}: lost, and gone after {self._attempts} attempts to reconnect ({reason})")
@@ -128,7 +128,7 @@ class CameraConnection:
         name, cv2 = f"camera {device}", opencv()
         self._capture = _open(device)
         for what, value in (
-            (cv2.CAP_PROP_FOURCC, wanted.format and cv2.VideoWriter.fourcc(*wanted.format)),  # first: it limits sizes
+            (cv2.CAP_PROP_FOURCC, wanted.format and cv2.VideoWriter.fourcc(*wanted.format)),  # decides which sizes fit
             (cv2.CAP_PROP_FRAME_WIDTH, wanted.width),
             (cv2.CAP_PROP_FRAME_HEIGHT, wanted.height),
             (cv2.CAP_PROP_FPS, wanted.fps),

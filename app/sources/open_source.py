@@ -36,9 +36,8 @@ def open_source(
     """Opens a source by name; a file whose name is a number or begins like the street is written ./NAME.
 
     `labels` is a folder of 8-bit label PNGs. Their names are the images' names, or 000000.png, 000001.png, ... for a
-    video. Their ids are checked against `classes`. Frames of a file have at most `max_pixels`. `pace`
-    leaves frames of a network stream out. Raises InputError, one
-    line, for a source that cannot be opened.
+    video. Their ids are checked against `classes`. Frames of a file have at most `max_pixels`. `pace` chooses which
+    frames of a network stream are decoded. Raises InputError, one line, for a source that cannot be opened.
     """
     if labels is not None and not is_path(spec):
         shown = redact(spec) if "://" in spec else repr(spec)

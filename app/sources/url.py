@@ -43,8 +43,8 @@ def open_url(
     first_delay_s: float = FIRST_DELAY_S,
     pace: Pace | None = None,
 ) -> RecordedSource | LiveSource:
-    """Opens a recording if the server states a length, else a live source. InputError without credentials.
-    `pace`: of a live source."""
+    """Opens a recording if the server states a length, else a live source with this `pace`. InputError, whose message
+    has no credentials."""
     container = connect(url, timeout_s)
     # Without a duration and a size in bytes, the stream's end means an interruption. Senders by RTMP make durations up.
     sized = container.duration or (container.format.name != "rtsp" and container.size > 0)
@@ -66,7 +66,7 @@ def connect(url: str, timeout_s: float) -> "InputContainer":
 
     try:
         scheme = urlsplit(url).scheme.lower()
-    except ValueError as error:  # its text holds no part of the address
+    except ValueError as error:  # the message holds no part of the address
         raise InputError(f"not an address ({error}); expected {', '.join(SCHEMES)} and a host") from None
     if scheme not in SCHEMES:
         raise InputError(f"{redact(url)}: cannot read {scheme}://; expected {', '.join(SCHEMES)} or a path")
@@ -77,9 +77,9 @@ def connect(url: str, timeout_s: float) -> "InputContainer":
         except (av.error.FFmpegError, OSError):
             if "rtsp_transport" not in options or time.monotonic() - began_s >= timeout_s:
                 raise
-            return open_container(url, options | UDP, timeout_s)  # a camera may offer it alone
+            return open_container(url, options | UDP, timeout_s)  # some cameras offer UDP alone
     except (av.error.FFmpegError, OSError) as error:
-        late = time.monotonic() - began_s >= timeout_s  # FFmpeg's own words for it differ from protocol to protocol
+        late = time.monotonic() - began_s >= timeout_s  # FFmpeg's message differs from protocol to protocol
         reason = f"no answer within {timeout_s:g} s" if late else error.strerror or type(error).__name__
         reason += " by TCP and by UDP" * ("rtsp_transport" in options and not late)
     if url.count("@") > 1 or re.search("[?#/].*@", url.partition("://")[2]):
@@ -108,7 +108,7 @@ def redact(url: str) -> str:
     place, query, _ = rest.partition("?")
     place, fragment, _ = place.partition("#")
     shown = SECRET.sub(r"\1***", place)
-    if scheme.lower() in ("rtmp", "rtmps"):  # the last part is the key of whoever may send there
+    if scheme.lower() in ("rtmp", "rtmps"):  # the last part is a key: who has it may send there
         shown = re.sub("/[^/]+$", "/***", shown)
     return f"{scheme}://{'***@' if at else ''}{shown}{'?***' if query or fragment else ''}"
 

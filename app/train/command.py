@@ -188,7 +188,7 @@ def run_log(run: Path) -> Iterator[RunLog]:
     """Opens the logs in the run folder, and appends to them on resume."""
     board = f"events.out.tfevents.{time.time():010.0f}.{socket.gethostname()}.{os.getpid()}.0"
     log = run / LOG_NAME
-    if os.path.lexists(log):  # a full disk may have cut its last line short
+    if os.path.lexists(log):  # removes a last line that a full disk cut short
         with open(log, "rb+", opener=no_link) as file:
             file.truncate(file.read().rfind(b"\n") + 1)
     # line buffering: a kill leaves whole lines

@@ -244,7 +244,7 @@ def swin(options: ClassifierOptions, num_classes: int) -> Chain:
     chain.add_module("norm", ChannelNorm(channels))
     chain.add_module("head", pooled_head("gap", channels, num_classes))
     initialise_linear(chain)
-    for module in chain.modules():  # its 1x1 convolutions are the linear layers of other implementations
+    for module in chain.modules():  # attention has 1x1 convolutions, the linear layers of other implementations
         if isinstance(module, WindowAttention):
             for name, tensor in [*module.to_qkv.named_parameters(), *module.to_out.named_parameters()]:
                 nn.init.zeros_(tensor) if name == "bias" else nn.init.trunc_normal_(tensor, std=STD)

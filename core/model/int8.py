@@ -1,8 +1,8 @@
-"""A network whose convolutions have 8-bit inputs and weights, by ranges that were measured before.
+"""A network whose convolutions have 8-bit inputs and weights, by measured ranges.
 
 The network rounds by PyTorch's `fake_quantize`: PyTorch then computes the values of an int8 network, and OpenVINO
-converts it to integer kernels. Jacob et al. 2018 (arXiv 1712.05877), eq. 1: r = S (q - Z); one S and Z a tensor, one S
-a channel of weights.
+converts it to integer kernels. Jacob et al. 2018 (arXiv 1712.05877), eq. 1: r = S (q - Z). An input has one S and one
+Z; weights have one S per channel and Z = 0.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -32,11 +32,11 @@ class Int8Conv(nn.Module):
 
     def __init__(self, conv: nn.Conv2d | nn.ConvTranspose2d, least: float, greatest: float) -> None:
         super().__init__()
-        least, greatest = min(least, 0.0), max(greatest, 0.0)  # zero stays zero: padding is
+        least, greatest = min(least, 0.0), max(greatest, 0.0)  # 0 must stay exactly 0, as padding is 0
         self.conv = conv
         self.input_scale = max((greatest - least) / LEVELS, 1e-8)
         self.input_zero = min(max(round(-least / self.input_scale), 0), LEVELS)
-        self.axis = int(isinstance(conv, nn.ConvTranspose2d))  # of the output's channels
+        self.axis = int(isinstance(conv, nn.ConvTranspose2d))  # axis of the output's channels
         others = [axis for axis in range(conv.weight.ndim) if axis != self.axis]
         scale = (conv.weight.detach().abs().amax(others) / WEIGHT_LEVELS).clamp_min(1e-8)
         self.register_buffer("scale", scale, persistent=False)

@@ -24,7 +24,7 @@ EXPONENTS: dict[str, tuple[Any, int]] = {
     "F32": (np.uint32, 0xFF << 23),
     "F16": (np.uint16, 0x1F << 10),
     "BF16": (np.uint16, 0xFF << 7),
-    "F8_E4M3": (np.uint8, 0x7F),  # all of these bits: NaN, and there is no infinity
+    "F8_E4M3": (np.uint8, 0x7F),  # all these bits set means NaN; this type has no infinity
     "F8_E5M2": (np.uint8, 0x1F << 2),
 }
 """Number types: the integer of the same size, and the bits of the exponent in it."""

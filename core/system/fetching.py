@@ -86,7 +86,7 @@ def in_line(error: object) -> str:
 
 def _fetch_once(url: str, path: Path, sha256: str, git_sha1: str, progress: bool) -> None:
     other = "sent something else (its hash differs): a broken connection, or a proxy or login page that answers instead"
-    import torch  # seconds, and most commands fetch nothing
+    import torch  # imported here: it takes seconds, and most commands fetch nothing
 
     try:
         torch.hub.download_url_to_file(url, str(path), sha256 or None, progress)
@@ -99,7 +99,7 @@ def _fetch_once(url: str, path: Path, sha256: str, git_sha1: str, progress: bool
         if isinstance(error, OSError) and (error.filename or error.errno in DISK_ERRORS):
             raise
         raise FetchError(f"broke off ({in_line(error)}); check the network") from error
-    except RuntimeError as error:  # torch.hub's, for the hash
+    except RuntimeError as error:  # torch.hub's error for a wrong hash
         raise FetchError(other) from error
     if git_sha1 and blob_sha1(path.read_bytes()) != git_sha1:
         raise FetchError(other)

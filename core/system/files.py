@@ -133,7 +133,7 @@ LEFT_S = 60.0
 def remove_leftovers(path: Path, least_s: float = LEFT_S) -> None:
     """Removes partial files and folders of this path that nobody locks: killed processes left them behind."""
     for leftover in path.parent.glob(f".{glob.escape(path.name)}.*.partial"):
-        with contextlib.suppress(OSError):  # somebody else's, or gone
+        with contextlib.suppress(OSError):  # the file may be another user's, or gone
             descriptor = os.open(leftover, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0))
             try:
                 if time.time() - os.fstat(descriptor).st_mtime < least_s or not lock(descriptor):
@@ -149,7 +149,7 @@ def remove_leftovers(path: Path, least_s: float = LEFT_S) -> None:
 @contextlib.contextmanager
 def _held(folder: Path) -> Iterator[bool]:
     """Locks a folder, so that no other process takes it for a leftover; False if somebody else holds it."""
-    if sys.platform == "win32":  # it opens no folder
+    if sys.platform == "win32":  # Windows cannot open a folder
         yield True
         return
     descriptor = os.open(folder, os.O_RDONLY)
@@ -166,7 +166,7 @@ def cache_file(name: str) -> Path:
     """
     if own := os.environ.get("STEADYSEG_CACHE"):
         return Path(own) / name
-    home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")  # a user may have no home
+    home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")  # "~" stays for a user without a home
     if home.startswith("~"):
         return private_folder() / name  # another user cannot put files there, which numba would run
     return Path(home) / "steadyseg" / name
@@ -205,7 +205,7 @@ def lock(file: IO[Any] | int, *, for_children: bool = True) -> bool:
     try:
         (fcntl.flock if for_children else fcntl.lockf)(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
-        if error.errno in (errno.EACCES, errno.EAGAIN):  # POSIX leaves open which
+        if error.errno in (errno.EACCES, errno.EAGAIN):  # POSIX allows either
             return False
         raise
     return True
@@ -228,7 +228,7 @@ def describe_disk_error(error: OSError) -> str:
 
 def _rename_folder(partial: Path, path: Path, replace: bool) -> None:
     try:
-        os.rename(partial, path)  # an empty folder is replaced
+        os.rename(partial, path)  # also replaces an empty folder
     except OSError as error:
         if error.errno not in (errno.EEXIST, errno.ENOTEMPTY):
             raise

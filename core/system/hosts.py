@@ -36,7 +36,7 @@ def host_name(host: str) -> str:
     """The name in a Host header without its port; empty if it is malformed."""
     try:
         return urlsplit(f"//{host}").hostname or ""
-    except ValueError:  # "["
+    except ValueError:  # for example of "["
         return ""
 
 

@@ -18,7 +18,7 @@ TORCHRUN = "TORCHELASTIC_RUN_ID"
 
 
 class _Heard:
-    """State of the signal handler; only the main thread, in which Python runs it, changes this."""
+    """State of the signal handler. Python runs the handler in the main thread, the only thread that changes this."""
 
     held = False
     waiting = False
@@ -29,8 +29,8 @@ class _Heard:
 def interruptible() -> Iterator[None]:
     """SIGTERM and SIGHUP raise KeyboardInterrupt in the main thread, as Ctrl-C does.
 
-    A signal that is ignored stays so: `nohup` does that to SIGHUP, a shell's background job to SIGINT. What torchrun
-    started is ended by torchrun, with SIGTERM: a process that waits for another one in C++ would never handle a Ctrl-C.
+    A signal that is ignored stays ignored, such as SIGHUP under `nohup` or SIGINT in a background job. Under torchrun
+    nothing changes, and torchrun ends the processes by SIGTERM: a process that waits in C++ would not handle a Ctrl-C.
     """
     if threading.current_thread() is not threading.main_thread() or TORCHRUN in os.environ:
         yield
@@ -39,7 +39,7 @@ def interruptible() -> Iterator[None]:
 
     def interrupt(number: int, _: FrameType | None) -> None:
         if number == getattr(signal, "SIGHUP", None):
-            for terminal in terminals:  # it is gone: a write to it would be an error, and the report lost with it
+            for terminal in terminals:  # the terminal is gone; an error of a write to it would lose the report
                 os.dup2(os.open(os.devnull, os.O_WRONLY), terminal)
         now_s = time.monotonic()
         again, _Heard.last_s = now_s - _Heard.last_s < ONCE_S, now_s
@@ -57,7 +57,7 @@ def interruptible() -> Iterator[None]:
     try:
         yield
     finally:
-        if _Heard.last_s < began_s:  # else the process ends now, and a second signal must not cut that short
+        if _Heard.last_s < began_s:  # after a signal the process ends, and no second signal must cut that short
             for number in taken:
                 signal.signal(number, before[number])
 
@@ -75,5 +75,5 @@ def uninterrupted() -> Iterator[None]:
     finally:
         _Heard.held, waited = False, _Heard.waiting
         _Heard.waiting = False
-    if waited:  # an error on the way says more, and ends the command too
+    if waited:  # not reached after an error, which says more and ends the command too
         raise KeyboardInterrupt

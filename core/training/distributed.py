@@ -120,7 +120,7 @@ def join_processes(device: str) -> Iterator[Processes]:
         dist.init_process_group("cpu:gloo,cuda:nccl", timeout=PATIENCE)
     else:
         dist.init_process_group("gloo", timeout=PATIENCE)
-    patient = cast(dist.ProcessGroup, dist.new_group(timeout=WHILE_ONE_WORKS, backend="gloo"))  # all are members
+    patient = cast(dist.ProcessGroup, dist.new_group(timeout=WHILE_ONE_WORKS, backend="gloo"))  # all processes
     try:
         yield Processes(dist.get_rank(), dist.get_world_size(), patient)
     except RuntimeError as error:

@@ -27,8 +27,8 @@ class EpochLoader:
     They load the next epoch's first batches while the current epoch ends, so there is no pause between the two. For
     CamVid's stills the pause took 0.2 of 2.8 s, with two processes.
 
-    The processes end when the last reference to the loader goes. `examples` and `order` must not refer to its holder.
-    In a reference cycle Python closes the queues first, and torch then waits 5 s for processes that hear nothing.
+    The processes end when the last reference to the loader goes. So `examples` and `order` must not refer to the
+    loader's holder. In a reference cycle Python closes the queues first, and torch then waits 5 s for the processes.
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class EpochLoader:
         if epoch != self._next:
             keys = _keys(self._order, epoch)
             self._stream = load_batches(self.examples, self._loaders, batch_size=self._batch_size, order=keys)
-        self._next = -1  # an epoch that is left early leaves the stream between two epochs
+        self._next = -1  # stays if the caller leaves this epoch early: the stream is then not at an epoch's start
         yield from islice(self._stream, len(self._order(epoch)) // (self._batch_size or 1))
         self._next = epoch + 1
 

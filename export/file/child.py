@@ -31,7 +31,7 @@ def run_limited(task: Callable[[bytes, str, *Values], bytes], data: bytes, name:
     """
     command = [sys.executable, "-P", "-m", __name__, task.__module__, task.__name__, repr((name, *values))]
     path = os.pathsep.join(folder or os.getcwd() for folder in sys.path)
-    environment = os.environ | {"PYTHONPATH": path, "OPENBLAS_NUM_THREADS": "1"}  # its threads take address space
+    environment = os.environ | {"PYTHONPATH": path, "OPENBLAS_NUM_THREADS": "1"}  # more threads take address space
     try:
         done = subprocess.run(command, input=data, capture_output=True, timeout=WALL_S, env=environment, check=False)
     except subprocess.TimeoutExpired as error:

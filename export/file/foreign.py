@@ -107,7 +107,8 @@ def read_beside(path: Path, name: str, limit: int) -> bytes:
 def reduced(data: bytes, name: str, length: int, output: str) -> bytes:
     """Returns the graph of `ForeignGraph.data`, in the child, with the other fields in its `doc_string`.
 
-    `data`: the file, `length` bytes, and then the file of weights. Labels are replaced by what they were made of.
+    `data`: the file, `length` bytes, and then the file of weights. Labels are replaced by the tensor that they were
+    decided from.
     """
     path, notes = Path(name), list[str]()
     model = parse_whole(data[:length], path)
@@ -157,7 +158,7 @@ def _before_labels(name: str, makers: dict[str, NodeProto]) -> str:
     if node is None or node.op_type not in DECIDING:
         return name
     key = node.input[0]
-    while (before := makers.get(key)) is not None and before.op_type == "Squeeze":  # of the one channel
+    while (before := makers.get(key)) is not None and before.op_type == "Squeeze":  # which removed a single channel
         key = before.input[0]
     return key
 
@@ -172,7 +173,7 @@ def keep_outputs(model: ModelProto, names: Sequence[str]) -> None:
             needed.add(key)
             pending += makers[key].input if key in makers else ()
     inferred = graph
-    with contextlib.suppress(Exception):  # onnx's own, of operators that are refused later
+    with contextlib.suppress(Exception):  # onnx raises many classes for operators that are refused later
         inferred = _inferred(model).graph
     known = {value.name: value for value in (*inferred.value_info, *inferred.output)}
     unknown = partial(onnx.helper.make_tensor_value_info, elem_type=onnx.TensorProto.FLOAT, shape=[None] * 4)
@@ -225,7 +226,7 @@ def prepare(data: bytes, name: str, height: int, width: int, opset: int) -> byte
         axis.dim_value = length
     del graph.input[:]
     graph.input.append(picture)
-    for value in graph.output:  # sizes that were free are inferred again
+    for value in graph.output:  # their sizes are inferred again, since free sizes are now fixed
         value.type.tensor_type.ClearField("shape")
     model = _inferred(_converted(_inferred(model), opset, path))
     check_sizes(model, None, name)

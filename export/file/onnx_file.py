@@ -130,7 +130,7 @@ def _check_structure(data: bytes, path: Path) -> None:
     import onnx.checker
 
     try:
-        onnx.checker.check_model(data)  # from the bytes, without shape inference: its cost grows with the file alone
+        onnx.checker.check_model(data)  # of the bytes, without shape inference, so its time grows with the file alone
     except (onnx.checker.ValidationError, ValueError) as error:
         raise InputError(f"{path}: not a valid ONNX graph ({_one_line(error)}); export it again") from error
 
@@ -184,7 +184,7 @@ def _refuse_references(model: "ModelProto", path: Path, operators: Set[str]) -> 
         for name in node.input:
             readers.setdefault(name, set()).add(node.op_type)
     for message in _messages(model):
-        if not all(isinstance(text, str) for text in _texts(message)):  # protobuf hands out the bytes instead
+        if not all(isinstance(text, str) for text in _texts(message)):  # protobuf returns bytes if it is not UTF-8
             raise InputError(f"{path}: not a whole ONNX file (a text is not utf-8); copy or export it again")
         if isinstance(message, TensorProto):
             _refuse_tensor(message, readers.get(message.name, set()), path)
@@ -215,7 +215,7 @@ def _refuse_tensor(tensor: "TensorProto", readers: set[str], path: Path) -> None
         finite = np.isfinite(values)
         if readers and readers <= MASKING:
             finite |= values == -np.inf
-    except (ValueError, TypeError, KeyError) as error:  # not as many values as its sizes say, or none that are numbers
+    except (ValueError, TypeError, KeyError) as error:  # another number of values than its sizes need, or no numbers
         raise InputError(f"{path}: tensor {shown} is damaged ({_one_line(error)}); export it again") from error
     if not finite.all():
         raise InputError(f"{path}: tensor {shown} holds NaN or infinite values; export it again")
@@ -270,7 +270,7 @@ def _refuse_newer(model: "ModelProto", path: Path) -> None:
 def _props(model: "ModelProto", path: Path) -> dict[str, str]:
     props: dict[str, str] = {}
     for entry in model.metadata_props:
-        if entry.key in props:  # readers differ in which entry they take
+        if entry.key in props:  # some readers take the first entry, some the last
             raise InputError(f"{path}: two entries {entry.key[:80]!r} in its metadata; export it again")
         props[entry.key] = entry.value
     return props

@@ -66,7 +66,7 @@ def _enlarge(counter: Any, state: Any, coding: Any, coarse: Any, fine: Any) -> N
     unit = F(65535) / coding[0]
     row = np.empty(width + 2, np.int32)
     keys = np.empty((2, width), np.int32)
-    pairs = np.empty((4, 2, width), np.uint8)  # of each map the even and the odd columns
+    pairs = np.empty((4, 2, width), np.uint8)  # the even and the odd columns of each map
     while True:
         y = take(counter)
         if y >= fine[0].shape[0]:

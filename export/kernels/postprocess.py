@@ -102,7 +102,7 @@ class FusedPostprocess:
         weight = np.empty_like(self._member_entropy)
         weight[...] = np.reciprocal(self._mass + np.float32(1.0))
         before = (self._state, self._member_entropy)
-        if self.samples > 1 and self.tau is not None:  # the first pass weighs the past, and a later pass may be NaN
+        if self.samples > 1 and self.tau is not None:  # to undo the passes of a frame if a later one has NaN
             self._state, self._member_entropy = self._state.copy(), self._member_entropy.copy()
         coarse = [np.empty(self._member_entropy.shape, np.uint8) for _ in range(4)]
         count, finite = 0, True
@@ -189,7 +189,7 @@ class FusedPostprocess:
         return True
 
     def _unknown(self, size: tuple[int, int]) -> PostprocessMaps:
-        """Returns the maps of a frame that is not finite: its label is the past's, without a memory class 0."""
+        """Returns the maps of a frame that is not finite: the label of the past, or class 0 without a temporal mean."""
         if self.tau is None:
             self._state[:] = 0
         label = self._state.argmax(0).astype(np.uint8)

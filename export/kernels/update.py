@@ -21,7 +21,7 @@ from numba.extending import intrinsic
 from steadyseg.core.system.files import cache_file
 
 config: Any = numba_config  # numba sets its attributes at run time
-if not config.CACHE_DIR and os.path.expanduser("~") == "~":  # else numba makes a folder of that name
+if not config.CACHE_DIR and os.path.expanduser("~") == "~":  # without a home numba would make a folder named ~
     config.CACHE_DIR = str(cache_file("kernels"))
 
 OPTIONS: dict[str, Any] = {"fastmath": {"nnan", "ninf", "nsz", "contract", "arcp"}, "error_model": "numpy"}

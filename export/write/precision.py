@@ -37,11 +37,11 @@ def to_int8(model: Any, images: Iterable[np.ndarray], whole: bool = False) -> An
     """Returns a copy with int8 convolutions, their scales fitted to normalised `images` (1, 3, h, w) float32.
 
     Weights have a scale per channel. Activations have a scale and a zero point per tensor, from the smallest and
-    largest values of each image, averaged over the images. Measured (camvid-unet-s, 24 CamVid stills, labels equal to
-    float32's): 98.7 %; with the extremes of all images 97.5 %, symmetric 97.3 %. Leaving out the first, the last or the
-    transposed convolutions gains nothing and costs time. Outputs stay float32: OpenVINO joins ReLU, BatchNorm and
-    rounding to the convolution before
-    (0.33 of fp32's time), ONNX Runtime on a CPU does not (1.3 times fp32's).
+    largest values of each image, averaged over the images. Then 98.7 % of the labels equal float32's
+    (camvid-unet-s, 24 CamVid stills), with the extremes of all images 97.5 %, with symmetric scales 97.3 %. Leaving out
+    the first, the last or the transposed convolutions gains nothing and costs time. Outputs stay float32: OpenVINO
+    joins ReLU, BatchNorm and rounding to the convolution before (0.33 of fp32's time). ONNX Runtime on a CPU does not
+    join them (1.3 times fp32's).
 
     `whole`: for ONNX Runtime in WebAssembly, which is quick only where tensors stay int8 from one operator to the next
     (two threads, camvid-realtime: 97 ms a frame; 150 ms without `whole` and in fp32). Weights then have 7 bits, so that

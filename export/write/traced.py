@@ -74,7 +74,7 @@ class Traced:
         if self.masked:
             return self.masked.prove(images)
         is_stream = "frame" in self.signature.inputs
-        probs = self.signature.outputs[4] if is_stream else "probs"  # they come after the four maps
+        probs = self.signature.outputs[4] if is_stream else "probs"  # in a stream, the output after the four maps
         pairs = (
             stream_pairs(self.module, self.runner, self.signature, images)
             if is_stream

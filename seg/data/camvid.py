@@ -163,7 +163,7 @@ def name_of(image: Path) -> str:
 def read_label(path: Path, classes: ClassList, void: int | None = None) -> np.ndarray:
     """Reads class ids (H, W) uint8 from an 8-bit grey or palette PNG; InputError for unknown ids.
 
-    `void` is the file's own void id where it has another one than `classes`; `classes`' own takes its place.
+    `void`: the void id in the file, if it differs from the void id of `classes`, which replaces it.
     """
     void = classes.void_id if void is None else void
     label = read_label_file(path, ("L", "P"), "an 8-bit grey or palette PNG of class ids")

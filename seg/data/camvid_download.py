@@ -78,6 +78,6 @@ def _ensure(root: Path, base_url: str, parts: Path, failed: Event, entry: tuple[
     size = part.stat().st_size
     try:
         os.replace(part, path)
-    except OSError as error:  # its own file name is the part's
+    except OSError as error:  # the error names the unfinished file, not `path`
         raise OSError(error.errno, error.strerror, str(path)) from error
     return size

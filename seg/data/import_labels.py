@@ -168,7 +168,7 @@ def read_checked(path: Path, picture: LabelledPicture) -> tuple[np.ndarray, str]
 def write_pair(folder: Path, split: str, name: str, path: Path, label: np.ndarray) -> None:
     """Copies the picture (as PNG if trainings do not read its format), and writes the label, a grey PNG of ids.
 
-    Out of a palette's PNG `cv2.imread(path, 0)` makes the brightness of its colours.
+    No palette PNG, because `cv2.imread(path, 0)` reads the brightness of its colours.
     """
     for place in (folder / split, folder / f"{split}annot"):
         place.mkdir(exist_ok=True)

@@ -73,7 +73,7 @@ def still_clip(
     steps = camera_steps(generator, CLIP_FRAMES - 1, camera, image.shape[1] / REFERENCE_WIDTH)
     clip, to_still, gain = [(image, label)], np.eye(3), 0.0
     centre = np.array([(image.shape[1] - 1) / 2, (image.shape[0] - 1) / 2])
-    for step in steps[:-last:-1]:  # from the still backwards: each frame is the still seen through all later steps
+    for step in steps[:-last:-1]:  # backwards from the still: all later steps lead from a frame to the still
         to_still = to_still @ similarity(*step, centre)
         gain += generator.normal(0.0, camera.gain_sd)
         noise = generator.normal(0.0, camera.noise_levels, image.shape)

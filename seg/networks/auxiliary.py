@@ -36,7 +36,7 @@ class DeepSupervision(nn.Module):
         def keep(_: nn.Module, __: Any, output: Any) -> None:
             seen.append(output if isinstance(output, Tensor) else output.x)
 
-        with ExitStack() as hooks:  # for this pass alone, so that a copy of the network has none
+        with ExitStack() as hooks:  # hooks for this pass alone, so that copies of the network have no hooks
             for stage in decoder_stages(self.network):
                 hooks.enter_context(stage.register_forward_hook(keep))
             return self.network(x), seen

@@ -41,7 +41,7 @@ class Segmenters:
         """A segmenter in its initial state, for a new stream. InputError for options that the model cannot fulfil."""
         key = replace(job.options, view="overlay", max_frames=None, legend=True, palette="distinct", settings=())
         segmenter = self._open.take(key, lambda: open_for(job, take=self._compiled.take))
-        if draws_dropout(segmenter.method.mode):  # only a new segmenter begins with the masks of the seed
+        if draws_dropout(segmenter.method.mode):  # not kept: only a new segmenter draws the seed's first masks
             del self._open[key]
             self._compiled.clear()
             segmenter = open_for(job, take=self._compiled.take)

@@ -77,7 +77,7 @@ class VideoWorker:
         except OSError as error:
             full = error.errno if error.errno in DISK_ERRORS else None
             row = replace(row, reason=_in_line(error), own_fault=False, full_disk=full)
-        except Exception as error:  # of a runtime's C++, for example; the worker is as good as before
+        except Exception as error:  # for example from a runtime's C++; the worker can go on
             row = replace(row, reason=_in_line(error), own_fault=False)
         return replace(row, seconds=time.perf_counter() - began_s, memory_bytes=peak_memory_bytes())
 

@@ -28,7 +28,7 @@ class AlarmWriter:
             self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644) if path else os.dup(stream)
         except OSError as error:
             raise InputError(f"--alarms {path}: cannot be written ({error.strerror}); choose another file") from error
-        if path and path.is_file() and not _ends_a_line(path):  # of a process that was killed
+        if path and path.is_file() and not _ends_a_line(path):  # a killed process left half a line
             self._pending = b"\n"
 
     def write(self, line: str) -> None:
@@ -44,7 +44,7 @@ class AlarmWriter:
         try:
             while self._pending and not trouble:
                 if select.select([], [self._file], [], 0)[1]:
-                    written = os.write(self._file, self._pending[: select.PIPE_BUF])  # a pipe takes so many at once
+                    written = os.write(self._file, self._pending[: select.PIPE_BUF])  # more could block a pipe
                     self._pending = self._pending[written:]
                 else:
                     trouble = "nobody reads them"

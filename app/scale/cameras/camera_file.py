@@ -72,7 +72,7 @@ def read_cameras(path: Path) -> CameraSet:
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror}); expected a TOML file of cameras") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: no TOML ({redacted(str(error))})") from None  # its cause may quote an address
+        raise InputError(f"{path}: no TOML ({redacted(str(error))})") from None  # `error` may quote an address
     _known(record, ("options", "defaults", "camera"), str(path))
     options = _read_options(_table(record, "options", path), path)
     defaults = _read_settings(_table(record, "defaults", path), f"{path}, [defaults]")

@@ -70,7 +70,7 @@ class Supervisor:
         method, _ = self._asked.pop(answer.slot, ("", 0.0))
         if answer.refusal and not self._ready:
             raise InputError(answer.refusal)
-        if answer.refusal:  # it had been opened before: the model's file is gone, for example
+        if answer.refusal:  # a network that opened before, so the model's file may be gone
             self._engine.replace(answer.slot)
         if answer.refusal or answer.lost:
             self._begin_again(answer.slot, answer.refusal or answer.lost or "")

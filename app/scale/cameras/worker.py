@@ -142,7 +142,7 @@ class WatchedCamera:
             maps = self._segmenter.step(arrived.frame)
         except (StillCompiling, InputError) as error:
             self._trouble = redacted(str(error))
-        except Exception as error:  # of a runtime's C++, for example; the other cameras are not affected
+        except Exception as error:  # for example from a runtime's C++; the other cameras go on
             self._trouble = redacted(f"{type(error).__name__}: {error}")
         else:
             self._trouble = ""

@@ -103,12 +103,12 @@ def import_ray(address: str | None) -> Any:
     """The package ray, with usage reports switched off. Raises InputError with the command that installs it.
 
     An embedded cluster listens at the loopback address alone. The only switch for that is
-    `RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER`, which Ray reads on import; `_node_ip_address="127.0.0.1"` does not do it.
+    `RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER`, which Ray reads on import; `_node_ip_address="127.0.0.1"` has no such effect.
     """
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
     os.environ.setdefault(
         "RAY_worker_niceness", "0"
-    )  # Ray's 15: beside anything else its workers would get 3 % of a core
+    )  # with Ray's default, 15, workers beside another program would get 3 % of a core
     if address is None or LOCAL.match(address):
         os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"
     if address is None and "RAY_AUTH_MODE" not in os.environ:  # else Ray writes a token into the home folder, for ever
@@ -134,7 +134,7 @@ def connect(ray: Any, address: str | None) -> None:
     handler = signal.getsignal(signal.SIGTERM)
     try:
         ray.init(address or "local", **({} if address else own), log_to_driver=False, configure_logging=False)
-    except Exception as error:  # Ray raises bare ones
+    except Exception as error:  # Ray raises plain Exceptions
         raise CheckFailed(f"Ray does not start: {' '.join(str(error).split())[:300]}") from error
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGTERM, handler)

@@ -138,7 +138,7 @@ def paint(shapes: Iterable[Shape], size: tuple[Any, Any], names: Sequence[str], 
     pairs: set[tuple[str, str]] = set()
     for _, members in groupby(sorted(shapes, key=lambda shape: shape.layer), key=lambda shape: shape.layer):
         layer, contested = np.full_like(ids, UNLABELLED), np.zeros(ids.shape, bool)
-        areas = np.full(ids.shape, ids.size + 1, np.int32)  # of the object that has the pixel
+        areas = np.full(ids.shape, ids.size + 1, np.int32)  # area of the object that has the pixel
         for shape in members:
             class_id, mask = names.index(shape.name), shape.draw(height, width)
             area = int(mask.sum())

@@ -130,7 +130,7 @@ def one_line(path: Path, expected: str) -> Iterator[None]:
         raise
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror})") from error
-    except Exception as error:  # of a stranger's file: KeyError, TypeError, ValueError, ParseError, OverflowError ...
+    except Exception as error:  # a stranger's file may raise anything: KeyError, TypeError, ParseError, OverflowError
         raise InputError(f"{path}: expected {expected}, got something else ({error!r})") from error
 
 

@@ -116,7 +116,7 @@ def draw_ground(canvas: Canvas, variant: int) -> None:
         return
     texture = cross_section(variant)
     columns = np.arange(camera.width, dtype=np.float32) - np.float32(camera.center_u)
-    width_m = depths / camera.focal  # of one canvas pixel
+    width_m = depths / camera.focal  # width of one canvas pixel
     length_m = depths**2 / (camera.focal * camera.height)
     shifts = np.asarray(camera.lateral - camera.bend(np.minimum(depths, 400.0)), dtype=np.float64)
     wanted = np.stack((2 * HALF_WIDTH_M / width_m, PERIOD_M / length_m), axis=1)
