@@ -94,11 +94,6 @@ class ClassTrainConfig:
     size: Rare[int] = 0
     """Side of the network's input in pixels; 0: 32 for CIFAR, 224 for an image folder, the pictures' own for
     archives."""
-    subset: Rare[int] = 0
-    """Number of training images, equally many of every class, the same for every seed; a larger subset contains the
-    smaller. 0: all."""
-    fraction: Rare[float] = 1.0
-    """Share of the training images of every class that is used (published small-data studies: 0.02 and 0.06)."""
     hold_out: float = 0.0
     """Share of the training images of every class that is held out: never trained on, evaluated while training runs."""
     loaders: Rare[int] = 1
@@ -118,8 +113,7 @@ PICTURE_RANGES: dict[str, tuple[float, float]] = {
 
 def check_class_training(config: ClassTrainConfig) -> None:
     """Raises InputError for the first setting that makes no sense."""
-    whole = dict.fromkeys(("size", "subset", "loaders"), (0.0, math.inf))
-    require_ranges(config, {**whole, "fraction": (0, 1), "hold_out": (0, 0.9)})
+    require_ranges(config, {**dict.fromkeys(("size", "loaders"), (0.0, math.inf)), "hold_out": (0, 0.9)})
     require_ranges(config.pictures, PICTURE_RANGES)
     require_ranges(config.loop, TRAIN_RANGES)
     if (config.pictures.mixup or config.pictures.cutmix) and config.loop.batch_size % 2:

@@ -15,7 +15,7 @@ from torch.utils.data import Dataset
 
 from steadyseg.classification.data.augment import Augment, Mixing
 from steadyseg.classification.data.labelled import ClassificationSet
-from steadyseg.classification.data.open import open_classification, training_indices
+from steadyseg.classification.data.open import open_classification, split_held_out
 from steadyseg.classification.evaluate import batches
 from steadyseg.classification.networks.build import build_classifier
 from steadyseg.classification.options import ClassTrainConfig, check_class_training
@@ -67,8 +67,7 @@ def prepare_classification(config: ClassTrainConfig, run: Run) -> TrainingParts:
     check_class_training(config)
     limit_threads(config.loop)
     source = open_classification(config.data, "train")
-    indices = training_indices(source.labels, config.fraction, config.hold_out, config.loop.seed, config.subset)
-    trained, held_out = (source.subset(part) for part in indices)
+    trained, held_out = (source.subset(part) for part in split_held_out(source.labels, config.hold_out))
     classes, size = source.classes, config.size or source.default_size
     steps_per_epoch = count_steps(len(trained), config.loop, run.processes)
     torch.manual_seed(mix_seed(config.loop.seed))  # initial weights

@@ -10,7 +10,7 @@ from made.classifier import ANIMALS, save_classifier, save_pictures
 from refusals import refusal
 from torch import Tensor
 
-from steadyseg.classification.data.open import open_classification, open_split_of, training_indices
+from steadyseg.classification.data.open import open_classification, open_split_of, split_held_out
 from steadyseg.classification.evaluate import (
     Batch,
     Classifier,
@@ -278,7 +278,7 @@ def test_members_see_the_same_pictures_and_know_the_same_classes(
 
 
 def trained(folder: Path, images: int = 15, held_out: int = 3, share: Any = 0.2) -> CheckpointMeta:
-    config = {"hold_out": share, "fraction": 1.0, "loop": {"seed": 4}}
+    config = {"hold_out": share}
     record = {"config": config, "images": images, "held_out": held_out}
     return read_classifier(save_classifier(folder / "t.safetensors", training=record)).meta
 
@@ -287,7 +287,7 @@ def test_the_held_out_pictures_are_those_of_the_training(tmp_path: Path) -> None
     data = save_pictures(tmp_path / "d", per_class=5)
     found = open_split_of(data, "held-out", trained(tmp_path, 24, 6), "t")
     train = open_classification(data, "train")
-    _, held = training_indices(train.labels, 1.0, 0.2, 4)
+    _, held = split_held_out(train.labels, 0.2)
     assert len(found) == 6 and found.list_hash == train.subset(held).list_hash != train.list_hash
     assert (
         open_split_of(data, "test", trained(tmp_path, 24, 6), "t").list_hash

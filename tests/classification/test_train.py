@@ -18,7 +18,7 @@ from refusals import error_after_work, refusal
 from torch import Tensor
 
 from steadyseg.app.cli import main
-from steadyseg.classification.data.open import open_classification, open_split_of, training_indices
+from steadyseg.classification.data.open import open_classification, open_split_of, split_held_out
 from steadyseg.classification.networks.build import build_classifier
 from steadyseg.classification.networks.layout import drop_unsuited
 from steadyseg.classification.options import CLASS_PRESETS, ClassifierOptions, ClassTrainConfig, PictureOptions
@@ -135,7 +135,6 @@ def test_a_new_run_does_not_overwrite_an_old_one_nor_go_on_with_other_flags(
         ["--batch-size", "7", "--config", "mixup=1"],
         ["--hold-out", "1"],
         ["--hold-out", "0.01"],
-        ["--config", "fraction=0"],
         ["--network", "resnet19"],
         ["--data", "nosuchfolder"],
         ["--config", "flip=2"],
@@ -144,7 +143,6 @@ def test_a_new_run_does_not_overwrite_an_old_one_nor_go_on_with_other_flags(
         ["--config", "size=-1"],
         ["--network", "vgg11", "--config", "size=4"],
         ["--network", "vgg11", "--config", "stem=true"],
-        ["--config", "subset=10"],
     ],
     ids=" ".join,
 )
@@ -155,7 +153,7 @@ def test_settings_that_make_no_sense_are_refused_before_anything_is_written(
     assert not (tmp_path / "run").exists()
 
 
-def test_zipped_pictures_train_evaluate_and_calibrate_on_a_subset(tmp_path: Path) -> None:
+def test_zipped_pictures_train_evaluate_and_calibrate(tmp_path: Path) -> None:
     """Pictures are normalised by their own colours; the checkpoint's record finds the held-out ones again."""
     generator, drawn = np.random.default_rng(0), np.array([(160, 20, 20), (20, 160, 20)], np.uint8)
     data = tmp_path / "zipped"
@@ -170,16 +168,15 @@ def test_zipped_pictures_train_evaluate_and_calibrate_on_a_subset(tmp_path: Path
                     Image.fromarray(noisy).save(file, "PNG")
                     archive.writestr(f"{name}/{number}.png", file.getvalue())
     run, report = tmp_path / "run", tmp_path / "report.json"
-    flags = ["--config", "subset=16", "size=0"]
-    assert main([*arguments(data, run, epochs=2), *flags]) == 0
+    assert main([*arguments(data, run, epochs=2), "--config", "size=0"]) == 0
     model = str(run / "model.safetensors")
     meta = load_checkpoint(Path(model))[1]
-    trained, held = training_indices(np.repeat([0, 1], 240), 1.0, 0.25, 0, 16)
+    trained, held = split_held_out(np.repeat([0, 1], 240), 0.25)
     images = open_classification(data, "train")
     assert (
         (meta.training["images"], meta.training["held_out"], meta.height)
         == (len(trained), len(held), 16)
-        == (16, 120, 16)
+        == (360, 120, 16)
     )
     assert meta.mean == measured_colours(images.subset(trained).images)[0]  # type: ignore[attr-defined]
     assert main(["evaluate", model, "--data", str(data), "--split", "held-out", "--report", str(report)]) == 0
@@ -260,10 +257,10 @@ def test_pictures_are_normalised_and_keep_their_labels(data: Path, tmp_path: Pat
 
 
 def test_held_out_pictures_are_a_share_of_every_class_and_never_trained_on(data: Path, tmp_path: Path) -> None:
-    made = prepared(data, tmp_path, hold_out=0.25, fraction=0.5)
+    made = prepared(data, tmp_path, hold_out=0.25)
     assert isinstance(made.batches, ClassificationBatches)
     images, held_out = made.batches.images, made.evaluate.keywords["data"]  # type: ignore[union-attr]
-    assert np.bincount(held_out.labels).tolist() == [2] * 4 and np.bincount(images.labels).tolist() == [3] * 4
+    assert np.bincount(held_out.labels).tolist() == [2] * 4 and np.bincount(images.labels).tolist() == [6] * 4
     assert not set(images.files) & set(held_out.files)  # type: ignore[attr-defined]
 
 
