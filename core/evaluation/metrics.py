@@ -53,7 +53,6 @@ class StreamingMetrics:
         self._steady = torch.zeros(2, dtype=torch.float64)  # share that keeps its class: predictions, labels
         self._agreed = torch.zeros(2, dtype=torch.float64)  # share whose change agrees: predicted, frozen
         self._crossed = torch.zeros(2, dtype=torch.float64)  # cross-entropy: the paper's, the code's
-        self._class_steady = torch.zeros(2, num_classes, dtype=torch.int64)  # steady pixels, all pixels
         self._previous: Previous | None = None  # the last sample
 
     @torch.inference_mode()
@@ -139,7 +138,6 @@ class StreamingMetrics:
             "change_agreement_frozen": frozen,
             "cec": cec,
             "cec_reference": cec_reference,
-            "class_consistency": self._class_consistency(),
             **self.ranking.result(),
             "class_pixels": confusion.sum((0, 2)).tolist(),
         }
@@ -201,17 +199,11 @@ class StreamingMetrics:
         for place, crossed in enumerate((before.probs * now.logged, now.probs * before.logged)):
             mean = -crossed.sum(1).take(kept).mean(dtype=torch.float64).cpu()
             self._crossed[place] += mean / (self.num_classes if place else 1)
-        for row, members in enumerate((truth[steady], truth)):
-            self._class_steady[row] += torch.bincount(members, minlength=self.num_classes).cpu()
         self._pairs += 1
 
     @staticmethod
     def _per_pair(sums: Tensor, pairs: int) -> list[float | None]:
         return (sums / pairs).tolist() if pairs else [None] * len(sums)
-
-    def _class_consistency(self) -> list[float | None]:
-        steady, pixels = self._class_steady.tolist()
-        return [s / n if n else None for s, n in zip(steady, pixels, strict=True)]
 
 
 class Previous:

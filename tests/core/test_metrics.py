@@ -56,7 +56,6 @@ def slow_metrics(probs: Tensor, labels: Tensor, void: int | None = VOID, cutoff:
         "change_agreement_frozen": None,
         "cec": None,
         "cec_reference": None,
-        "class_consistency": [None] * classes,
         **slow_ranking(confidence, right),
         "class_pixels": [int((truth == k).sum()) for k in range(classes)],
     }
@@ -363,21 +362,6 @@ def test_pairs_without_a_valid_pixel_and_breaks_have_no_cross_entropy() -> None:
     assert metrics.result()["cec"] == pytest.approx(crossed(R, S))
 
 
-def test_consistency_per_class_by_hand() -> None:
-    """Of the pixels whose true class in the later frame is k, the share that kept their label; all pairs together."""
-    metrics = StreamingMetrics(3, void=9)
-    metrics.update(frame_of(0, 0, 1, 2), torch.tensor([[[1, 1, 1, 1]]]))
-    metrics.update(
-        frame_of(0, 1, 1, 0), torch.tensor([[[0, 0, 9, 2]]]), continues=True
-    )  # 0: one of two, 2: none of one
-    metrics.update(
-        frame_of(0, 1, 1, 1), torch.tensor([[[0, 9, 0, 2]]]), continues=True
-    )  # 0: two of two, 2: none of one
-    metrics.update(frame_of(0, 1, 1, 1), torch.tensor([[[1, 1, 1, 1]]]))  # another sequence
-    result = metrics.result()
-    assert result["class_consistency"] == [3 / 4, None, 0.0] and result["consistency_pairs"] == 2
-
-
 def held(thing: object) -> int:
     """Bytes of all tensors in an object and what it holds."""
     if isinstance(thing, Tensor):
@@ -389,7 +373,7 @@ def test_memory_does_not_grow_with_updates() -> None:
     probs, labels = dirichlet(9)
     metrics = StreamingMetrics(CLASSES, VOID)
     metrics.update(probs, labels)
-    once, sums = held(metrics), 2 * CLASSES**2 + 4 * 30 + 2 + 3 * 2 + 2 * CLASSES + 2 * 8192
+    once, sums = held(metrics), 2 * CLASSES**2 + 4 * 30 + 2 + 3 * 2 + 2 * 8192
     for _ in range(10):
         metrics.update(probs, labels)
     assert held(metrics) == once == 8 * sums + (4 * CLASSES + 2 * 8) * 40 * 50  # the last sample of three
