@@ -40,7 +40,8 @@ def shorten(value: Any) -> str:
 
 def first_line(error: BaseException) -> str:
     """The first line of a library's error, or its type where the message is empty."""
-    return (str(error).strip() or type(error).__name__).splitlines()[0]
+    text = str(error.args[0]) if isinstance(error, KeyError) and error.args else str(error)  # str() quotes a KeyError's
+    return (text.strip() or type(error).__name__).splitlines()[0]
 
 
 def suggest(name: object, known: Sequence[str]) -> str:

@@ -32,6 +32,11 @@ MAX_HEADER_BYTES = 16 * 2**20
 """A header of ours is a few hundred kB; a file that claims more is refused before anything is allocated."""
 
 
+def below(tensors: "Mapping[str, Tensor]", prefix: str) -> "dict[str, Tensor]":
+    """The tensors whose names begin with the prefix, by the rest of their names."""
+    return {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}
+
+
 def write_tensors(path: Path, tensors: "Mapping[str, Tensor]", header: str) -> None:
     """Writes the file atomically: after a crash the old or the new one is there, whole."""
     from safetensors.torch import save

@@ -11,6 +11,7 @@ from steadyseg.core.errors import InputError, first_line
 from steadyseg.core.method import Method
 from steadyseg.core.model.checkpoint import NOVELTY_PREFIX as PREFIX
 from steadyseg.core.model.model import Model
+from steadyseg.core.model.tensor_file import below
 from steadyseg.core.novelty.head import NoveltyHead
 from steadyseg.core.novelty.record import NoveltyRecord, novelty_record
 from steadyseg.core.novelty.statistics import ClassDistance, FrameDistance
@@ -27,9 +28,9 @@ class NoveltyFit:
 def build_head(record: NoveltyRecord, tensors: Mapping[str, Tensor], temperature: float = 1.0) -> NoveltyHead:
     """Builds the novelty head. `tensors`: of a checkpoint; only names with `PREFIX` are read. `temperature`: of frames
     that are not novel."""
-    own = {name.removeprefix(PREFIX): value.float() for name, value in tensors.items() if name.startswith(PREFIX)}
+    own = {name: value.float() for name, value in below(tensors, PREFIX).items()}
     try:
-        parts = {name: _below(own, f"{name}.") for name in record.stages}
+        parts = {name: below(own, f"{name}.") for name in record.stages}
         if absent := [name for name, values in parts.items() if not values]:
             raise KeyError(f"none of {absent[0]}")
         stages = [_distance(parts[name]) for name in record.stages]
@@ -38,10 +39,6 @@ def build_head(record: NoveltyRecord, tensors: Mapping[str, Tensor], temperature
             f"the matrices of novelty do not fit their record ({first_line(error)}); calibrate it again"
         ) from error
     return NoveltyHead(record, stages, temperature)
-
-
-def _below(values: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
-    return {name.removeprefix(prefix): value for name, value in values.items() if name.startswith(prefix)}
 
 
 def _distance(values: Mapping[str, Tensor]) -> FrameDistance | ClassDistance:

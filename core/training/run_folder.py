@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from steadyseg.core.errors import InputError, first_line
-from steadyseg.core.model.tensor_file import read_tensors, write_tensors
+from steadyseg.core.model.tensor_file import below, read_tensors, write_tensors
 from steadyseg.core.options import is_whole
 from steadyseg.core.system.files import DISK_ERRORS, lock, no_link, write_atomic
 from steadyseg.core.system.interrupts import TORCHRUN
@@ -161,18 +161,18 @@ class TrainingState:
         return tensors  # a scaler that is off has no state
 
     def load(self, tensors: dict[str, Tensor]) -> None:
-        self.network.load_state_dict(_below(tensors, "network."))
-        self.average.load_state_dict(_below(tensors, "average."))
+        self.network.load_state_dict(below(tensors, "network."))
+        self.average.load_state_dict(below(tensors, "average."))
         slots: dict[int, dict[str, Tensor]] = {}
         weights = [one for group in self.optimizer.param_groups for one in group["params"]]
-        for key, value in _below(tensors, "optimizer.").items():
+        for key, value in below(tensors, "optimizer.").items():
             index, name = key.split(".", 1)
             if value.ndim and value.shape != weights[int(index)].shape:
                 raise ValueError(f"optimizer.{key} has the shape {list(value.shape)}")
             slots.setdefault(int(index), {})[name] = value
         record = self.optimizer.state_dict()
         self.optimizer.load_state_dict({"state": slots, "param_groups": record["param_groups"]})
-        self.scaler.load_state_dict({name: value.item() for name, value in _below(tensors, "scaler.").items()})
+        self.scaler.load_state_dict({name: value.item() for name, value in below(tensors, "scaler.").items()})
 
 
 def save_state(state: TrainingState, run: Path, epochs_done: int) -> None:
@@ -209,10 +209,6 @@ def _epochs_done(header: str, path: Path, epochs: int) -> int:
             f"{path}: its header is {header[:40]!r}, expected 1 to {epochs} epochs done; start in another folder"
         )
     return done
-
-
-def _below(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
-    return {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}
 
 
 def snapshot_epochs(epochs: int, count: int) -> list[int]:

@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from steadyseg.core.dropout import Dropout, is_stochastic
-from steadyseg.core.errors import InputError
+from steadyseg.core.errors import InputError, first_line
 from steadyseg.core.insertion import insert_dropout, insert_smoothing, require_timm_name
 from steadyseg.core.stages import Stage, itself
 from steadyseg.seg.networks.imagenet import HALF, IMAGENET_MEAN, IMAGENET_STD, Pixel, has_weights, load_imagenet_weights
@@ -131,12 +131,12 @@ def _create(num_classes: int, options: SmpOptions) -> Any:
         return _at_half_size(model, num_classes, options) if options.head_stride == 2 else model
     except OSError as error:  # every download error of the hub and of urllib
         raise InputError(
-            f"the {options.encoder_weights} weights of {options.encoder} cannot be fetched ({_first_line(error)}); go "
+            f"the {options.encoder_weights} weights of {options.encoder} cannot be fetched ({first_line(error)}); go "
             "online or train from random weights with --config encoder_weights=None"
         ) from error
     except (KeyError, RuntimeError, TypeError, ValueError) as error:  # the hub's OSErrors are ValueErrors too
         raise InputError(
-            f"{_first_line(error)}; see segmentation-models-pytorch for architectures and encoders"
+            f"{first_line(error)}; see segmentation-models-pytorch for architectures and encoders"
         ) from error
 
 
@@ -159,7 +159,3 @@ def _at_half_size(model: Any, num_classes: int, options: SmpOptions) -> Any:
     model.decoder.blocks = blocks[:-1]
     model.segmentation_head = nn.Conv2d(channels, num_classes, 3, padding=1)
     return model
-
-
-def _first_line(error: BaseException) -> str:
-    return (str(error.args[0]) if error.args else type(error).__name__).strip().splitlines()[0]
