@@ -187,7 +187,7 @@ class ImageMetrics:
 
 
 def default_samples(asked: int | None, mode: str | None, has_dropout: bool) -> int:
-    """Number of dropout passes; 0: dropout is off or absent. InputError for a mode and number that contradict."""
+    """Number of dropout passes; 0: dropout is off or absent. InputError if mode and number contradict each other."""
     if mode not in (None, "dnn", "bnn"):
         raise InputError(f"mode {mode} averages over frames and a classifier sees single pictures; use mode dnn or bnn")
     if asked is not None and asked < 1:

@@ -19,7 +19,7 @@ from steadyseg.core.smoothing import SpatialSmoothing
 
 ACTIVATION_NAMES = ("relu", "swish", "silu", "gelu", "mish", "elu", "sigmoid", "softplus", "hardtanh")
 """Parts of the class names of activations that bound a map from below, so that the ReLU of the smoothing deletes little
-or nothing. Names, because timm and SMP have classes of their own."""
+or nothing. They are names, because timm and SMP have classes of their own."""
 
 
 @dataclass(frozen=True)

@@ -21,9 +21,9 @@ MAX_LAG = 30
 BNN_SAMPLES = 30
 """Dropout passes of mode bnn (published on CamVid)."""
 MAX_SAMPLES, MAX_TAU = 10_000, 1e6
-"""Passes; frames. Larger values are a slip, or a record that asks for all memory."""
+"""Limits of passes and of frames. A larger value is a slip, or a record that asks for all memory."""
 MIN_TEMPERATURE, MAX_TEMPERATURE = 1e-3, 1e3
-"""Far beyond what a fit gives; logits divided by a temperature outside leave float32."""
+"""Far beyond what a fit gives. Beyond these limits, divided logits leave the range of float32."""
 SETTINGS = ("mode", "samples", "tau", "motion")
 """The settings that a fitted temperature belongs to."""
 

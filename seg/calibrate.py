@@ -24,7 +24,7 @@ HEAD_BIASES = ("head.bias", "model.segmentation_head.bias", "model.segmentation_
 """The last bias that is added to the logits, in our U-Net, an SMP network at half its input's size, and one at full
 size."""
 STRIDE = 2
-"""Every second row and column is scanned; where smoothing works pixel by pixel, the others are not computed."""
+"""Every second row and column is scanned. Smoothing that works pixel by pixel computes no other pixels."""
 
 
 @torch.inference_mode()

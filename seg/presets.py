@@ -32,7 +32,7 @@ LONG_SMP = replace(
     loop=TrainConfig(epochs=96, weight_decay=2e-2, learning_rate=1.5e-3, warmup=0.1, evaluate_every=4),
 )
 STREET_EPOCHS = 10
-"""They have as many crops as 36 epochs of CamVid."""
+"""Epochs of the street; they have as many crops as 36 epochs of CamVid."""
 
 PRESETS: dict[str, SegTrainConfig] = {
     "cpu": SegTrainConfig(unet=UNetOptions(dropout=0.2)),

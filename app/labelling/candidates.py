@@ -60,7 +60,7 @@ class FrameMeter:
 
 
 def class_shares(probs: np.ndarray | None) -> tuple[np.ndarray, ...]:
-    """Returns the features of a frame, as in `Candidate`, of its probabilities (K, h, w)."""
+    """Returns the features of a frame, as in `Candidate`, from its probabilities (K, h, w)."""
     assert probs is not None  # the segmenter keeps them
     rows = np.array_split(probs, GRID[0], axis=1)
     cells = [cell.mean((1, 2)) for row in rows for cell in np.array_split(row, GRID[1], axis=2)]

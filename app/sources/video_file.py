@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from av.video.frame import VideoFrame
 
 MEASURED = 10
-"""Frames by which the rate of a file is measured that announces its clock's."""
+"""First frames that give the rate of a file, if it announces only the rate of its clock."""
 
 
 def open_file(path: Path, labels: LabelFolder | None = None, max_pixels: int = MAX_PIXELS) -> "RecordedSource":

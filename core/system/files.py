@@ -127,7 +127,7 @@ def whole_folder(path: Path, *, replace: bool) -> Iterator[Path]:
 
 
 LEFT_S = 60.0
-"""A leftover folder is older: one that is younger may belong to a process that has not locked it yet."""
+"""Least age of a leftover in seconds: a younger folder may belong to a process that has not locked it yet."""
 
 
 def remove_leftovers(path: Path, least_s: float = LEFT_S) -> None:

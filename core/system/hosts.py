@@ -13,8 +13,8 @@ class AllowedHosts:
     """The host names that a server answers to, without ports.
 
     A server in a network may be known by names that only its users know. Numeric addresses are accepted, since no
-    foreign name server can point them elsewhere (DNS rebinding). A name must be this machine's own, a share's, or given
-    with --allow-host.
+    foreign name server can point them elsewhere (DNS rebinding). A name must be this machine's own, the address of
+    `--share`, or given with `--allow-host`.
     """
 
     def __init__(self, local: bool, more: Iterable[str] = ()) -> None:

@@ -12,7 +12,7 @@ from types import FrameType
 SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
 """Signals that ask a process to end; Windows has no SIGHUP."""
 ONCE_S = 1.0
-"""Two signals within this are one: `timeout` sends SIGTERM twice, a terminal that closes SIGHUP."""
+"""Signals within this time count as one: `timeout` sends SIGTERM twice, and a closing terminal sends SIGHUP twice."""
 TORCHRUN = "TORCHELASTIC_RUN_ID"
 """In the environment of the processes that torchrun starts."""
 

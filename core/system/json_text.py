@@ -4,9 +4,9 @@ import json
 from typing import Any
 
 MAX_DEPTH = 32
-"""Lists and objects in one another; records of ours have seven. Python cannot copy or write 300."""
+"""Depth of lists and objects in one another. Records of ours have seven levels; Python cannot copy or write 300."""
 MAX_DIGITS = 20
-"""Digits of a whole number, 64 bits; a longer one has no float, and Python compares it but cannot convert it."""
+"""Digits of a whole number of 64 bits. Python can compare a very long number, but not convert it to a float."""
 
 
 def parse_json(text: str | bytes) -> Any:

@@ -18,7 +18,7 @@ from steadyseg.core.errors import InputError
 MAX_PICTURE_PIXELS = 2**26
 """8192 x 8192: 201 MB as RGB."""
 FORMATS = ("PNG", "JPEG", "BMP", "TIFF", "WEBP", "PPM")
-"""Whatever a file is called. Pillow knows forty more, and starts Ghostscript for one of them."""
+"""Formats that are read, by a file's content. Pillow knows forty more, and starts Ghostscript for one of them."""
 EIGHT_BITS = ("RGB", "L", "1", "P", "LA", "PA", "RGBA", "CMYK", "YCbCr")
 """Pillow's modes of 8 bits a channel."""
 SIXTEEN_BITS = ("I;16", "I;16L", "I;16B")

@@ -22,9 +22,9 @@ from steadyseg.export.file.signature import Shape, type_and_shape
 from steadyseg.export.file.sizes import check_sizes
 
 INLINED = frozenset(("Attention", "CastLike", "RMSNormalization", "RotaryEmbedding", "Swish"))
-"""Operators that only a foreign graph may contain: onnx replaces them by those that they are defined by."""
+"""Operators that only a foreign graph may contain: onnx replaces each by the operators that define it."""
 FOLDED = INLINED | {"Constant", "Dropout", "EyeLike", "Size"}
-"""Likewise; ONNX Runtime replaces them by constants or removes them when the graph is wrapped."""
+"""All operators that only a foreign graph may contain. Wrapping replaces the last four by constants or removes them."""
 DECIDING = ("ArgMax", "Greater")
 """Operators that make labels of logits or probabilities; `Greater` of one channel."""
 FORMING = ("Cast", "Identity", "Reshape", "Resize", "Squeeze", "Transpose", "Unsqueeze")

@@ -21,7 +21,7 @@ HALF: Pixel = (0.5, 0.5, 0.5)
 """Mean and standard deviation of these weights: they expect pixels from -1 to 1."""
 IMAGENET_MEAN: Pixel = (0.485, 0.456, 0.406)
 IMAGENET_STD: Pixel = (0.229, 0.224, 0.225)
-"""Of most weights that a hub has."""
+"""Mean and standard deviation that most weights of a hub expect."""
 LICENCE = "initial weights: EfficientNet-Lite, trained on ImageNet, Apache-2.0"
 
 

@@ -1,4 +1,4 @@
-"""The fixed parts of the street, without end: blocks of 48 m, each made from its own random numbers."""
+"""The fixed parts of the endless street: blocks of 48 m, each made from its own random numbers."""
 
 from dataclasses import dataclass
 from functools import lru_cache

@@ -28,7 +28,7 @@ def drive(engine: Engine, clips: Sequence[Clip], own: WorkerVersion, most: int |
     """Yields the result of each video, in the order of completion.
 
     If `most` is None, one worker begins, and its memory decides how many the engine adds. Every worker reports its
-    version and opens the network before it gets a video. So no video waits for a worker without room in the engine.
+    version and opens the network before it gets a video. So no video waits for a worker that the engine cannot place.
     Raises InputError for options that no video can have and for workers of other versions than the driver (`own`),
     CheckFailed if no worker becomes ready.
     """

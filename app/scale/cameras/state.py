@@ -30,7 +30,7 @@ class CameraState:
     entropy: float | None = None
     """Mean total uncertainty of the latest frame, as a share of ln K."""
     familiarity: float | None = None
-    """Novelty of the latest frame (`core.reference`); None if the network has no statistics of its training domain."""
+    """Familiarity of the latest frame (`core.reference`); None without statistics of the training domain."""
     ood_s: float = 0.0
     """Seconds for which the place has differed from the training's (`core.alarm`); 0 without an alarm."""
     expected_accuracy: float | None = None

@@ -97,7 +97,7 @@ def _add_pictures(source: LabelSource, path: Path, content: Content, overlaps: O
 
 
 def draw_segmentation(segmentation: Any, height: int, width: int) -> np.ndarray:
-    """Draws an annotation's polygons [[x, y, x, y, ...], ...], one alone, or the run lengths {"size", "counts"}."""
+    """Draws an annotation: polygons [[x, y, ...], ...], one polygon [x, y, ...], or run lengths {"size", "counts"}."""
     if isinstance(segmentation, dict):
         if list(segmentation["size"]) != [height, width]:
             raise ValueError(f"run lengths of size {segmentation['size']} in a picture of {[height, width]}")
