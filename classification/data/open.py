@@ -1,6 +1,7 @@
 """Opens a classification data set, and divides its training images class by class, as a training did or will do."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -93,5 +94,5 @@ def open_split_of(data: Path, split: str, meta: CheckpointMeta, model: str) -> C
 def held_out_share(meta: CheckpointMeta) -> float:
     """Returns the held-out share in the record of a training; 0 if the record has none."""
     config = meta.training.get("config")
-    share = config.get("hold_out") if isinstance(config, dict) else None
+    share: Any = config.get("hold_out") if isinstance(config, dict) else None
     return float(share) if is_number(share, 0, 1) else 0.0
