@@ -111,7 +111,7 @@ def calibrate_graph(job: CalibrateJob) -> int:
 
 
 def model_of(file: OnnxFile) -> GivenModel:
-    """Returns a graph file as a model without calibration; InputError for one that a checkpoint can make better."""
+    """Returns a graph file as a model without calibration; InputError if its checkpoint must be calibrated."""
     meta, method = file.meta, file.meta.method
     plain = meta.kind == "stream" and meta.precision == "fp32" and meta.streams == 1 and not method.lag
     if not plain or draws_dropout(method.mode) or meta.reference_scores:

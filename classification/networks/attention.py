@@ -63,7 +63,7 @@ class WindowAttention(nn.Module):
         x = x.reshape(batch, height // rows, rows, width // columns, columns, 3, self.heads, d)
         x = x.permute(5, 1, 3, 0, 6, 2, 4, 7)  # 3, windows down, windows across, B, h, rows, columns, d
         x = x.reshape(3, (height // rows) * (width // columns), batch * self.heads, rows * columns, d)
-        q, k, v = x.unbind()  # one copy backwards: x[0], x[1] and x[2] each fill a gradient of all three with zeros
+        q, k, v = x.unbind()  # its backward copies once; for each of x[0], x[1], x[2] it would make zeros for all
         return q, k, v
 
     def _map(self, x: Tensor, height: int, width: int, rows: int, columns: int) -> Tensor:

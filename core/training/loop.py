@@ -257,8 +257,8 @@ class MeanOfPasses(nn.Module):
     """The training-phase ensemble: the log of the mean softmax of N dropout passes of a batch (arXiv 2105.12639).
 
     The result (B, K, ...) is in single precision or more. Its cross-entropy is the NLL of the mean probabilities, which
-    are normalised already; a loss that enlarges it interpolates logarithms. BatchNorm's running statistics move N times
-    a batch.
+    are normalised already. A loss that resizes the result interpolates logarithms. BatchNorm updates its running
+    statistics N times a batch.
     """
 
     def __init__(self, network: nn.Module, samples: int) -> None:

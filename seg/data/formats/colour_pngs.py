@@ -78,7 +78,7 @@ def _name_and_color(path: Path, line: str) -> tuple[str, Color]:
     of_three = [match for field in fields if (match := THREE_NUMBERS.fullmatch(field))]
     if len(of_three) == 1 and len(fields) > 1 and not numbers:  # name:r g b
         return next(field for field in fields if field != of_three[0][0]), _color(of_three[0].groups())
-    if (named := re.fullmatch(r"([^:]+):(\d+),(\d+),(\d+)(:.*)?", line)) is not None:  # CVAT's
+    if (named := re.fullmatch(r"([^:]+):(\d+),(\d+),(\d+)(:.*)?", line)) is not None:  # CVAT's name:r,g,b:...
         return named[1].strip(), _color(named.groups()[1:4])
     match = THREE_NUMBERS.search(line)
     if match is None or len(NUMBERS.findall(line)) != 3:
