@@ -50,11 +50,11 @@ class Teacher:
         self.precision = training_precision(device)
 
     def __call__(self, image: np.ndarray) -> Tensor:
-        whole, size = torch.from_numpy(image).permute(2, 0, 1)[None], network_size(*image.shape[:2], self.height)
-        means = []
+        whole, (rows, columns) = torch.from_numpy(image).permute(2, 0, 1)[None], image.shape[:2]
+        size, means = network_size(rows, columns, self.height), []
         with torch.inference_mode(), autocast(self.device.type, self.precision):
             for module, height in zip(self.modules, self.heights, strict=True):
-                picture = resize(whole, network_size(*image.shape[:2], height))
+                picture = resize(whole, network_size(rows, columns, height))
                 both = torch.cat([picture, picture.flip(-1)]).to(self.device).float()
                 probs = module.predictor(module.normalize(both).to(memory_format=torch.channels_last)).probs
                 mean = (probs[:1] + probs[1:].flip(-1)) / 2

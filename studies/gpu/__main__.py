@@ -16,7 +16,6 @@ OUT gets what goes home. With --device cpu it is a rehearsal, and `list` prints 
 
 import argparse
 import sys
-from functools import partial
 from pathlib import Path
 
 from steadyseg.core.system.machine import choose_device
@@ -28,7 +27,7 @@ from steadyseg.studies.harness.study import Cache, exit_code
 MODELS = ("camvid-unet-s", "camvid-realtime", "camvid-mobile")
 
 
-BLOCKS = {"formats": format_jobs, "paper": paper_jobs, "paper-half": partial(paper_jobs, 180), "recipes": recipe_jobs}
+BLOCKS = {"formats": format_jobs, "paper": paper_jobs, "paper-half": lambda: paper_jobs(180), "recipes": recipe_jobs}
 
 
 def main(words: list[str] | None = None) -> int:
