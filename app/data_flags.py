@@ -22,8 +22,8 @@ class ImportJob:
     """Labels of your own, and the data folder to make of them."""
 
     source: Positional[Annotated[Path, arg(metavar="SOURCE")]]
-    """COCO (.json), CVAT for images 1.1 (.xml), Label Studio (.json, or a folder of its brush PNGs), LabelMe (.json) or
-    YOLO polygons (data.yaml). Or a folder: of these, in the layout of Cityscapes or VOC, or colour PNGs."""
+    """COCO (.json), CVAT for images or video 1.1 (.xml), Label Studio (.json, or a folder of its brush PNGs), LabelMe
+    (.json) or YOLO polygons (data.yaml). Or a folder: of these, in the layout of Cityscapes or VOC, or colour PNGs."""
     output: Annotated[Path, arg(aliases=["-o"])]
     """Folder to write: train/, trainannot/ and so on, classes.json, notes.txt and contact-sheet.jpg."""
     images: Path | None = None

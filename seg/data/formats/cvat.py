@@ -1,4 +1,4 @@
-"""CVAT for images 1.1: one XML file with polygons and masks."""
+"""CVAT for images 1.1 and for video 1.1: one XML file with polygons and masks."""
 
 import re
 from functools import partial
@@ -14,23 +14,21 @@ from steadyseg.seg.data.formats.source import Color, Label, LabelledPicture, Lab
 
 NEEDED = {"polygon": "points", "mask": "rle"}
 """Objects that have an outline, and the attribute that holds it."""
-OUTLINES = (*NEEDED,)
 
 
 def read_cvat(path: Path, overlaps: Overlaps) -> LabelSource:
     """Reads the classes that occur, in CVAT's colours; objects of a higher z_order hide those below."""
-    with one_line(path, "CVAT for images 1.1"):
+    with one_line(path, "CVAT for images 1.1 or for video 1.1"):
         root = ElementTree.parse(path).getroot()
-        if root.find("track") is not None:
-            raise InputError(f"{path}: CVAT for video, with tracks; export the task as CVAT for images 1.1")
-        drawn = {shape.get("label", "") for kind in OUTLINES for shape in root.iter(kind)} - {""}
+        images = [*root.iter("image"), *_frames(root, path)]
+        drawn = {shape.get("label", "") for kind in NEEDED for shape in root.iter(kind)} - {""}
         colors = _label_colors(root)
         names = tuple(name for name in dict.fromkeys([*colors, *sorted(drawn)]) if name in drawn)
         known = tuple(color for name in names if (color := colors.get(name)))
         source = LabelSource("CVAT", names, known if len(known) == len(names) else ())
-        for image in root.iter("image"):
+        for image in images:
             named, size = image.attrib["name"], (image.get("height"), image.get("width"))
-            if others := [shape.tag for shape in image if shape.tag not in (*OUTLINES, "tag")]:
+            if others := [shape.tag for shape in image if shape.tag not in (*NEEDED, "tag")]:
                 kinds = ", ".join(sorted(set(others)))
                 source.remarks.append(f"{named}: {len(others)} objects that have no outline are left out ({kinds})")
             read = partial(_read, image, size, names, overlaps)
@@ -38,8 +36,22 @@ def read_cvat(path: Path, overlaps: Overlaps) -> LabelSource:
     return source
 
 
+def _frames(root: ElementTree.Element, path: Path) -> list[ElementTree.Element]:
+    """Returns an image for each frame in which a track has a shape, called as CVAT calls the frames of a video."""
+    size = {key: root.findtext(f"meta//original_size/{key}", "") for key in ("height", "width")}
+    frames, tracks = dict[int, ElementTree.Element](), root.findall("track")
+    if len({track.get("task_id") for track in tracks}) > 1:
+        raise InputError(f"{path}: the tracks of several videos; export each task by itself")
+    for label, shape in [(track.attrib["label"], shape) for track in tracks for shape in track]:
+        shape.set("label", label)
+        if shape.get("outside") != "1":
+            number = int(shape.attrib["frame"])
+            frames.setdefault(number, ElementTree.Element("image", size, name=f"frame_{number:06d}.*")).append(shape)
+    return [frames[number] for number in sorted(frames)]
+
+
 def _read(image: ElementTree.Element, size: tuple[Any, Any], names: tuple[str, ...], overlaps: Overlaps) -> Label:
-    return paint([_shape(shape) for shape in image if shape.tag in OUTLINES], size, names, overlaps)
+    return paint([_shape(shape) for shape in image if shape.tag in NEEDED], size, names, overlaps)
 
 
 def _label_colors(root: ElementTree.Element) -> dict[str, Color | None]:

@@ -305,12 +305,19 @@ def test_a_broken_object_is_its_picture_s_fault_alone(tmp_path: Path) -> None:
             picture.read()
 
 
-def test_tracks_of_cvat_name_the_export_that_is_read(tmp_path: Path) -> None:
-    file = tmp_path / "a.xml"
-    file.write_text(
-        '<annotations><track id="0" label="road"><polygon frame="0" points="0,0;9,0;9,9"/></track></annotations>'
-    )
-    assert "export the task as CVAT for images 1.1" in refusal(open_labels, file)
+def test_tracks_of_cvat_are_objects_of_the_frames_in_which_they_are_seen(tmp_path: Path) -> None:
+    shape = '<polygon frame="{}" outside="{}" points="0,0;4,0;4,2;0,2"/>'.format
+    size = "<meta><task><original_size><width>8</width><height>4</height></original_size></task></meta>"
+    tracks = f'{size}<track label="road">{shape(2, 0)}{shape(3, 1)}</track><track label="car">{shape(12, 0)}</track>'
+    (file := tmp_path / "a.xml").write_text(f"<annotations>{tracks}</annotations>")
+    source = open_labels(file)
+    assert source.names == ("car", "road")
+    assert [one.named for one in source.pictures] == ["frame_000002.*", "frame_000012.*"]
+    expected = np.full((4, 8), UNLABELLED)
+    expected[:2, :4] = 1
+    assert np.array_equal(source.pictures[0].read().ids, expected)
+    file.write_text(f'<annotations>{tracks}<track label="car" task_id="7"/></annotations>')
+    assert "tracks of several videos" in refusal(open_labels, file)
 
 
 @pytest.mark.parametrize("overlaps", ["smaller", "later", "void"])
