@@ -15,6 +15,8 @@ HEIGHT, WIDTH, CLASSES = 48, 64, 3
 MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 NORMALISED = ["--mean", *map(str, MEAN), "--std", *map(str, STD)]
 Change = Callable[[onnx.ModelProto], object]
+QUERIES = {"eomt": "Eomt", "mask2former": "Mask2Former", "oneformer": "OneFormer"}
+"""Networks of queries, and their names in transformers."""
 
 
 def foreign_onnx(
@@ -66,6 +68,17 @@ def add_end(operator: str, domain: str = "", **attributes: Any) -> Change:
     return change
 
 
+class OfTask(nn.Module):
+    """OneFormer with the words of its task, 77 numbers of its tokenizer."""
+
+    def __init__(self, network: nn.Module) -> None:
+        super().__init__()
+        self.network = network
+
+    def forward(self, image: torch.Tensor) -> Any:
+        return self.network(image, task_inputs=torch.arange(77)[None])
+
+
 def build(name: str) -> nn.Module:
     """A network of five classes with random weights: a library's, or one whose logits have a quarter of the size."""
     torch.manual_seed(1)
@@ -77,7 +90,7 @@ def build(name: str) -> nn.Module:
     if name == "yolo26n-sem":
         found = pytest.importorskip("ultralytics", reason="YOLO26 needs ultralytics").YOLO(f"{name}.yaml")
         return found
-    if name in ("segformer", "eomt", "mask2former"):
+    if name in ("segformer", *QUERIES):
         library = pytest.importorskip("transformers", reason=f"{name} needs transformers")
         names = {number: letter for number, letter in enumerate("abcde")}
         if name == "segformer":
@@ -88,10 +101,13 @@ def build(name: str) -> nn.Module:
             return library.EomtForUniversalSegmentation(library.EomtConfig(**sizes, **options, id2label=names))
         sizes = {"embed_dim": 24, "depths": [1] * 4, "num_heads": [2] * 4, "window_size": 4, "image_size": 96}
         inner = library.SwinConfig(**sizes, out_features=["stage1", "stage2", "stage3", "stage4"])
-        widths = "feature_size mask_feature_size hidden_dim encoder_feedforward_dim dim_feedforward".split()
-        layers = {"encoder_layers": 1, "decoder_layers": 2, "num_attention_heads": 4, "num_queries": 10}
-        config = library.Mask2FormerConfig(backbone_config=inner, **dict.fromkeys(widths, 32), **layers, id2label=names)
-        return library.Mask2FormerForUniversalSegmentation(config)
+        widths = "hidden_dim encoder_feedforward_dim dim_feedforward"
+        widths += " feature_size mask_feature_size" if name == "mask2former" else " conv_dim mask_dim"
+        options = {"encoder_layers": 1, "decoder_layers": 2, "num_attention_heads": 4, "num_queries": 10}
+        options |= dict.fromkeys(widths.split(), 32) | ({} if name == "mask2former" else {"is_training": False})
+        config = getattr(library, f"{QUERIES[name]}Config")(backbone_config=inner, **options, id2label=names)
+        network = getattr(library, f"{QUERIES[name]}ForUniversalSegmentation")(config)
+        return network if name == "mask2former" else OfTask(network)
     import segmentation_models_pytorch as smp
 
     found = getattr(smp, name)("resnet18", encoder_weights=None, classes=5)
