@@ -20,7 +20,7 @@ from steadyseg.app.export.onnx_network import OnnxNetwork
 from steadyseg.app.open_model import is_classifier, is_graph, open_checkpoint
 from steadyseg.core.errors import InputError, refuse_existing
 from steadyseg.core.evaluation.metrics import StreamingMetrics
-from steadyseg.core.evaluation.temperature import temperature_record
+from steadyseg.core.evaluation.temperature import describe_few, temperature_record
 from steadyseg.core.method import Method, MethodOptions, PassOptions, draws_dropout, mode_title, settings
 from steadyseg.core.model.checkpoint import CheckpointMeta, without_novelty
 from steadyseg.core.preprocess import Normalize
@@ -127,12 +127,12 @@ def model_of(file: OnnxFile) -> GivenModel:
     return GivenModel(str(file.path), source, digest, record, {}, {}, given, is_file=False)
 
 
-def fit_network(network: AnyNetwork, meta: CheckpointMeta, method: Method, data: Path, device: str) -> dict[str, Any]:
-    """Returns the record of a network in memory, by the flags' defaults."""
-    job = CalibrateJob("network", data, Path("network"), device=device, method=PassOptions(**settings(method)))
-    model = GivenModel("network", Path("network"), "", meta, {}, {}, network, is_file=False)
-    job = of_stills(job)
-    return fit_method(job, SegmenterFits(job, model), method)[0]
+def fit_network(network: AnyNetwork, meta: CheckpointMeta, method: Method, job: CalibrateJob) -> dict[str, Any]:
+    """Returns the record of a network in memory, and `thresholds` in it: what remains above each confidence."""
+    job = of_stills(replace(job, method=PassOptions(**settings(method))))
+    fits = SegmenterFits(job, GivenModel(job.model, Path(job.model), "", meta, {}, {}, network, is_file=False))
+    record, metrics = fit_method(job, fits, method)
+    return record | {"thresholds": what_remains(job, fits, method, metrics)}
 
 
 def of_stills(job: CalibrateJob) -> CalibrateJob:
@@ -183,3 +183,5 @@ def print_fits(records: dict[Method, dict[str, Any]]) -> None:
     for name, *values in zip(fit_rows(first), *(fit_rows(record).values() for record in records.values()), strict=True):
         table.add_row(name, *values)
     console.print(table)
+    if note := describe_few(first):
+        Console(stderr=True).print(f"note: {note}", soft_wrap=True)

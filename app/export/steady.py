@@ -10,9 +10,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from steadyseg.app.evaluation.flags import CalibrateJob
 from steadyseg.core.classes import ClassList, distinct_colors
 from steadyseg.core.dropout import has_dropout
 from steadyseg.core.errors import InputError, shorten
+from steadyseg.core.evaluation.temperature import describe_few
 from steadyseg.core.method import Method, MethodOptions
 from steadyseg.core.model.checkpoint import MAX_MEAN, MIN_STD, CheckpointMeta
 from steadyseg.core.options import is_number, is_whole
@@ -44,6 +46,7 @@ def steady(
     options: MethodOptions = MethodOptions(),  # noqa: B008 (frozen)
     temperature: float = 1.0,
     data: str | Path | None = None,
+    risk_class: str | None = None,
     device: str = "auto",
     keep_probs: bool = False,
 ) -> Segmenter:
@@ -64,6 +67,7 @@ def steady(
         temperature: Divisor of the logits.
         data: Folder with val/ and valannot/ (of `steadyseg data import`), or street: fits temperature and prediction
             sets, as `steadyseg calibrate` does. `Segmenter.fit` holds them.
+        risk_class: Class of which at most 5 % of the pixels of `data` are missed, at the threshold in `fit`.
         device: auto, cpu or cuda.
         keep_probs: Return the mean probabilities with the maps.
 
@@ -88,11 +92,12 @@ def steady(
     if data is not None:
         from steadyseg.app.export.calibrate import fit_network  # imported here: only a fit needs it
 
-        fit = fit_network(adapted, meta, method, Path(data), device)
+        job = CalibrateJob("network", Path(data), Path("network"), risk_class=risk_class, device=device)
+        fit = fit_network(adapted, meta, method, job)
         method = replace(method, temperature=fit["temperature"], calibrated=True)
     module = StreamingSegmenter(adapted, *values, height, method)
     origin = f"mean {values[0]} and std {values[1]} are {known.origin}; " if found else ""
-    why = f"it runs any network; {origin}{limits(adapted, method)}"
+    why = f"it runs any network; {origin}{limits(adapted, method, fit)}"
     return Segmenter(_executor(module, meta, place, keep_probs, why), fit)
 
 
@@ -180,9 +185,9 @@ def class_list(classes: ClassList | Sequence[str] | None, count: int) -> ClassLi
     return ClassList(names, distinct_colors(len(names)))
 
 
-def limits(network: AnyNetwork, method: Method) -> str:
+def limits(network: AnyNetwork, method: Method, fit: dict[str, Any]) -> str:
     """Describes the kind of the network's output and the network's limits."""
-    notes = [f"its output was taken for {network.form}", *filter(None, [network.note])]
+    notes = [f"its output was taken for {network.form}", *filter(None, [network.note, describe_few(fit)])]
     if not has_dropout(network):
         notes.append("it has no MC dropout, so disagreement is that between frames alone")
     if method.temperature == 1.0:

@@ -75,20 +75,16 @@ def about(model: str) -> tuple[str, str]:
 
 def facts(meta: CheckpointMeta) -> list[str]:
     """The model's properties as a list."""
-    fits = [
-        f"{method_of_fit(fit)} (temperature {fit['temperature']:.2f}{_where(fit)})" for fit in meta.calibration.values()
-    ]
+    fits = list[str]()
+    for fit in meta.calibration.values():  # without data: a temperature that was given by hand
+        where = f" on {fit['frames']} pictures of {fit['data']} {fit['split']}" if "data" in fit else ""
+        fits.append(f"{method_of_fit(fit)} (temperature {fit['temperature']:.2f}{where})")
     return [
         f"- {len(meta.classes)} classes: {', '.join(meta.classes.names)}",
         f"- input size: {meta.width}x{meta.height} pixels; larger pictures are reduced first",
         f"- calibrated for: {', '.join(fits)}" if fits else "- not calibrated: its confidences are the network's own",
         f"- familiarity: {describe_statistics(meta)}",
     ]
-
-
-def _where(fit: dict[str, Any]) -> str:
-    """The data of a calibration; empty for a temperature that was given by hand."""
-    return f" on {fit['frames']} pictures of {fit['data']} {fit['split']}" if "data" in fit else ""
 
 
 def describe_statistics(meta: CheckpointMeta) -> str:

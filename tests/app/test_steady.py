@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from steadyseg import steady
 from steadyseg.core.insertion import insert_dropout
 from steadyseg.core.method import MethodOptions
+from steadyseg.core.model.thresholds import is_threshold_record
 from steadyseg.core.predictors import first_tensor
 from steadyseg.core.preprocess import Normalize
 from steadyseg.core.segmenter import Segmenter
@@ -71,6 +72,19 @@ def test_the_products_own_network_steadied_is_the_products_own() -> None:
     assert str(theirs.method) == str(ours.method) and theirs.classes == ours.classes
 
 
+@pytest.mark.slow
+def test_labelled_pictures_calibrate_a_network_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The fit has all that a calibrated file has, and says that its pictures are few."""
+    monkeypatch.setattr("steadyseg.app.evaluation.data.STREET_FRAMES", 20)
+    model = read_segmenter("street-tiny")
+    given = {"mean": model.meta.mean, "std": model.meta.std, "size": (HEIGHT, WIDTH), "classes": model.meta.classes}
+    segmenter = steady(model.network(), **given, data="street", risk_class="Road", device="cpu")
+    fit = segmenter.fit
+    assert segmenter.method.calibrated and segmenter.method.temperature == fit["temperature"] != 1
+    assert fit["conformal"]["coverage"] == 0.9 and fit["class_risk"]["class"] == "Road"
+    assert is_threshold_record(fit["thresholds"]) and "20 pictures are few" in segmenter.why
+
+
 FORMS: dict[str, Callable[[Tensor], Any]] = {
     "tensor": lambda logits: logits,
     "torchvision": lambda logits: {"out": logits, "aux": logits[:, :1]},
@@ -100,16 +114,13 @@ def test_every_form_of_an_output_gives_the_networks_probabilities(form: str) -> 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 @pytest.mark.parametrize("name", ["lraspp_mobilenet_v3_large", "Unet", "segformer", *QUERIES, "yolo26n-sem"])
 def test_a_librarys_network_needs_no_argument_but_a_size(name: str) -> None:
-    """Frames of another size are taken, and the probabilities are the library's own. OneFormer's task hides its
-    library."""
+    """Frames of another size are taken, and the probabilities are the library's own."""
     network, (frame,) = build(name), frames(count=1)
-    given: dict[str, Any] = {"mean": MEAN, "std": STD, "classes": "abcde"} if name == "oneformer" else {}
-    given |= {"size": (96, 96), "device": "cpu", "keep_probs": True}
-    segmenter = steady(network, **given, options=MethodOptions(mode="dnn"))
+    segmenter = steady(network, size=(96, 96), options=MethodOptions(mode="dnn"), device="cpu", keep_probs=True)
     maps = segmenter.step(frame)
     as_it_is = name == "yolo26n-sem"
     mean, std = ((0.0,) * 3, (1.0,) * 3) if as_it_is else (MEAN, STD)
-    assert name == "oneformer" or f"mean {mean} and std {std} are " in segmenter.why
+    assert f"mean {mean} and std {std} are " in segmenter.why
     assert segmenter.classes.names[:2] == {
         "U": ("class 0", "class 1"),
         "l": ("class 0", "class 1"),
@@ -185,6 +196,7 @@ NETWORKS: dict[str, tuple[Any, dict[str, Any], str]] = {
     "not finite": (lambda image: image / 0, {}, "NaN or infinity"),
     "fails": (nn.Conv2d(4, 3, 1), {}, "Conv2d cannot run on a picture of 96x128"),
     "levels of 255": (convolution(), {"mean": (123.7, 116.3, 103.5)}, "divide it by 255"),
+    "random": (lambda image: F.dropout(image, 0.3), {}, "draws random numbers: two outputs for one picture differ"),
     "one number": (convolution(), {"std": (0.2,)}, "std is (0.2,), expected three numbers"),
     "size": (convolution(), {"size": (8, 8)}, "size is (8, 8), expected a height or (height, width)"),
 }
@@ -194,10 +206,3 @@ NETWORKS: dict[str, tuple[Any, dict[str, Any], str]] = {
 def test_what_cannot_be_steadied_is_one_line(case: str) -> None:
     network, given, words = NETWORKS[case]
     assert words in refusal(steady, network, **GIVEN | given, device="cpu")
-
-
-def test_a_network_that_is_random_in_eval_is_refused() -> None:
-    """Its maps changed from run to run."""
-    layer = convolution()
-    line = refusal(lambda: steady(lambda x: F.dropout(layer(x), 0.3), **GIVEN))
-    assert "draws random numbers: two outputs for one picture differ" in line and "nn.Dropout" in line

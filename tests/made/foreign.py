@@ -1,6 +1,7 @@
 """Small segmentation graphs as other programs write them: one convolution, and an end of any kind."""
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -68,17 +69,6 @@ def add_end(operator: str, domain: str = "", **attributes: Any) -> Change:
     return change
 
 
-class OfTask(nn.Module):
-    """OneFormer with the words of its task, 77 numbers of its tokenizer."""
-
-    def __init__(self, network: nn.Module) -> None:
-        super().__init__()
-        self.network = network
-
-    def forward(self, image: torch.Tensor) -> Any:
-        return self.network(image, task_inputs=torch.arange(77)[None])
-
-
 def build(name: str) -> nn.Module:
     """A network of five classes with random weights: a library's, or one whose logits have a quarter of the size."""
     torch.manual_seed(1)
@@ -107,7 +97,9 @@ def build(name: str) -> nn.Module:
         options |= dict.fromkeys(widths.split(), 32) | ({} if name == "mask2former" else {"is_training": False})
         config = getattr(library, f"{QUERIES[name]}Config")(backbone_config=inner, **options, id2label=names)
         network = getattr(library, f"{QUERIES[name]}ForUniversalSegmentation")(config)
-        return network if name == "mask2former" else OfTask(network)
+        if name == "oneformer":  # the words of its task, as numbers of its tokenizer
+            network.forward = partial(network.forward, task_inputs=torch.arange(77)[None])
+        return network
     import segmentation_models_pytorch as smp
 
     found = getattr(smp, name)("resnet18", encoder_weights=None, classes=5)
