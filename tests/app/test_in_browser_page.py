@@ -1,5 +1,6 @@
 """The page that computes in the browser, in a real Chromium: what it shows, computes, falls back to and refuses."""
 
+import hashlib
 import os
 import re
 import shutil
@@ -378,11 +379,40 @@ def test_the_gradio_page_serves_it_isolated_at_once(browser: Any, site: Path, mo
 
 
 @pytest.mark.long
-def test_webgpu_computes_what_onnxruntime_computes(bare: Any, site: Path, served_site: str) -> None:
-    """The graphics card is SwiftShader, which emulates one on the processor."""
-    with tab(bare("--enable-unsafe-webgpu"), served_site) as page:
+def test_webgpu_computes_what_onnxruntime_computes(bare: Any, site: Path, served_site: str, tmp_path: Path) -> None:
+    """The graphics card is SwiftShader, which emulates one on the processor. One that computes wrongly is not used."""
+    chromium = bare("--enable-unsafe-webgpu")
+    with tab(chromium, served_site) as page:
         if not page.evaluate("(async () => Boolean(await navigator.gpu?.requestAdapter()))()"):
             pytest.skip("this Chromium has no WebGPU adapter, not even SwiftShader")
         found = compare_in_browser(page, site, stripes(PARITY_FRAMES, 96, 128), "webgpu", 1)
     assert found["provider"] == "webgpu"
     hold_parity(found)
+    wrong = changed_worker(site, tmp_path / "site", "one === expected[place]", "one !== expected[place]")
+    with static_server(wrong) as address, tab(chromium, address) as page:
+        page.select_option("#provider", "webgpu")
+        play(page)
+        assert "WebAssembly" in fact(page, "runs") and "the graphics card labels only 0 %" in fact(page, "runs")
+
+
+def changed_worker(site: Path, folder: Path, line: str, other: str) -> Path:
+    """A copy of the site whose worker has another line, which the service worker expects."""
+    shutil.copytree(site, folder)
+    script, service = folder / "worker.js", folder / "service-worker.js"
+    old = hashlib.sha256(script.read_bytes()).hexdigest()
+    assert script.read_text().count(line) == service.read_text().count(old) == 1
+    script.write_text(script.read_text().replace(line, other))
+    service.write_text(service.read_text().replace(old, hashlib.sha256(script.read_bytes()).hexdigest()))
+    return folder
+
+
+def test_threads_that_do_not_start_are_replaced_by_one(browser: Any, site: Path, tmp_path: Path) -> None:
+    """As where a server gives the threads' script a type that no browser runs."""
+    start = "  postMessage({ loaded: true });\n"
+    hung = changed_worker(site, tmp_path / "site", start, f"{start}  if (threads > 1) await new Promise(() => {{}});\n")
+    with static_server(hung) as address, tab(browser, address) as page:
+        page.add_init_script("Object.defineProperty(navigator, 'hardwareConcurrency', { value: 2 })")
+        page.reload()
+        until(page, "!!globalThis.steadyseg")
+        play(page)
+        assert "one thread, because 2 threads did not start within 10 s" in fact(page, "runs")

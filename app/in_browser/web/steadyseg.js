@@ -10,12 +10,16 @@ export { Source } from "./source.js";
 export { Trouble } from "./trouble.js";
 
 const MAX_THREADS = 4; // further cores of a phone are slow
+const START_MS = 10000; // longest start of several threads once their files are here: without an answer one thread computes
 const VIEW = { opacity: 0.5, hidden: [], second: "entropy" }; // second: entropy, or energy (if the method has novelty statistics)
+
+class Late extends Error {}
 
 export class Segmenter {
   #worker;
   #waiting = new Map(); // number -> {resolve, reject} of a question to the worker
   #asked = 0;
+  #loaded = () => {}; // called when the worker has its files
 
   // mode: one of the manifest's methods, by default the first; provider: auto, webgpu or wasm; signal: of an AbortController
   // that closes the segmenter, also while it opens. Throws Trouble with a sentence for the user.
@@ -39,10 +43,18 @@ export class Segmenter {
     const most = Math.min(threads, MAX_THREADS, navigator.hardwareConcurrency || 1);
     const several = globalThis.crossOriginIsolated;
     if (!several) notes.push("one thread, because this page is not isolated from others (its server sends no COOP and COEP headers and there is no service worker)");
-    return new Segmenter()._open(home, manifest, method, "wasm", several ? most : 1, notes, signal);
+    if (several && most > 1) {
+      try {
+        return await new Segmenter()._open(home, manifest, method, "wasm", most, notes, signal, START_MS);
+      } catch (error) {
+        if (!(error instanceof Late)) throw error;
+        notes.push(`one thread, because ${most} threads did not start within ${START_MS / 1000} s`);
+      }
+    }
+    return new Segmenter()._open(home, manifest, method, "wasm", 1, notes, signal);
   }
 
-  async _open(base, manifest, method, provider, threads, notes, signal) {
+  async _open(base, manifest, method, provider, threads, notes, signal, patience = Infinity) {
     Object.assign(this, { manifest, method, provider, threads, notes });
     signal?.throwIfAborted();
     signal?.addEventListener("abort", () => this.close("stopped"), { once: true });
@@ -53,7 +65,8 @@ export class Segmenter {
     this.#worker.onmessage = ({ data }) => this.#hear(data);
     this.#worker.onerror = (event) => this.close(`The worker failed (${event.message ?? "its script cannot be loaded"}).`);
     try {
-      await this.#ask({ open: { base: base.href, manifest, file: method.file, provider, threads } });
+      const opened = this.#ask({ open: { base: base.href, manifest, file: method.file, provider, threads } });
+      await Promise.race([opened, this.#late(patience)]);
     } catch (error) {
       this.close();
       throw error;
@@ -97,6 +110,13 @@ export class Segmenter {
     return [(width - w) / 2, (height - h) / 2, w, h];
   }
 
+  // Fails so many milliseconds after the worker has its files.
+  #late(patience) {
+    return new Promise((_, reject) => {
+      this.#loaded = () => Number.isFinite(patience) && setTimeout(() => reject(new Late("late")), patience);
+    });
+  }
+
   // Frees everything; pending calls fail with the reason.
   close(reason = "closed") {
     this.#worker?.terminate();
@@ -112,7 +132,8 @@ export class Segmenter {
     });
   }
 
-  #hear({ number, result, trouble }) {
+  #hear({ number, result, trouble, loaded }) {
+    if (loaded) return this.#loaded();
     const { resolve, reject } = this.#waiting.get(number);
     this.#waiting.delete(number);
     if (trouble) reject(new Trouble(trouble));

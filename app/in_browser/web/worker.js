@@ -5,6 +5,7 @@ import { wholeFile } from "./whole_file.js";
 
 const MAPS = ["label", "confidence", "entropy", "disagreement", "energy"]; // the last one needs familiarity statistics
 const CARRIED = ["state_00_out", "state_01_out", "state_02_out", "state_03_out", "state_04_out"]; // a graph has all, some, or none of them
+const LEAST_EQUAL = 0.98; // share of noise's pixels that a graphics card must label as the processor does
 let ort, session, manifest, canvas, paper;
 let state = {}; // input name -> tensor: outputs of the previous frame
 
@@ -14,6 +15,7 @@ async function open({ base, manifest: whole, file, provider, threads }) {
   const runtime = manifest.runtime[provider];
   const files = [runtime.wasm, file, runtime.entry, runtime.glue]; // the last two are checked here, then loaded by their names
   const [machine, model] = await Promise.all(files.map((one) => wholeFile(base, one)));
+  postMessage({ loaded: true });
   ort = await import(new URL(runtime.entry.path, base).href);
   ort.env.logLevel = "error";
   ort.env.wasm.wasmPaths = { mjs: new URL(runtime.glue.path, base).href };
@@ -28,7 +30,23 @@ async function open({ base, manifest: whole, file, provider, threads }) {
   forget();
   const pixels = new Uint8ClampedArray(4 * manifest.width * manifest.height);
   await run(pixels, 1, true, false); // the first run allocates, and fails if this provider cannot compute the graph
+  if (onGpu) await testCard(model);
   forget();
+}
+
+// Throws Trouble where the graphics card gives noise other labels than the processor.
+async function testCard(model) {
+  const noise = new Uint8ClampedArray(4 * manifest.width * manifest.height).map((_, place) => Math.imul(place, 2654435761) >>> 24);
+  const { label } = await run(noise, 1, true, false);
+  const card = session;
+  session = await ort.InferenceSession.create(model, { executionProviders: ["wasm"] });
+  forget();
+  const expected = (await run(noise, 1, true, false)).label.data;
+  forget();
+  await session.release();
+  session = card;
+  const equal = label.data.filter((one, place) => one === expected[place]).length / expected.length;
+  if (equal < LEAST_EQUAL) throw new Trouble(`the graphics card labels only ${Math.floor(100 * equal)} % of the pixels as the processor does`);
 }
 
 function forget() {
