@@ -13,7 +13,7 @@ from made.pictures import labelled_folder, picture, save_split
 from refusals import error_after_work, one_line_error
 
 from steadyseg.app.cli import main
-from steadyseg.app.page.parts.controls import describe_threshold
+from steadyseg.app.page.parts.controls import describe_threshold, second_choices
 from steadyseg.core.dropout import set_dropout_active
 from steadyseg.core.method import MethodOptions
 from steadyseg.core.model.checkpoint import load_checkpoint, read_meta, save_checkpoint
@@ -62,7 +62,7 @@ def test_a_strangers_file_carries_its_calibration(tmp_path: Path, capsys: pytest
     set_dropout_active(network, False)
     torch.onnx.export(network, (torch.zeros(1, 3, 96, 128),), other, verbose=False)
     normalised = ["--mean", *map(str, model.meta.mean), "--std", *map(str, model.meta.std)]
-    assert main(["wrap", str(other), "-o", str(mine), "--classes", "camvid", *normalised]) == 0
+    assert main(["wrap", str(other), "-o", str(mine), "--classes", "camvid", "--motion", "off", *normalised]) == 0
     video = ["video", "street:1:2", "-o", str(tmp_path / "v.mp4"), "--view", "set-size", "--model"]
     assert "set sizes need a calibration" in one_line_error_of(capsys, *video, mine)
     flags = ["--data", "street", "--risk-class", "Road", "--risk", "0.3"]
@@ -77,6 +77,7 @@ def test_a_strangers_file_carries_its_calibration(tmp_path: Path, capsys: pytest
     assert abs(record["accuracy"] - right[0]) < 1e-3
     assert main([*video, str(fitted)]) == 0
     assert "of the pixels remain" in describe_threshold(str(fitted), MethodOptions(), 10.0)
+    assert "needs calibration" not in str(second_choices(str(fitted), MethodOptions()))
     again = tmp_path / "again.onnx"
     assert main(["calibrate", str(fitted), "-o", str(again), *flags]) == 0
     assert read_onnx(again).meta.method.temperature == pytest.approx(meta.method.temperature, rel=1e-3)

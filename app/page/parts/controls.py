@@ -28,7 +28,6 @@ from steadyseg.app.video.verdict import percent
 from steadyseg.app.video.views import SCALES, MapName
 from steadyseg.core.errors import InputError
 from steadyseg.core.method import MethodOptions, default_tau, is_temporal, method_of_fit, settings
-from steadyseg.core.model.checkpoint import CheckpointMeta
 from steadyseg.core.model.thresholds import remaining
 
 QUIET: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private"}
@@ -74,7 +73,6 @@ def add_controls(model: str) -> Controls:
     """Adds the controls of network, method and view; rarely changed controls are in a closed accordion."""
     import gradio as gr
 
-    meta = model_meta(model)
     offered = offered_models(model)
     models = gr.Dropdown(list(offered), value=Path(model).name, label="Model", elem_id="model")
     first = read_graph(model).method.mode if is_graph(model) else FIRST_MODE
@@ -82,7 +80,7 @@ def add_controls(model: str) -> Controls:
     samples = _slider(
         "samples", "Samples per frame", "Dropout passes that are averaged.", (1, MAX_SAMPLES, SAMPLES), 1, visible=False
     )
-    choices = second_choices(meta, method_options())
+    choices = second_choices(model, method_options())
     second = gr.Dropdown(choices, value="uncertainty", label="Second picture", elem_id="second")
     opacity = _slider("opacity", "Overlay opacity %", "Strength of the class colours.", (0, 100, 50), 5)
     info = describe_threshold(model, method_options(), 0)
@@ -118,15 +116,14 @@ def _slider(
     return gr.Slider(*values, step=step, label=label, info=info, visible=visible, elem_id=name)
 
 
-def second_choices(meta: CheckpointMeta, options: MethodOptions) -> list[tuple[str, MapName]]:
+def second_choices(model: str, options: MethodOptions) -> list[tuple[str, MapName]]:
     """Choices of the second picture; "set-size" is marked if the model lacks the necessary calibration."""
+    meta, missing = model_meta(model), ""
     try:
-        method = options.resolve(meta)
+        method = read_graph(model).method if is_graph(model) else options.resolve(meta)
         conformal_threshold(meta.fit_in_use(method), method)
     except InputError:
         missing = " (needs calibration)"
-    else:
-        missing = ""
     return [(scale.title + (missing if name == "set-size" else ""), name) for name, scale in SCALES.items()]
 
 
@@ -147,7 +144,8 @@ def describe_threshold(model: str, options: MethodOptions, level: float) -> str:
     words, meta = "Pixels below are grey.", model_meta(model)
     if not meta.thresholds:
         return words
-    method, measured = options.resolve(meta), method_of_fit(meta.thresholds)
+    method = read_graph(model).method if is_graph(model) else options.resolve(meta)
+    measured = method_of_fit(meta.thresholds)
     if not method.calibrated or settings(method) != settings(measured) or method.lag:
         return f"{words} What remains was measured for {measured} at its fitted temperature alone."
     (name, kept, right), *others = remaining(meta.thresholds, level / 100)
@@ -167,5 +165,5 @@ def describe_controls(model: str, options: MethodOptions) -> tuple[Any, ...]:
         mode,
         *[gr.update(interactive=free)] * 4,
         calibrated,
-        gr.update(choices=second_choices(model_meta(model), options)),
+        gr.update(choices=second_choices(model, options)),
     )
