@@ -19,7 +19,7 @@ from steadyseg.seg.data.camvid_original import (
     read_color_label,
     read_label_file,
 )
-from steadyseg.seg.data.class_file import own_void
+from steadyseg.seg.data.class_file import own_classes
 from steadyseg.seg.data.formats.cityscapes import IMAGE_ENDING, IMAGES, is_cityscapes, pair_cityscapes, read_train_ids
 from steadyseg.seg.data.formats.source import listed_names
 
@@ -118,10 +118,10 @@ def open_split(root: Path, split: str, classes: ClassList = CAMVID) -> ImageFold
     """Finds `root/split` and `root/splitannot`, the original CamVid's folders or Cityscapes', and pairs their files.
 
     `root/split.txt`, where it exists, lists the images that must be there; it neither selects nor orders them. Only
-    the base names of its paths are used. InputError names the wrong file; a class list in the folder must have the
-    names of `classes`, and its void id becomes theirs.
+    the base names of its paths are used. InputError names the wrong file; a class list in the folder must have names of
+    `classes`, whose ids take the place of its own.
     """
-    void = own_void(root, classes)
+    own = own_classes(root, classes)
     if is_cityscapes(root):
         pairs = enumerate(pair_cityscapes(root, split))
         found = tuple(LabelledImage(image, label, index) for index, (image, label) in pairs)
@@ -144,7 +144,7 @@ def open_split(root: Path, split: str, classes: ClassList = CAMVID) -> ImageFold
     if not examples:
         raise InputError(f"{images}: holds no images ({', '.join(IMAGE_SUFFIXES)}); is this the right folder?")
     _check_list(root / f"{split}.txt", {example.name for example in examples})
-    read = read_label if void == classes.void else partial(read_label, void=void)
+    read = read_label if own == classes else partial(read_label, own=own)
     return ImageFolderSplit(root, split, classes, examples, read_color_label if original else read)
 
 
@@ -160,20 +160,22 @@ def name_of(image: Path) -> str:
     return image.stem.removesuffix(IMAGE_ENDING)
 
 
-def read_label(path: Path, classes: ClassList, void: int | None = None) -> np.ndarray:
+def read_label(path: Path, classes: ClassList, own: ClassList | None = None) -> np.ndarray:
     """Reads class ids (H, W) uint8 from an 8-bit grey or palette PNG; InputError for unknown ids.
 
-    `void`: the void id in the file, if it differs from the void id of `classes`, which replaces it.
+    `own`: class list of the file, by default `classes`. An id of the file becomes the id of the same name in `classes`.
     """
-    void = classes.void_id if void is None else void
+    own = own or classes
     label = read_label_file(path, ("L", "P"), "an 8-bit grey or palette PNG of class ids")
-    unknown = sorted(set(np.unique(label).tolist()) - set(range(len(classes))) - {void})
+    unknown = sorted(set(np.unique(label).tolist()) - set(range(len(own))) - {own.void_id})
     if unknown:
         raise InputError(
-            f"{path}: unknown class ids {unknown[:5]}; expected 0..{len(classes) - 1} or {void} (void). "
+            f"{path}: unknown class ids {unknown[:5]}; expected 0..{len(own) - 1} or {own.void_id} (void). "
             "Is this the right class list?"
         )
-    return np.where(label == void, np.uint8(classes.void_id), label)
+    ids = np.full(256, classes.void_id, np.uint8)
+    ids[: len(own)] = [classes.names.index(name) for name in own.names]
+    return ids[label]
 
 
 def _pair(images: Path, labels: Path, original: OriginalSplit | None) -> tuple[LabelledImage, ...]:

@@ -33,21 +33,19 @@ def classes_of(data: Path, choice: Path | None) -> ClassList:
     return CAMVID
 
 
-def own_void(root: Path, classes: ClassList) -> int | None:
-    """Returns the void id of the folder's own class list, else of `classes`. InputError where the folder's list has
-    other names; colours may differ."""
+def own_classes(root: Path, classes: ClassList) -> ClassList:
+    """Returns the folder's own class list, else `classes`. InputError where the folder's list has names that `classes`
+    lacks; order and colours may differ, but not Cityscapes' order."""
     if is_cityscapes(root):
         own, file = CITYSCAPES, root / LABELS
     elif (root / CLASSES_FILE).is_file():
         own, file = read_classes(root / CLASSES_FILE), root / CLASSES_FILE
     else:
-        return classes.void
-    if own.names != classes.names:
-        raise InputError(
-            f"{file}: these labels are not of the classes {', '.join(classes.names[:4])}, ...; give "
-            "data with the network's classes, or mend the file"
-        )
-    return own.void
+        return classes
+    if own.names != classes.names and (file.name != CLASSES_FILE or set(own.names) - set(classes.names)):
+        known = ", ".join(classes.names[:4])
+        raise InputError(f"{file}: these labels are not of the classes {known}, ...; give data of the network's names")
+    return own
 
 
 def read_classes(path: Path) -> ClassList:

@@ -153,14 +153,14 @@ def test_masks_are_told_from_pictures(tmp_path: Path, capsys: pytest.CaptureFixt
 
 
 def test_labels_are_ids_for_every_reader_and_of_any_void(tmp_path: Path) -> None:
-    """OpenCV reads a palette's PNG as the brightness of its colours. A network whose void id is another one reads the
-    folder of the same names."""
+    """OpenCV reads a palette's PNG as the brightness of its colours. A network of more classes, in another order
+    and with another void id, reads the folder by their names."""
     source = coco(tmp_path, ["a.png"], [("car", square(0)), ("road", square(4))])
     imported(source, tmp_path / "own")
     label = cv2.imread(str(tmp_path / "own" / "trainannot" / "a.png"), cv2.IMREAD_GRAYSCALE)
     assert label is not None and label[[0, 0, 7], [0, 4, 0]].tolist() == [0, 1, 255]
-    other = ClassList(("car", "road"), ((1, 1, 1), (2, 2, 2)), void=2)
-    assert open_split(tmp_path / "own", "train", other)[0][1][[0, 0, 7], [0, 4, 0]].tolist() == [0, 1, 2]
+    other = ClassList(("sky", "road", "car"), ((1, 1, 1), (2, 2, 2), (3, 3, 3)), void=3)
+    assert open_split(tmp_path / "own", "train", other)[0][1][[0, 0, 7], [0, 4, 0]].tolist() == [2, 1, 3]
 
 
 def test_a_name_that_is_not_utf8_may_have_a_remark(tmp_path: Path) -> None:
