@@ -90,11 +90,6 @@ class AugmentedImages(Dataset[Batch]):
             options = dataclasses.replace(options, scale_min=1.0, scale_max=1.0)
         return options
 
-    def step_cost(self, epoch: int) -> float:
-        """Returns the pixels of a step relative to a step of the first epoch."""
-        now, first = self.crops(epoch), self.config.augment
-        return now.crop_height * now.crop_width / (first.crop_height * first.crop_width)
-
 
 def prepare_segmentation(config: SegTrainConfig, run: Run) -> TrainingParts:
     """Opens the data, builds the network and checks every setting; InputError for the first invalid setting."""
@@ -155,7 +150,6 @@ def prepare_segmentation(config: SegTrainConfig, run: Run) -> TrainingParts:
         describe=describe,
         about=about,
         evaluate=evaluate if (held_out_pixels[:, :-1].sum(0) > 0).sum() > 1 else None,
-        step_cost=examples.step_cost,
         deployed=without_auxiliary_heads,
     )
 

@@ -6,13 +6,13 @@ import pytest
 
 PROJECT = Path(__file__).parent.parent
 CEILINGS = {
-    "app": (14_180, 131),
-    "core": (7_250, 71),
+    "app": (14_150, 131),
+    "core": (7_260, 71),
     "seg": (8_430, 74),
     "classification": (2_990, 23),
     "export": (4_470, 34),
     "studies": (10_660, 116),
-    "tests": (32_200, 222),
+    "tests": (32_220, 220),
 }
 """Lines and files of Python by folder, little above what was reached; lines are as ruff formats them."""
 

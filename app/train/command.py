@@ -82,7 +82,8 @@ def follow(parts: TrainingParts, config: TrainConfig, run: Run, events: Events) 
     together = f", {run.processes.count} processes" if run.processes.count > 1 else ""
     console.print(
         f"{parts.images} images, {parts.held_out} held out, {parts.steps_per_epoch} steps an epoch, "
-        f"on {run.device.type} in {config.precision}{together}; logs and state in {run.folder}"
+        f"on {run.device.type} in {config.precision}{together}; logs and state in {run.folder}; "
+        "an interrupted run goes on with --resume"
     )
     if kept := len(miscomputed(parts.network, run.device)):
         console.print(
@@ -92,44 +93,14 @@ def follow(parts: TrainingParts, config: TrainConfig, run: Run, events: Events) 
         )
     total = config.epochs * parts.steps_per_epoch
     with run_log(run.folder) as log, progress_bar("training", total, console) as show:
-        estimate = TimeEstimate(config.epochs, parts.step_cost)
         for event in events:
             log.write(event)
             if isinstance(event, StepDone):
-                if line := estimate.after(event, time.monotonic()):
-                    console.print(line)
                 status = f"epoch {event.epoch} loss {event.loss:.4f} {event.samples_per_s:.1f} images/s"
                 show(event.step, status=status)
             else:
                 console.print(describe(event))
     print(run.folder / MODEL_NAME)
-
-
-class TimeEstimate:
-    """Estimate of the time to the end of a training, after its first steps, since an epoch may take long. The first
-    `FROM` steps are slow and do not count."""
-
-    FROM, TO = 3, 13
-    """The time is measured between these steps, counted from the start of this process."""
-
-    def __init__(self, epochs: int, cost: Callable[[int], float] = lambda epoch: 1.0) -> None:
-        """`cost`: (epoch, from 0) -> the relative time of its steps."""
-        self._epochs, self._cost, self._seen, self._began = epochs, cost, 0, 0.0
-
-    def after(self, step: StepDone, now_s: float) -> str:
-        """Returns the estimate in one line after step TO, else an empty string."""
-        self._seen += 1
-        if self._seen == self.FROM:
-            self._began = now_s
-        if self._seen != self.TO:
-            return ""
-        a_step_s, of_epoch = (now_s - self._began) / (self.TO - self.FROM), step.total_steps / self._epochs
-        now = self._cost(step.epoch - 1)
-        later = of_epoch * sum(self._cost(epoch) for epoch in range(step.epoch, self._epochs))
-        hours = a_step_s * (of_epoch * step.epoch - step.step + later / now) / 3600
-        shown = f"{hours:.1f} hours" if hours >= 1 else f"{60 * hours:.0f} minutes"
-        ends = f"about {shown} to the end, epoch {self._epochs}, at this pace"
-        return f"{ends}; an interrupted run goes on with --resume"
 
 
 def describe(event: EpochDone) -> str:

@@ -54,8 +54,6 @@ class TrainingParts:
     """Lines about the data, shown before the first step."""
     evaluate: Callable[[nn.Module], dict[str, float]] | None = None
     """(network) -> metrics of single dropout-free passes on the held-out images; None without held-out images."""
-    step_cost: Callable[[int], float] = lambda epoch: 1.0
-    """(epoch, from 0) -> the time of one of its steps relative to a step of the first epoch."""
     deployed: Callable[[nn.Module], nn.Module] = lambda network: network
     """(trained network) -> the part of it that the checkpoint stores."""
 

@@ -413,7 +413,6 @@ def test_the_last_epochs_see_whole_pictures(data: Path, tmp_path: Path) -> None:
         assert all((labels != 11).any(1).any(0).all() for _, labels in batches(made, epoch)), "nothing is padded"
     crops = [examples.crops(epoch) for epoch in (2, 3, 4)]
     assert [(crop.scale_min, crop.scale_max) for crop in crops] == [(0.75, 1.5), (1.0, 1.5), (1.0, 1.0)]
-    assert [made.step_cost(epoch) for epoch in (0, 4)] == [1.0, whole[0] * whole[1] / (32 * 48)]
 
 
 def augmented(made: TrainingParts) -> AugmentedImages:
