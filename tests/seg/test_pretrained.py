@@ -13,7 +13,7 @@ from steadyseg.seg.pretrained import FOLDER, find_checkpoint
 from steadyseg.seg.street.drive import Street
 from steadyseg.studies.harness.bundle import bundle
 
-LIMIT_MB = {"camvid-unet-s": 20, "camvid-realtime": 20, "camvid-mobile": 3, "street-tiny": 2}
+LIMIT_MB = {"camvid-unet-s": 20, "camvid-realtime": 20, "camvid-mobile": 3, "street-mobile": 2, "street-tiny": 2}
 
 
 @pytest.mark.parametrize("name", LIMIT_MB)
