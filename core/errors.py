@@ -44,6 +44,12 @@ def first_line(error: BaseException) -> str:
     return (text.strip() or type(error).__name__).splitlines()[0]
 
 
+def in_line(error: object) -> str:
+    """An error as part of one line."""
+    text = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    return " ".join(text.split()) or type(error).__name__
+
+
 def suggest(name: object, known: Sequence[str]) -> str:
     """The end of a message about an unknown name: the nearest known names, or all known names."""
     near = difflib.get_close_matches(str(name).lower()[:80], known, n=3)

@@ -78,7 +78,7 @@ def video_stream(
         raise InputError(f"{name}: holds no video stream (streams: {kinds}); give a video file, camera or image folder")
     stream = moving[0]
     if stream.disposition & Disposition.dependent:
-        raise InputError(f"{name}: a picture in {len(moving)} tiles (HEIC, AVIF) is not read; convert it to PNG")
+        raise InputError(f"{name}: a picture in {len(moving)} tiles; its name must end in .avif or .heic")
     if stream.codec_context is None:
         raise InputError(f"{name}: no decoder for its video; convert it: ffmpeg -i IN -c:v libx264 OUT.mp4")
     # Frame threads are the fastest, but each holds one frame back; a live picture must not be late.

@@ -8,9 +8,9 @@ from pathlib import Path
 from steadyseg.app.sources.source import MAX_PIXELS, LabelFolder, Source, SourceInfo, check_size, frame_name
 from steadyseg.core.errors import InputError
 from steadyseg.core.frame import Frame
-from steadyseg.core.system.pictures import has_suffix, look_at, read_upright, upright_size
+from steadyseg.core.system.pictures import HEIC, has_suffix, look_at, read_upright, upright_size
 
-IMAGE_SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".webp", ".ppm", ".pgm")
+IMAGE_SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".webp", ".ppm", ".pgm", ".avif", *HEIC)
 VIDEO_SUFFIXES = tuple(".mp4 .mkv .mov .avi .webm .m4v .mpg .mpeg .ts .flv .wmv .mxf .gif .ogv".split())
 """Suffixes of videos in a folder; `video` and `--source` take a file with any suffix."""
 FOLDER_FPS = 25.0

@@ -9,8 +9,8 @@ import numpy as np
 from torchvision.datasets import CIFAR10, CIFAR100
 
 from steadyseg.classification.data.labelled import ClassificationSet, class_list, whole_view
-from steadyseg.core.errors import InputError
-from steadyseg.core.system.fetching import FetchError, fetch, in_line, unfinished_files
+from steadyseg.core.errors import InputError, in_line
+from steadyseg.core.system.fetching import FetchError, fetch, unfinished_files
 
 SOURCE_NOTE = (
     "CIFAR-10 and CIFAR-100 are published without a licence text (https://www.cs.toronto.edu/~kriz/cifar.html). "

