@@ -5,8 +5,6 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from PIL import Image
-
 from steadyseg.core.errors import InputError
 from steadyseg.core.system.files import DISK_ERRORS, require_place, write_atomic
 
@@ -33,16 +31,7 @@ def write_figure(path: Path, figure: "Figure", dpi: int) -> None:
     for text in figure.findobj(Text):
         text.set_parse_math("$" not in text.get_text())  # a class may be named $\\frac{$; matplotlib's own are parsed
     figure.savefig(picture, dpi=dpi, format=path.suffix.lstrip("."))
-    _write(path, small_png(picture.getvalue()) if path.suffix == ".png" else picture.getvalue())
-
-
-def small_png(data: bytes) -> bytes:
-    """The PNG of a plot with a palette of 128 colours: a quarter of the bytes, and no difference that an eye sees."""
-    small = io.BytesIO()
-    Image.open(io.BytesIO(data)).convert("RGB").quantize(128, dither=Image.Dither.NONE).save(
-        small, "PNG", optimize=True
-    )
-    return small.getvalue()
+    _write(path, picture.getvalue())
 
 
 def _write(path: Path, data: bytes) -> None:

@@ -100,7 +100,7 @@ class LowAccuracy:
         """Blocks in a row that contradict the present state."""
 
     def update(self, expected_accuracy: float, time_s: float, limit: float) -> float | None:
-        """Adds a frame at `time_s`; returns for how many seconds the alarm has been on, or None.
+        """Adds a frame at `time_s`. While the alarm is on, returns the seconds since the first block below the limit.
 
         `expected_accuracy` and `limit`: shares of the pixels.
         """

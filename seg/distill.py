@@ -58,7 +58,8 @@ class Teacher:
                 both = torch.cat([picture, picture.flip(-1)]).to(self.device).float()
                 probs = module.predictor(module.normalize(both).to(memory_format=torch.channels_last)).probs
                 mean = (probs[:1] + probs[1:].flip(-1)) / 2
-                means.append(F.interpolate(mean, size, mode="bilinear", align_corners=False, antialias=True))
+                same = mean.shape[-2:] == size
+                means.append(mean if same else F.interpolate(mean, size, mode="bilinear", antialias=True))
         return torch.stack(means).mean(0)[0].mul(255).round_().to(torch.uint8).cpu()
 
 

@@ -111,11 +111,12 @@ def test_no_record_of_the_analysis_shows_pictures_of_the_data() -> None:
     assert not list(DOCS.rglob("worst.png"))
 
 
-def test_novelty_is_of_the_included_weights() -> None:
+def test_novelty_and_corruptions_are_of_the_included_weights() -> None:
     trained = read_record("results", "networks.json")
     for name, found in read_record("novelty")["networks"].items():
         weights = trained[name]["weights"] if name in trained else digest_of(name)
         assert found["weights"] == weights, f"{name}: python -m steadyseg.studies.novelty.collect measures it again"
+    assert read_record("robustness", "camvid-realtime/report.json")["digest"] == digest_of("camvid-realtime")
 
 
 def test_networks_carry_the_thresholds_of_the_guide() -> None:

@@ -183,5 +183,5 @@ def print_fits(records: dict[Method, dict[str, Any]]) -> None:
     for name, *values in zip(fit_rows(first), *(fit_rows(record).values() for record in records.values()), strict=True):
         table.add_row(name, *values)
     console.print(table)
-    if note := describe_few(first):
+    if "protocol" in first and (note := describe_few(first)):  # measured with segmentation networks
         Console(stderr=True).print(f"note: {note}", soft_wrap=True)

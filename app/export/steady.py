@@ -10,7 +10,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from steadyseg.app.evaluation.flags import CalibrateJob
 from steadyseg.core.classes import ClassList, distinct_colors
 from steadyseg.core.dropout import has_dropout
 from steadyseg.core.errors import InputError, shorten
@@ -89,8 +88,11 @@ def steady(
     if not isinstance(size, int):
         adapted.fixed_size = height, width
     meta, fit = CheckpointMeta("any", {}, names, height, width, *values), dict[str, Any]()
-    if data is not None:
-        from steadyseg.app.export.calibrate import fit_network  # imported here: only a fit needs it
+    if risk_class is not None and data is None:
+        raise InputError("risk_class needs labelled data to fit its bound; give data too")
+    if data is not None:  # imported here: only a fit needs it
+        from steadyseg.app.evaluation.flags import CalibrateJob
+        from steadyseg.app.export.calibrate import fit_network
 
         job = CalibrateJob("network", Path(data), Path("network"), risk_class=risk_class, device=device)
         fit = fit_network(adapted, meta, method, job)

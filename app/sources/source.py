@@ -108,8 +108,10 @@ class LabelFolder:
     def __init__(self, folder: Path, classes: ClassList) -> None:
         if not folder.is_dir():
             raise InputError(f"{folder}: no such folder of labels; expected PNGs named like the frames (000123.png)")
+        from steadyseg.seg.data.class_file import own_classes
+
         self._folder = folder
-        self._classes = classes
+        self._classes, self._own = classes, own_classes(folder.parent, classes)
         self._paths = {path.stem: path for path in folder.iterdir() if has_suffix(path, (".png",))}
 
     def check_names(self, names: set[str] | None) -> None:
@@ -129,7 +131,7 @@ class LabelFolder:
             return None
         from steadyseg.seg.data.camvid import read_label
 
-        label = read_label(path, self._classes)
+        label = read_label(path, self._classes, self._own)
         if label.shape != shape:
             raise InputError(f"{path}: the label is {_size(label.shape)}, its frame {_size(shape)}; they must be equal")
         return label

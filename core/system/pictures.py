@@ -18,9 +18,9 @@ from steadyseg.core.errors import InputError, in_line
 
 MAX_PICTURE_PIXELS = 2**26
 """8192 x 8192: 201 MB as RGB."""
-FORMATS = ("PNG", "JPEG", "BMP", "TIFF", "WEBP", "PPM", "AVIF", "HEIF")
+FORMATS = ("PNG", "JPEG", "BMP", "TIFF", "WEBP", "PPM", "AVIF")
 """Formats that are read, by a file's content. Pillow knows forty more, and starts Ghostscript for one of them."""
-HEIC = (".heic", ".heif")
+HEIC = (".heic", ".heif")  # read as HEIF too
 EIGHT_BITS = ("RGB", "L", "1", "P", "LA", "PA", "RGBA", "CMYK", "YCbCr")
 """Pillow's modes of 8 bits a channel."""
 SIXTEEN_BITS = ("I;16", "I;16L", "I;16B")
@@ -58,9 +58,11 @@ def look_at(path: Path, look: Callable[[Image.Image], Seen], content: bytes | No
     file's name, for a file that is no picture of these formats, too large or damaged.
     """
     try:
+        formats = FORMATS
         if path.suffix.lower() in HEIC:
             import_module("pillow_heif").register_heif_opener()
-        with Image.open(path if content is None else BytesIO(content), formats=FORMATS) as picture:
+            formats += ("HEIF",)
+        with Image.open(path if content is None else BytesIO(content), formats=formats) as picture:
             width, height = picture.size
             if width * height > MAX_PICTURE_PIXELS:
                 raise ValueError(f"{width}x{height}, at most {MAX_PICTURE_PIXELS} pixels are; scale it down")
@@ -73,7 +75,7 @@ def look_at(path: Path, look: Callable[[Image.Image], Seen], content: bytes | No
     except InputError:
         raise
     except Exception as error:  # whatever a parser met: OSError, struct.error, zlib.error, KeyError, SyntaxError ...
-        why = in_line(error).split("'")[0].strip()  # without the path that Pillow adds
+        why = in_line(error).split("'")[0].strip()[:200] or type(error).__name__  # without the path that Pillow adds
         raise InputError(f"{path}: cannot be read as an image ({why})") from error
 
 

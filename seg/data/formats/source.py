@@ -11,12 +11,12 @@ import numpy as np
 
 from steadyseg.core.errors import InputError
 from steadyseg.core.system.json_text import parse_json
-from steadyseg.core.system.pictures import has_suffix
+from steadyseg.core.system.pictures import HEIC, has_suffix
 
 UNLABELLED = 255
 """Id of pixels that no label covers."""
-PICTURE_SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".webp", ".tif", ".tiff")
-UNREAD_SUFFIXES = (".heic", ".heif", ".avif", ".jxl", ".gif")
+PICTURE_SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".webp", ".tif", ".tiff", ".avif", *HEIC)
+UNREAD_SUFFIXES = (".jxl", ".gif")
 """Endings of pictures that no reader here opens."""
 VOC_LABELS = "Segmentation"
 """Beginning of the names of VOC's folders of masks: SegmentationClass, SegmentationObject."""

@@ -135,10 +135,10 @@ def test_masks_are_told_from_pictures(tmp_path: Path, capsys: pytest.CaptureFixt
         Image.fromarray(palette).save(voc / folder / ("a.jpg" if folder == "JPEGImages" else "a.png"))
     for number, root in enumerate((voc, tmp_path / "d")):
         imported(root, tmp_path / f"own{number}")
-    (voc / "JPEGImages" / "a.jpg").rename(voc / "a.heic")
+    (voc / "JPEGImages" / "a.jpg").rename(voc / "a.jxl")
     line = error_after_work(capsys, "data", "import", voc, "-o", tmp_path / "own")
-    assert "a.heic: pictures of this kind are not read; convert it" in line
-    (voc / "a.heic").unlink()
+    assert "a.jxl: pictures of this kind are not read; convert it" in line
+    (voc / "a.jxl").unlink()
     assert "no such picture" in error_after_work(capsys, "data", "import", voc, "-o", tmp_path / "own")
 
     beside = tmp_path / "beside"
