@@ -58,10 +58,10 @@ def look_at(path: Path, look: Callable[[Image.Image], Seen], content: bytes | No
     file's name, for a file that is no picture of these formats, too large or damaged.
     """
     try:
-        formats = FORMATS
+        formats = [*FORMATS]
         if path.suffix.lower() in HEIC:
             import_module("pillow_heif").register_heif_opener()
-            formats += ("HEIF",)
+            formats.append("HEIF")
         with Image.open(path if content is None else BytesIO(content), formats=formats) as picture:
             width, height = picture.size
             if width * height > MAX_PICTURE_PIXELS:
