@@ -15,7 +15,7 @@ from rich.text import Text
 T = TypeVar("T")
 CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 UNFINISHED = [""]
-"""Tells in the message of an interrupted command how far `track` came."""
+"""Text about how far `track` came; the message of an interrupted command contains it."""
 SPEED_S = 600
 """The estimate of the time left uses this many past seconds: an epoch's evaluation must not shorten it."""
 

@@ -48,8 +48,8 @@ class Blocks:
         self._frames = 0
 
     def update(self, value: float, time_s: float) -> tuple[float, Block | None]:
-        """Adds a frame; returns the seconds since the previous frame, and the previous block if this frame starts a new
-        one."""
+        """Adds a frame. Returns the seconds since the previous frame, and the finished block if this frame starts a new
+        block."""
         step_s = max(0.0, time_s - self._last_s)
         self._last_s = time_s
         self._seconds += step_s

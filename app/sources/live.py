@@ -42,7 +42,7 @@ class Wanted(NamedTuple):
     height: int | None = None
     fps: int | None = None
     format: str = ""
-    """Four letters, such as MJPG."""
+    """The code of a pixel format in four letters, such as MJPG; empty for the driver's choice."""
 
 
 class Connection(Protocol):

@@ -73,7 +73,7 @@ class StreamSink:
         self._engine.close()
 
     def _ask(self, failure: str, limit_s: float, method: str, *arguments: object) -> None:
-        """Calls a method of the worker. If the call fails, the worker ends, and the failure is raised as InputError."""
+        """Calls a method of the worker. If the call fails, ends the worker and raises InputError with the reason."""
         self._engine.call(0, method, *arguments)
         (answer,) = self._engine.wait(limit_s) or (Answer(0, lost=f"no answer within {limit_s:g} s"),)
         if reason := answer.refusal or answer.lost:

@@ -57,7 +57,7 @@ MAX_ERROR = 0.002
 convolutions exceeded it (0.003 and 0.008; all others stayed below 0.0015). With them in int8, the network lost 0.4
 points of accuracy on 24 held-out pictures, without them 0.1."""
 ERROR_PICTURES = 8
-"""Pictures that the rounding errors are measured on."""
+"""Number of pictures on which the rounding errors are measured."""
 
 
 @torch.inference_mode()

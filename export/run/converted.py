@@ -1,6 +1,6 @@
 """Converted networks on disk: a conversion by torch.export and OpenVINO takes 10 to 20 CPU seconds, reading takes none.
 
-The name of a file is a digest of the checkpoint, the requested network, our code and the versions of the libraries. The
+A file's name is a digest: of the checkpoint, the requested network, our code and the versions of the libraries. The
 file lies in the user's cache, or in the folder that STEADYSEG_CACHE names. This module needs no torch.
 """
 

@@ -41,7 +41,7 @@ class HeldOut:
 
 
 def hold_out(names: Sequence[str], stretches: Sequence[tuple[str, str]], guard: int = GUARD) -> HeldOut:
-    """Splits names, in the order of the data set: the stretches (first, last), both ends included, are held out.
+    """Splits names, given in the order of the data set. A stretch (first, last) is held out with both its ends.
 
     The guards of a stretch end with its recording. Raises InputError for an unknown name, and for a stretch whose ends
     are in the wrong order or in two recordings.

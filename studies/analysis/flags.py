@@ -107,7 +107,7 @@ class HessianJob(LossJob):
     iterations: Rare[int] = 100
     """Maximum number of restarts of the Lanczos iteration for the top eigenvalues."""
     tolerance: Rare[float] = 1e-3
-    """Largest |H v - a v| / |a| of an eigenpair (a, v); all top eigenvalues are found to it, or the study fails."""
+    """Largest residual |H v - a v| / |a| of an eigenpair (a, v). The study fails if a top eigenpair exceeds it."""
     weight_decay: Rare[float | None] = None
     """Weight decay of the metrics with L2; by default the network's training decay."""
 

@@ -19,7 +19,7 @@ def title_of(row: Row) -> str:
 
 
 def titles_of(rows: Iterable[Row]) -> list[str]:
-    """The titles of the rows in their order, without repetitions."""
+    """The titles of the rows in their order, each title once."""
     return list(dict.fromkeys(map(title_of, rows)))
 
 

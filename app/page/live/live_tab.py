@@ -87,7 +87,7 @@ def scale() -> str:
 
 
 def legend(classes: ClassList) -> str:
-    """A switch for each class, with colour, name, and an empty field for its share that web/instruments.js fills."""
+    """A switch for each class, with its colour, name and share; web/instruments.js fills in the share."""
     entries = "".join(
         f"<label class='entry' data-class='{index}' data-name='{escape(name)}' data-color='rgb{color}'>"
         f"<input type='checkbox' value='{index}' checked><i style='background:rgb{color}'></i>{escape(name)}"

@@ -55,7 +55,7 @@ class Controls:
 
     @property
     def method_values(self) -> list[Any]:
-        """The control of the model, and one for each argument of `method_options`."""
+        """The model's control, then a control for each argument of `method_options`."""
         return [self.model, self.mode, self.samples, self.tau, self.motion, self.lag, self.calibrated]
 
     @property

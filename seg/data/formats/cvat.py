@@ -37,7 +37,7 @@ def read_cvat(path: Path, overlaps: Overlaps) -> LabelSource:
 
 
 def _frames(root: ElementTree.Element, path: Path) -> list[ElementTree.Element]:
-    """Returns an image for each frame in which a track has a shape, called as CVAT calls the frames of a video."""
+    """Returns an <image> for each frame that shows a track. Its name is CVAT's name of that frame, frame_000012."""
     size = {key: root.findtext(f"meta//original_size/{key}", "") for key in ("height", "width")}
     frames, tracks = dict[int, ElementTree.Element](), root.findall("track")
     if len({track.get("task_id") for track in tracks}) > 1:
