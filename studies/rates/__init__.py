@@ -1,0 +1,1 @@
+"""The mean over time at other frame rates."""
