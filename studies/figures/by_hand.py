@@ -34,6 +34,7 @@ BY_HAND = {
     "transformers/e*": "the command in it",
     "results/again.json:*": AT_COMMIT,
     "gating/*": AT_COMMIT,
+    "rates/*": AT_COMMIT,
     "cuts/*": AT_COMMIT,
     "results/throughput.json:*": AT_COMMIT,
     "performance/record.json:*": f"{IDLE} `python -m steadyseg.studies.performance`",

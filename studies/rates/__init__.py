@@ -1,1 +1,0 @@
-"""The mean over time at other frame rates."""
