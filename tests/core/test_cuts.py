@@ -52,7 +52,17 @@ def test_thumbnails_of_files_and_of_frames_tell_the_same(drives):
         assert detector(images[number + 1], 1) is bool(distance(before, now) > CUT) is True
 
 
-def test_faint_noise_in_the_dark_is_no_cut():
-    """Levels of 0 and 1: their logarithm alone would have more structure than a street."""
+@pytest.mark.parametrize(("dark", "noise"), [(2, 1), (10, 6), (20, 6)])
+def test_noise_alone_is_no_cut(dark: int, noise: int):
+    """A closed lens, a camera at night, and black that is stored as 16: grey noise at three sizes."""
     draw = np.random.default_rng(0)
-    assert cuts_in([(draw.random((360, 480, 3)) < 0.38).astype(np.uint8) for _ in range(4)]) == []
+    for size in ((120, 160), (240, 320), (720, 1280)):
+        levels = draw.normal(dark, noise, (4, *size, 1)).repeat(3, -1).round().clip(0, 255)
+        assert cuts_in(list(levels.astype(np.uint8))) == []
+        kept = structure(thumbnail(torch.from_numpy(levels).permute(0, 3, 1, 2).float()))
+        assert float(distance(kept[:-1], kept[1:]).max()) <= CUT
+
+
+def test_dark_streets_are_still_two_scenes(drives):
+    joined = [(image * 0.2).astype(np.uint8) for drive in drives[:2] for image in drive]
+    assert cuts_in(joined) == [8]
