@@ -18,7 +18,7 @@ from steadyseg.core.system.files import DISK_ERRORS, describe_disk_error
 from steadyseg.core.system.interrupts import interruptible
 
 EXTRAS = {
-    "train": ("torch", "torchvision", "timm", "segmentation_models_pytorch", "tensorboard"),
+    "train": ("torch", "torchvision", "timm", "segmentation_models_pytorch"),
     "export": ("onnxscript", "onnxruntime"),
 }
 """Packages that an extra brings: running an included network needs none of them."""

@@ -18,7 +18,7 @@ from safetensors.torch import load_file
 from steadyseg.app.cli import main
 from steadyseg.app.report_file import write_json
 from steadyseg.app.sources.open_source import open_source
-from steadyseg.app.train.command import run_log
+from steadyseg.app.train.command import run_log, write_event
 from steadyseg.core.model.checkpoint import read_meta, save_checkpoint
 from steadyseg.core.training.loop import EpochDone
 from steadyseg.export.write.traced import write_model
@@ -94,7 +94,7 @@ def test_a_training_keeps_the_last_state_and_goes_on_from_it(
 def test_a_log_that_the_disk_cut_off_is_taken_up_where_it_was_whole(tmp_path: Path) -> None:
     (tmp_path / "log.jsonl").write_text('{"event": "step"}\n{"event": "ep')
     with run_log(tmp_path) as log:
-        log.write(EpochDone(1, 0.5, 2.0, {}))
+        write_event(log, EpochDone(1, 0.5, 2.0, {}))
     assert [line[:15] for line in (tmp_path / "log.jsonl").read_text().splitlines()] == [
         '{"event": "step',
         '{"event": "epoc',
@@ -111,7 +111,7 @@ def test_a_log_that_is_no_file_of_the_run_is_refused(tmp_path: Path, kind: str) 
     {"folder": lambda: (run / "log.jsonl").mkdir(), "pipe": lambda: os.mkfifo(run / "log.jsonl")}.get(
         kind, lambda: (run / "log.jsonl").symlink_to(other)
     )()
-    assert "log.jsonl: is a link or no regular file" in refusal(lambda: run_log(run).__enter__())
+    assert "log.jsonl: is a link or no regular file" in refusal(lambda: run_log(run))
     assert not other.exists() or other.read_text() == "one\ntwo"
 
 
