@@ -57,7 +57,7 @@ class TrainConfig:
     """Epochs between evaluations on the held-out images; 0: none."""
     snapshots: Rare[int] = 0
     """Number of snapshots of the averaged weights in RUN/checkpoints, the initial weights first, then at evenly spaced
-    epochs (`analyze landscape --trajectory` draws them); 0 keeps none."""
+    epochs, for studies of early training (`analyze hessian`); 0 keeps none."""
 
 
 TRAIN_RANGES: dict[str, tuple[float, float]] = {

@@ -130,8 +130,6 @@ class LandscapeJob(LossJob):
     """Points of the plane along each direction, an odd number."""
     reach: Rare[float] = 1.0
     """Extent of the plane; 1: the directions are as long as the filters (published: 0.1 and 1)."""
-    trajectory: Path | None = None
-    """Folder of a training with snapshots (train ... --config snapshots=10): the plane that its weights moved in."""
 
     def __post_init__(self) -> None:
         if self.points < 3 or self.points % 2 == 0:

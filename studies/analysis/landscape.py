@@ -1,18 +1,13 @@
-"""`analyze landscape`: loss and accuracy on a plane through the weights, random or along a training's trajectory."""
+"""`analyze landscape`: loss and accuracy on a plane through the weights."""
 
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
-from steadyseg.core.errors import InputError
-from steadyseg.core.model.checkpoint import load_checkpoint
 from steadyseg.core.seeds import mix_seed
-from steadyseg.core.training.run_folder import SNAPSHOTS_NAME
 from steadyseg.studies.analysis.measures.landscape import (
-    Weights,
     grid,
     moved,
     moving_weights,
@@ -21,7 +16,6 @@ from steadyseg.studies.analysis.measures.landscape import (
     sum_of_norms,
 )
 from steadyseg.studies.analysis.measures.nll import score
-from steadyseg.studies.analysis.measures.trajectory import Trajectory, project
 from steadyseg.studies.analysis.study import Results, Study, StudyContext
 from steadyseg.studies.analysis.subjects import StudyTarget
 from steadyseg.studies.analysis.training_pictures import TrainingPictures
@@ -39,12 +33,6 @@ ABOUT = (
     "Dropout is off unless a note says otherwise. L2 stands apart: |w|^2, and the sum of unsquared norms that the "
     "published code has."
 )
-TRAJECTORY = (
-    "The plane is that of the two directions in which the kept checkpoints lie farthest from the last one; the picture "
-    "is this product's, no claim of the papers rests on it."
-)
-
-
 FIGURES = ("loss", "accuracy", "squared_norm", "sum_of_norms")
 """Figures of each point of the plane."""
 
@@ -55,18 +43,9 @@ class Plane:
     def __init__(self, target: StudyTarget, job: Any, seed: int) -> None:
         self.target, self.job, self.seed = target, job, seed
         self.network = target.subject.network
-        self.trajectory: Trajectory | None = None
-        weights = moving_weights(self.network)
-        if job.trajectory is not None:
-            weights = {name: weight.detach().clone() for name, weight in self.network.named_parameters()}
-            self.trajectory = trajectory_of(job.trajectory, self.network, list(weights))
-            reach = [max(abs(place[axis]) for place in self.trajectory.places) for axis in (0, 1)]
-            self.ways = [like(way, weights) for way in self.trajectory.directions]
-            self.places = [grid(job.points, 1.25 * max(one, 1e-6)) for one in reach]
-        else:
-            self.ways = [random_direction(weights, job.rule, one) for one in (seed, seed + 1)]
-            self.places = [grid(job.points, job.reach)] * 2
-        self.weights = weights
+        self.weights = moving_weights(self.network)
+        self.ways = [random_direction(self.weights, job.rule, one) for one in (seed, seed + 1)]
+        self.places = grid(job.points, job.reach)
         self.pictures = TrainingPictures(target, seed, job.augmented)
         self.batches: list[tuple[Tensor, Tensor]] = []
         self.figures = {key: [[0.0] * job.points for _ in range(job.points)] for key in FIGURES}
@@ -76,8 +55,8 @@ class Plane:
         """Measures one row of the plane: one y and all x."""
         self.batches = self.batches or [self.pictures.batch(numbers) for numbers in batches]
         void = self.target.subject.meta.classes.void
-        for column, x in enumerate(self.places[0]):
-            with moved(self.network, self.weights, [(x, self.ways[0]), (self.places[1][row], self.ways[1])]):
+        for column, x in enumerate(self.places):
+            with moved(self.network, self.weights, [(x, self.ways[0]), (self.places[row], self.ways[1])]):
                 total, correct, samples = 0.0, 0, 0
                 for number, (batch, labels) in enumerate(self.batches):
                     self.target.subject.switch("bnn" if self.job.dropout else "dnn", mix_seed(self.seed, number))
@@ -91,21 +70,14 @@ class Plane:
         middle = self.job.points // 2
         found: Results = {
             "model": self.target.name,
-            "x": self.places[0],
-            "y": self.places[1],
+            "x": self.places,
+            "y": self.places,
             **self.figures,
             "rows_done": rows,
             "centre_loss": self.figures["loss"][middle][middle],
             "centre_accuracy": self.figures["accuracy"][middle][middle],
         }
-        if self.trajectory is not None:
-            found |= {"trajectory": self.trajectory.places, "explained": self.trajectory.explained}
         return found | flatness(found)
-
-
-def like(way: Weights, weights: Weights) -> Weights:
-    """Returns the direction's tensors on the device of the weights."""
-    return {name: part.to(weights[name]) for name, part in way.items()}
 
 
 def flatness(plane: Results) -> Results:
@@ -123,40 +95,19 @@ def flatness(plane: Results) -> Results:
     return found
 
 
-def trajectory_of(run: Path, network: torch.nn.Module, names: list[str]) -> Trajectory:
-    """Path of the weights through a training's snapshots; InputError for too few or for another network's."""
-    files = find_snapshots(run)
-    points = []
-    shapes = {name: weight.shape for name, weight in network.named_parameters()}
-    for file in files:
-        tensors, _ = load_checkpoint(file)
-        wrong = next((name for name in names if name not in tensors or tensors[name].shape != shapes[name]), None)
-        if wrong:
-            raise InputError(
-                f"{file}: has no {wrong} of this network's shape; --trajectory must be the training of MODEL"
-            )
-        points.append({name: tensors[name].float() for name in names})
-    final = {name: weight.detach().cpu().float() for name, weight in network.named_parameters()}
-    return project([*points, final], names)
-
-
 def measure(context: StudyContext) -> Iterator[Results]:
     job = context.job
-    if job.trajectory is not None and len(context.targets) > 1:
-        raise InputError("--trajectory is the training of one network; give one MODEL")
     for target in context.targets:
         target.subject.network.to(memory_format=torch.contiguous_format)
         if job.dropout and target.subject.has_dropout:
             context.note(f"{target.name}: dropout on, at every point the same draw of its masks")
     planes = [Plane(target, job, context.options.seed) for target in context.targets]
-    if job.trajectory is not None:
-        context.note(TRAJECTORY)
     # From the middle outwards, so that what there was time for is a whole strip around the trained weights.
     order = sorted(range(job.points), key=lambda row: abs(row - job.points // 2))
     for done, row in enumerate(context.track(order, "rows of the plane"), start=1):
         for plane in planes:
             plane.fill(row, context.batches())
-        yield {"planes": [plane.record(done) for plane in planes], "rule": None if job.trajectory else job.rule}
+        yield {"planes": [plane.record(done) for plane in planes], "rule": job.rule}
 
 
 def tables(results: Results) -> list[Table]:
@@ -192,15 +143,8 @@ def figures(results: Results) -> dict[str, "Figure"]:
         if plane["rows_done"] == len(plane["y"]) and levels:
             axis.contour(plane["x"], plane["y"], plane["loss"], levels=levels, colors="white", linewidths=0.6)
         axis.plot(0, 0, "r+", ms=9)
-        if "trajectory" in plane:
-            axis.plot(*zip(*plane["trajectory"], strict=True), "r.-", lw=1, label="kept checkpoints")
-            axis.legend(fontsize=7)
-            first, second = (f"{100 * share:.0f} %" for share in plane["explained"])
-            axis.set_xlabel(f"first principal direction ({first} of the distances)")
-            axis.set_ylabel(f"second ({second})")
-        else:
-            axis.set_xlabel("first direction (1: as long as the filters)")
-            axis.set_ylabel("second direction")
+        axis.set_xlabel("first direction (1: as long as the filters)")
+        axis.set_ylabel("second direction")
         axis.set_title(plane["model"], fontsize=9)
     figure.colorbar(shown, ax=axes[len(planes) - 1], label="mean NLL, nats (log scale)")
     draw_cuts(axes[-1], planes)
@@ -223,15 +167,3 @@ def draw_cuts(axis: Any, planes: Sequence[Results]) -> None:
 
 
 STUDY = Study("landscape", "Loss landscape", ABOUT, measure, tables, figures, (256, 4), split="train")
-
-
-def find_snapshots(run: Path) -> list[Path]:
-    """Returns the snapshot files of a run folder, oldest first; InputError where there are fewer than two."""
-    if not run.is_dir():
-        raise InputError(f"{run}: no such folder; give the --run folder of a training")
-    files = sorted((run / SNAPSHOTS_NAME).glob("epoch-*.safetensors"))
-    if len(files) < 2:
-        raise InputError(
-            f"{run}: holds {len(files)} snapshots, and a trajectory needs two or more; train with --config snapshots=10"
-        )
-    return files

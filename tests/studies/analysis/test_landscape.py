@@ -1,6 +1,5 @@
-"""Directions rescaled by both rules, the centre of the plane, and the trajectory of a training in it."""
+"""Directions rescaled by both rules, and the centre of the plane."""
 
-import pytest
 import torch
 from made.classifier import random_input
 from refusals import refusal
@@ -15,7 +14,6 @@ from steadyseg.studies.analysis.measures.landscape import (
     squared_norm,
     sum_of_norms,
 )
-from steadyseg.studies.analysis.measures.trajectory import project
 
 
 def network() -> torch.nn.Module:
@@ -62,22 +60,3 @@ def test_both_norms_of_the_weights() -> None:
 def test_the_grid_has_a_middle() -> None:
     assert grid(5, 1.0) == [-1.0, -0.5, 0.0, 0.5, 1.0]
     assert "odd number of points" in refusal(grid, 20, 1.0)
-
-
-def test_checkpoints_in_a_plane_are_found_in_it() -> None:
-    generator = torch.Generator().manual_seed(0)
-    last = {"a": torch.randn(4, 3, generator=generator), "b": torch.randn(5, generator=generator)}
-    one = {name: torch.randn(tensor.shape, generator=generator) for name, tensor in last.items()}
-    two = {name: torch.randn(tensor.shape, generator=generator) for name, tensor in last.items()}
-    known = [(3.0, 1.0), (2.0, -1.0), (1.0, 0.5), (0.0, 0.0)]
-    points = [{name: last[name] + x * one[name] + y * two[name] for name in last} for x, y in known]
-    found = project(points, ["a", "b"])
-    assert sum(found.explained) == pytest.approx(1.0)
-    for place, point in zip(found.places, points, strict=True):
-        for name in last:
-            rebuilt = last[name] + sum(p * way[name] for p, way in zip(place, found.directions, strict=True))
-            torch.testing.assert_close(rebuilt, point[name], atol=1e-5, rtol=0)
-    assert found.places[-1] == (0.0, 0.0)
-    assert "three or more checkpoints, got 2" in refusal(project, points[:2], ["a"])
-    straight = [{"a": float(i) * one["a"]} for i in range(4)]
-    assert "lie on one line" in refusal(project, straight, ["a"])
