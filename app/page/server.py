@@ -13,31 +13,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from steadyseg.app.in_browser.site import check_site
-from steadyseg.app.page.about_tab import about, add_about_tab
-from steadyseg.app.page.file.file_tab import add_file_tab
 from steadyseg.app.page.flags import PageOptions
 from steadyseg.app.page.guard import IN_BROWSER, Guard, guard_events
+from steadyseg.app.page.layout import build_blocks
 from steadyseg.app.page.live.live_routes import live_routes
-from steadyseg.app.page.live.live_tab import add_compare_tab, add_live_tab, legend
 from steadyseg.app.page.live.live_worker import LiveWorkers
 from steadyseg.app.page.live.source_feed import SourceFeed, display_name, is_source
-from steadyseg.app.page.parts.controls import (
-    QUIET,
-    SET_JS,
-    Controls,
-    add_controls,
-    describe_controls,
-    describe_threshold,
-)
 from steadyseg.app.page.parts.sessions import Sessions
-from steadyseg.app.page.parts.settings import (
-    list_limits,
-    method_options,
-    method_settings,
-    model_meta,
-    notices,
-    offered_models,
-)
+from steadyseg.app.page.parts.settings import list_limits, method_settings, model_meta, offered_models
 from steadyseg.core.errors import InputError
 from steadyseg.core.system.hosts import AllowedHosts
 from steadyseg.core.system.machine import share_arenas
@@ -47,11 +30,6 @@ if TYPE_CHECKING:
 
 WEB = Path(__file__).parent / "web"
 """Style sheet and scripts of the page."""
-TITLE = "SteadySeg"
-SENTENCE = "Real-time video segmentation with a measured confidence for every pixel"
-LINK = "<a href='in-browser/' target='_blank'>run it in this browser instead</a>"
-SWEEP_S, KEEP_S = 600, 3600
-"""Every `SWEEP_S` seconds Gradio removes the uploads and results that are older than `KEEP_S`."""
 
 
 @dataclass(frozen=True)
@@ -181,36 +159,10 @@ def build_page(options: PageOptions) -> Page:
     import_gradio()
     import gradio as gr
 
-    meta = model_meta(options.model)
     workers = LiveWorkers(options.max_sessions, SourceFeed(options.source).subscribe)
-    playing = display_name(options.source)
-    blocks = gr.Blocks(title=TITLE, analytics_enabled=False, fill_width=True, delete_cache=(SWEEP_S, KEEP_S))
     sessions = Sessions(Path(gr.utils.get_upload_folder()))
     sessions.folder.mkdir(parents=True, exist_ok=True)
-    with blocks:
-        link = LINK if options.in_browser else ""
-        gr.HTML(f"<h1>{TITLE}</h1><p>{SENTENCE}</p>{link}", js_on_load=None, elem_id="title")
-        with gr.Row(elem_id="columns"):
-            with gr.Column(scale=4, min_width=300), gr.Tabs():
-                with gr.Tab("Live", render_children=True):
-                    live_legend = add_live_tab(meta.classes, playing)
-                with gr.Tab("Compare", render_children=True):
-                    compare_legend, comparing = add_compare_tab(meta.classes, playing)
-                with gr.Tab("File"):
-                    file_tab = gr.Column()
-                with gr.Tab("About this model"):
-                    cards = add_about_tab(options.model, workers.pool)
-            with gr.Column(scale=0, min_width=232, elem_id="controls"):
-                controls = add_controls(options.model)
-                noted = gr.HTML(notices(meta), js_on_load=None, elem_id="notices")
-        with file_tab:
-            add_file_tab(sessions, controls, options, workers.pool)
-        connect(blocks, controls, comparing, [live_legend, compare_legend], noted, cards)
-
-        def leave(request: gr.Request) -> None:
-            sessions.end(str(request.session_hash))
-
-        blocks.unload(leave)  # Gradio's script keeps a connection while the page is open
+    blocks = build_blocks(options, workers, sessions)
     guard_events(blocks, sessions.folder)
     names = AllowedHosts(options.local, [options.host, *options.allow_host])
     # The queue runs at most two file jobs at a time. With `api_open=False`, only Stop bypasses it.
@@ -235,55 +187,6 @@ def import_gradio() -> None:
         import gradio  # noqa: F401
     finally:
         inspect.getfile = found
-
-
-def connect(
-    blocks: "gr.Blocks", controls: Controls, comparing: list[Any], legends: list[Any], noted: Any, cards: list[Any]
-) -> None:
-    """Connects the controls with the browser's script; a new model or method also changes the texts about it."""
-    import gradio as gr
-
-    values = [*controls.values, *comparing]
-    gr.on([control.change for control in values], None, values, None, js=SET_JS, **QUIET)
-    blocks.load(None, values, None, js=SET_JS, **QUIET)
-
-    def describe(name: str) -> tuple[str, ...]:
-        model = controls.offered[name]
-        meta = model_meta(model)
-        colors = legend(meta.classes)
-        return notices(meta), *about(model), *[colors] * len(legends)
-
-    def describe_method(name: str, *values: Any) -> tuple[Any, ...]:
-        return describe_controls(controls.offered[name], method_options(*values))
-
-    def describe_remaining(name: str, *values: Any) -> Any:
-        *method, level = values
-        return gr.update(info=describe_threshold(controls.offered[name], method_options(*method), level))
-
-    controls.model.change(
-        describe,
-        controls.model,
-        [noted, *cards, *legends],
-        js="(model) => { steadyseg.modelChanged(); return [model]; }",
-        **QUIET,
-    )
-    gr.on(
-        [control.change for control in controls.method_values],
-        describe_method,
-        controls.method_values,
-        [*controls.method_values[1:], controls.second],
-        trigger_mode="always_last",
-        **QUIET,
-    )
-    asked = [*controls.method_values, controls.min_confidence]
-    gr.on(
-        [control.change for control in asked],
-        describe_remaining,
-        asked,
-        controls.min_confidence,
-        trigger_mode="always_last",
-        **QUIET,
-    )
 
 
 def theme() -> Any:

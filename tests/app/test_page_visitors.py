@@ -56,8 +56,8 @@ def test_an_upload_stays_in_its_folder_and_goes_when_it_is_old(
     model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("GRADIO_TEMP_DIR", str(tmp_path))
-    monkeypatch.setattr("steadyseg.app.page.server.SWEEP_S", 1)
-    monkeypatch.setattr("steadyseg.app.page.server.KEEP_S", 1)
+    monkeypatch.setattr("steadyseg.app.page.layout.SWEEP_S", 1)
+    monkeypatch.setattr("steadyseg.app.page.layout.KEEP_S", 1)
     with page_at(model) as (_, address):
         answer = httpx.post(f"{address}gradio_api/upload", files={"files": ("../ä b.mp4", b"video")})
         path = Path(answer.json()[0])

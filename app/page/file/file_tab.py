@@ -2,21 +2,25 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from steadyseg.app.page.file.file_job import STREET, Progress, Result, segment_file
 from steadyseg.app.page.flags import PageOptions
 from steadyseg.app.page.parts.controls import QUIET, Controls
 from steadyseg.app.page.parts.network_pool import NetworkPool
 from steadyseg.app.page.parts.report import metrics_html, report_html
-from steadyseg.app.page.parts.sessions import Session, Sessions
-from steadyseg.app.page.parts.settings import Settings
+from steadyseg.app.page.parts.sessions import Sessions
 from steadyseg.core.errors import InputError
+
+if TYPE_CHECKING:
+    import gradio as gr
 
 INTRO = (
     "<p>The result is a video of the segmentation and the second picture side by side. The labels of the procedural "
     "street are known, so its accuracy and calibration are measured while it plays.</p>"
 )
+Changes = dict[Any, Any]
+"""Changes of the page, by component."""
 
 
 def add_file_tab(sessions: Sessions, controls: Controls, options: PageOptions, pool: NetworkPool) -> None:
@@ -37,79 +41,86 @@ def add_file_tab(sessions: Sessions, controls: Controls, options: PageOptions, p
             stop = gr.Button("Stop", variant="stop", visible=False, elem_id="stop")
             progress = gr.HTML("", elem_id="progress", elem_classes="status")
         with gr.Column(scale=3, min_width=300):
-            preview = gr.HTML(INTRO, js_on_load=None, elem_id="preview", elem_classes="preview")
-            video = gr.Video(
-                label="Segmentation and uncertainty", height=330, autoplay=True, visible=False, elem_id="video"
-            )
-            picture = gr.Image(label="Segmentation and uncertainty", visible=False, height=330, elem_id="picture")
-            timeline = gr.HTML("", js_on_load=None, elem_id="timeline")
-            with gr.Row():
-                media = gr.DownloadButton("Video", visible=False, elem_id="download-result")
-                masks = gr.DownloadButton("Masks (zip)", visible=False, elem_id="download-masks")
-                figures = gr.DownloadButton("Report (JSON)", visible=False, elem_id="download-report")
-            learned = gr.HTML("", js_on_load=None, elem_id="learned")
-            report = gr.HTML("", js_on_load=None, elem_id="report")
+            result = ResultColumn(stop, progress)
 
-    def shown(step: Progress | Result) -> dict[Any, Any]:
-        """The changes of the page for one step of a job."""
-        if isinstance(step, Progress):
-            if step.done:
-                image = f"<img src='{step.preview}' alt='the newest frame'>" if step.preview else ""
-                return {progress: step.html(), preview: image, learned: metrics_html(step.metrics)}
-            hidden = gr.update(visible=False)
-            return {
-                progress: step.html(),
-                preview: "",
-                learned: "",
-                timeline: "",
-                report: "",
-                media: hidden,
-                masks: hidden,
-                figures: hidden,
-                video: gr.update(value=None, visible=False),
-                picture: gr.update(value=None, visible=False),
-                stop: gr.update(visible=True),
-            }
-        return {
-            progress: f"{step.stopped}: this is what was done until then" if step.stopped else "done",
-            stop: gr.update(visible=False),
-            preview: "",
-            video: gr.update(value=step.video, visible=step.video is not None),
-            picture: gr.update(value=step.picture, visible=step.picture is not None),
-            learned: metrics_html(step.metrics),
-            timeline: step.timeline,
-            report: report_html(step.record),
-            media: gr.update(
-                value=step.video or step.picture, label="Video" if step.video else "Picture", visible=True
-            ),
-            masks: gr.update(value=step.masks, visible=step.masks is not None),
-            figures: gr.update(value=step.report, visible=True),
-        }
-
-    def run(session: Session, spec: str | None, settings: Settings, wants_masks: bool) -> Iterator[dict[Any, Any]]:
+    def run(request: gr.Request, spec: str | None, wants_masks: bool, *values: Any) -> Iterator[Changes]:
+        session, settings = sessions.find(str(request.session_hash)), controls.settings(values)
         with session.job() as folder:
             if spec is None:
                 raise InputError("no file is chosen; upload a video or an image, or try the procedural street")
             if spec != STREET:
                 spec = str(session.take(spec, folder))
             for step in segment_file(spec, settings, folder, pool, lambda: session.stop_reason, keep_masks=wants_masks):
-                yield shown(step)
+                yield result.progressed(step) if isinstance(step, Progress) else result.finished(step)
             if spec != STREET:
                 Path(spec).unlink()  # this job's own copy
 
-    def run_upload(request: gr.Request, spec: str | None, wants_masks: bool, *values: Any) -> Iterator[dict[Any, Any]]:
-        yield from run(sessions.find(str(request.session_hash)), spec, controls.settings(values), wants_masks)
-
-    def run_street(request: gr.Request, wants_masks: bool, *values: Any) -> Iterator[dict[Any, Any]]:
-        yield from run(sessions.find(str(request.session_hash)), STREET, controls.settings(values), wants_masks)
+    def run_street(request: gr.Request, wants_masks: bool, *values: Any) -> Iterator[Changes]:
+        yield from run(request, STREET, wants_masks, *values)
 
     def ask_to_stop(request: gr.Request) -> None:
         sessions.find(str(request.session_hash)).stop_reason = "stopped"
 
-    outputs = [progress, stop, preview, video, picture, learned, timeline, report, media, masks, figures]
-    common = {"concurrency_id": "file", **QUIET}
-    started = start.click(run_upload, [upload, keep_masks, *controls.values], outputs, **common)
-    toured = street.click(run_street, [keep_masks, *controls.values], outputs, **common)
+    inputs, common = [keep_masks, *controls.values], {"concurrency_id": "file", **QUIET}
+    started = start.click(run, [upload, *inputs], result.places, **common)
+    toured = street.click(run_street, inputs, result.places, **common)
     for job in (started, toured):
-        job.failure(lambda: (gr.update(visible=False), "", ""), None, [stop, progress, preview], **QUIET)
+        job.failure(lambda: (gr.update(visible=False), "", ""), None, [stop, progress, result.preview], **QUIET)
     stop.click(ask_to_stop, queue=False, **QUIET)
+
+
+class ResultColumn:
+    """The components that a job changes."""
+
+    def __init__(self, stop: "gr.Button", progress: "gr.HTML") -> None:
+        """Adds all components of the result; `stop` and `progress` stand beside the inputs."""
+        import gradio as gr
+
+        self.stop, self.progress, title = stop, progress, "Segmentation and uncertainty"
+        self.preview = gr.HTML(INTRO, js_on_load=None, elem_id="preview", elem_classes="preview")
+        self.video = gr.Video(label=title, height=330, autoplay=True, visible=False, elem_id="video")
+        self.picture = gr.Image(label=title, visible=False, height=330, elem_id="picture")
+        self.timeline = gr.HTML("", js_on_load=None, elem_id="timeline")
+        with gr.Row():
+            self.media = gr.DownloadButton("Video", visible=False, elem_id="download-result")
+            self.masks = gr.DownloadButton("Masks (zip)", visible=False, elem_id="download-masks")
+            self.figures = gr.DownloadButton("Report (JSON)", visible=False, elem_id="download-report")
+        self.learned = gr.HTML("", js_on_load=None, elem_id="learned")
+        self.report = gr.HTML("", js_on_load=None, elem_id="report")
+
+    @property
+    def places(self) -> list[Any]:
+        """All components."""
+        return list(vars(self).values())
+
+    def progressed(self, step: Progress) -> Changes:
+        """The changes for the progress of a job; at its start nothing of an earlier job stays."""
+        if step.done:
+            image = f"<img src='{step.preview}' alt='the newest frame'>" if step.preview else ""
+            return {self.progress: step.html(), self.preview: image, self.learned: metrics_html(step.metrics)}
+        empty = dict.fromkeys((self.preview, self.learned, self.timeline, self.report), "")
+        return {self.progress: step.html(), **empty, **self._files(None)}
+
+    def finished(self, result: Result) -> Changes:
+        """The changes for the end of a job."""
+        return {
+            self.progress: f"{result.stopped}: this is what was done until then" if result.stopped else "done",
+            self.preview: "",
+            self.learned: metrics_html(result.metrics),
+            self.timeline: result.timeline,
+            self.report: report_html(result.record),
+            **self._files(result),
+        }
+
+    def _files(self, result: Result | None) -> Changes:
+        """Shows the files of a result and hides the components of other files. Without a result the job can be
+        stopped."""
+        import gradio as gr
+
+        video, picture = (result.video, result.picture) if result else (None, None)
+        masks, report = (result.masks, result.report) if result else (None, None)
+        files = {self.video: video, self.picture: picture, self.masks: masks, self.figures: report}
+        changes = {place: gr.update(value=file, visible=file is not None) for place, file in files.items()}
+        label = "Picture" if picture else "Video"
+        media = gr.update(value=video or picture, label=label, visible=result is not None)
+        return {**changes, self.media: media, self.stop: gr.update(visible=result is None)}
