@@ -157,9 +157,8 @@ STEADYSEG = Command(
             kinds=ANALYSES,
         ),
         "models": Command(
-            "List the pretrained checkpoints, and with --networks all networks that can be trained.",
-            "steadyseg.app.models:ModelsJob",
-            "steadyseg.app.models:run_models",
+            "List the pretrained checkpoints, and all networks that can be trained.",
+            run="steadyseg.app.models:run_models",
         ),
         "data": Command(
             "Bring labels of your own into a data folder, or fetch a data set, every file verified.", kinds=DATA

@@ -1,12 +1,12 @@
-"""`steadyseg models`: the pretrained checkpoints, from their records alone; `--networks` adds what can be trained."""
+"""`steadyseg models`: the pretrained checkpoints, from their records alone, and the names of what can be trained."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from pathlib import Path
 
 from rich.table import Table
 
 from steadyseg.app.console import METRIC_WORDS, Console, make_table
+from steadyseg.classification.networks.layout import MODELS
 from steadyseg.classification.pretrained import find_classifier, list_classifiers
 from steadyseg.core.method import MODE_NAMES, method_of_fit, mode_title
 from steadyseg.core.model.checkpoint import CheckpointMeta, count_parameters, read_meta
@@ -15,16 +15,8 @@ from steadyseg.seg.pretrained import find_checkpoint, list_segmenters
 COLUMNS = ("name", "size", "params")
 
 
-@dataclass(frozen=True)
-class ModelsJob:
-    """A list of networks."""
-
-    networks: bool = False
-    """List the networks of the presets and all families of classifiers too, with FLOPs (needs torch)."""
-
-
-def run_models(job: ModelsJob) -> int:
-    """Lists the pretrained checkpoints and, if asked for, the networks that can be trained."""
+def run_models() -> int:
+    """Lists the pretrained checkpoints and the networks that can be trained."""
     console = Console()
     console.print(
         table_of("segmentation", list_segmenters(), find_checkpoint, {"accuracy": "accuracy", "mIoU": "miou"})
@@ -33,13 +25,10 @@ def run_models(job: ModelsJob) -> int:
         columns = {"N": "samples", "accuracy": "accuracy", "nll": "nll"}
         console.print(table_of("classification", found, find_classifier, columns))
     modes = ", ".join(map(mode_title, MODE_NAMES))
-    console.print(f"calibrated: {modes}\nN: dropout passes; {METRIC_WORDS['nll']}", soft_wrap=True)
-    if job.networks:
-        from steadyseg.app.networks_table import print_networks  # torch
-
-        print_networks(console)
-    else:
-        console.print("networks to train, with FLOPs: steadyseg models --networks", soft_wrap=True)
+    console.print(f"calibrated: {modes}\nN: dropout passes; {METRIC_WORDS['nll']}\n", soft_wrap=True)
+    networks = {"train seg": "unet segnet smp", "train classification": " ".join(MODELS) + " timm:NAME"}
+    for command, names in networks.items():
+        console.print(f"{command} --network: {names}")
     return 0
 
 

@@ -17,7 +17,7 @@ class ClassifierOptions:
     """Options of a classifier; an option of None is as published for the network's family."""
 
     network: str = "resnet18"
-    """Network by family and depth (resnet18, vgg16, alternet50, ...; `models --networks` lists them), or timm:NAME."""
+    """Network by family and depth (resnet18, vgg16, alternet50, ...; `models` lists them), or timm:NAME."""
     channels: int = 64
     """Channels of the first stage (published: 64; vit 192, swin 96); later stages and the MLP head have multiples."""
     stem: Rare[bool] = False

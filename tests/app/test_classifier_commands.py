@@ -131,21 +131,15 @@ def test_both_modes_are_fitted_and_used_where_they_are(
 # models
 
 
-@pytest.mark.slow
-@pytest.mark.long  # 47 CPU seconds: every network makes a pass
-def test_every_family_is_listed_with_its_cost(capsys: pytest.CaptureFixture[str]) -> None:
-    """Published parameter counts: ResNet-18 for CIFAR 11.17 M (arXiv 1512.03385 with a 3x3 stem), 0.56 GMAC."""
-    assert main(["models", "--networks"]) == 0
+def test_pretrained_networks_and_all_networks_to_train_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["models"]) == 0
     out = capsys.readouterr().out
     assert "smoothed (vq-dnn)" in out and "negative log-likelihood (nll)" in out
     rows = {words[0]: words[1:] for words in map(str.split, out.splitlines()) if words}
-    assert set(MODELS) <= set(rows)
-    assert rows["resnet18"] == ["32x32", "11.17", "M", "1.11"] and rows["vgg16"][1] == "134.31"
     smooth = read_meta(find_classifier("cifar10-resnet18-mc-smooth")).metrics["stills-dnn"]
     assert rows["cifar10-resnet18-mc-smooth"][3:6] == ["1", f"{smooth['accuracy']:.3f}", f"{smooth['nll']:.3f}"]
     assert rows["cifar10-resnet18-mc-smooth"][6:] == ["dnn,", "bnn"]
-    names = list(rows)
-    assert names.index("camvid-unet-s") < names.index("alexnet") < names.index("vgg11") < names.index("alternet152")
+    assert set(MODELS) | {"camvid-unet-s", "segnet", "timm:NAME"} <= set(out.split())
 
 
 # bad input
