@@ -69,7 +69,7 @@ ANALYSES = {
             "fourier": "How much of each spatial frequency is in the feature maps, block by block.",
             "variance": "How feature maps vary over positions and over dropout draws, before and after smoothing.",
             "hessian": "Eigenvalues of the loss's Hessian: the largest of every mini-batch, and the density of all.",
-            "landscape": "Loss and accuracy on a plane through the weights, or on the one that a training moved in.",
+            "landscape": "Loss and accuracy on a plane through the weights.",
             "lesion": (
                 "What is lost without one convolution, attention or MLP block, block or smoothing layer at a time."
             ),

@@ -166,9 +166,6 @@ class SegTrainConfig:
     """Pretrained name or .safetensors file to start from; the head is random if the classes differ."""
     teacher: Rare[tuple[str, ...]] = ()
     """Pretrained names or .safetensors files whose mean softmax is a second target (distillation)."""
-    teacher_probs: Rare[Path | None] = None
-    """File for the teachers' probabilities of the training images: written where it is absent, read by later trainings.
-    Without a file they are computed at every start."""
     distill: Rare[float] = 0.5
     """Share of the teachers in the loss; the labels have the rest."""
     classes: Path | None = None
@@ -211,7 +208,5 @@ def check_training(config: SegTrainConfig) -> None:
     require_ranges(config.augment, AUGMENT_RANGES)
     require_ranges(config.augment, {"scale_max": (config.augment.scale_min, math.inf)})
     require_ranges(config.loop, TRAIN_RANGES)
-    if config.teacher_probs and not config.teacher:
-        raise InputError("teacher_probs is the file for the probabilities of --config teacher; give teachers too")
     if config.auxiliary and config.loop.train_samples > 1:
         raise InputError("auxiliary takes one pass a batch; use --config train_samples=1, or auxiliary=0")

@@ -35,7 +35,7 @@ from steadyseg.seg.data.statistics import (
     measure,
     require_every_class,
 )
-from steadyseg.seg.distill import teacher_probs
+from steadyseg.seg.distill import Teacher
 from steadyseg.seg.loss import SegmentationLoss
 from steadyseg.seg.networks.auxiliary import DeepSupervision
 from steadyseg.seg.networks.build import build_network
@@ -109,10 +109,8 @@ def prepare_segmentation(config: SegTrainConfig, run: Run) -> TrainingParts:
     rare = RarePictures(statistics.pixels, rare_classes(statistics))
     probs = list[Tensor]()
     if config.teacher:
-        names, file = config.teacher, config.teacher_probs
-        if run.resume and file and not file.exists():
-            file = None  # the folder's config.json may be a stranger's, so it must not choose a file to write
-        probs = teacher_probs(names, trained, classes, config.size, run.device, file, run.processes)
+        teacher = Teacher(config.teacher, classes, config.size, run.device)
+        probs = [teacher(image) for image, _ in trained]
     examples = AugmentedImages(config, classes, trained, probs, rare)
     order = partial(epoch_order, len(trained), config.loop, processes=run.processes)
     loader = EpochLoader(examples, config.loaders, order, config.loop.batch_size)

@@ -86,10 +86,10 @@ def test_later_words_count_and_flags_count_most(tmp_path: Path) -> None:
     config = read("train", "seg", *words, "--epochs", "3").config
     assert (config.unet.channels, config.loop.batch_size, config.loop.epochs) == (64, 9, 3)
     assert (config.augment.paste, config.augment.flip, config.augment.corruptions) == (0.4, 0.1, ("spatter",))
-    values = "decoder_channels=4,3 encoder_smoothing=false teacher_probs=None dropout_places= classes=c.json".split()
+    values = "decoder_channels=4,3 encoder_smoothing=false exclude=None dropout_places= classes=c.json".split()
     config = read("train", "seg", "--preset", "realtime", "--config", *values).config
     assert config.smp.decoder_channels == (4, 3) and config.smp.encoder_smoothing is False
-    assert config.teacher_probs is None and config.unet.dropout_places == () and config.classes == Path("c.json")
+    assert config.exclude is None and config.unet.dropout_places == () and config.classes == Path("c.json")
 
 
 def test_a_run_and_the_list_are_files_that_make_the_same_training(

@@ -19,9 +19,9 @@ from steadyseg.core.training.config import TrainConfig
 from steadyseg.core.training.parts import Run
 from steadyseg.core.training.run import train
 from steadyseg.seg.data.augment import Augment, Example
-from steadyseg.seg.distill import Teacher, soft_loss, teacher_probs
+from steadyseg.seg.distill import Teacher, soft_loss
 from steadyseg.seg.loss import SegmentationLoss
-from steadyseg.seg.options import AugmentOptions, SegTrainConfig, UNetOptions, check_training
+from steadyseg.seg.options import AugmentOptions, SegTrainConfig, UNetOptions
 from steadyseg.seg.street.drive import Street
 from steadyseg.seg.train import prepare_segmentation
 
@@ -153,36 +153,9 @@ def test_a_zoom_keeps_teacher_probabilities_on_their_label(zoom: float) -> None:
     assert agree.float().mean() > 1 - 0.5 / (16 * zoom)
 
 
-def test_teacher_probabilities_are_stored_once(
-    street: tuple[np.ndarray, np.ndarray], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    image, file = street[0], tmp_path / "probs" / "street.safetensors"
-    images = [(image, street[1]), (np.ascontiguousarray(image[:, ::-1]), street[1])]
-    alone = teacher_probs(["street-tiny"], images, CAMVID, 180, CPU)
-    made = teacher_probs(["street-tiny"], images, CAMVID, 180, CPU, file)
-    assert len(alone) == 2 and not torch.equal(alone[0], alone[1])
-    assert all(torch.equal(one, other) for one, other in zip(alone, made, strict=True))
-    monkeypatch.delattr("steadyseg.seg.distill.Teacher")  # nothing is computed from here on
-    again = teacher_probs(["street-tiny"], images, CAMVID, 180, CPU, file)
-    assert all(torch.equal(one, other) for one, other in zip(alone, again, strict=True))
-    for models, pictures, height in (
-        (["street-tiny"], images[::-1], 180),
-        (["street-tiny"], images, 90),
-        (["street-tiny"] * 2, images, 180),
-    ):
-        line = refusal(teacher_probs, models, pictures, CAMVID, height, CPU, file)
-        assert str(file) in line and "teacher_probs" in line
-    file.write_bytes(file.read_bytes()[:-7])
-    assert "not a whole safetensors file" in refusal(teacher_probs, ["street-tiny"], images, CAMVID, 180, CPU, file)
-
-
-def test_a_file_for_no_teachers_is_refused() -> None:
-    assert "--config teacher" in refusal(check_training, SegTrainConfig(teacher_probs=Path("probs.safetensors")))
-
-
-def test_a_training_learns_from_the_stored_probabilities(tmp_path: Path) -> None:
+def test_a_training_learns_from_its_teachers(tmp_path: Path) -> None:
     """The loss is (1 - share) times the labels' loss plus share times the teachers' loss."""
-    data, file = boxes_folder(tmp_path / "data", 4 * [range(11)], background=11), tmp_path / "probs.safetensors"
+    data = boxes_folder(tmp_path / "data", 4 * [range(11)], background=11)
     config = SegTrainConfig(
         data=data,
         unet=UNetOptions(channels=2, depth=3, dropout=0.0, dropout_places=()),
@@ -191,7 +164,6 @@ def test_a_training_learns_from_the_stored_probabilities(tmp_path: Path) -> None
         distill=0.25,
         augment=AugmentOptions(crop_height=32, crop_width=48),
         teacher=("street-tiny",),
-        teacher_probs=file,
         loop=TrainConfig(epochs=1, batch_size=2, precision="fp32", threads=1, evaluate_every=0),
     )
     run = Run(tmp_path / "run", CPU)
@@ -206,4 +178,4 @@ def test_a_training_learns_from_the_stored_probabilities(tmp_path: Path) -> None
     known = targets[:, 0][targets[:, 0] != 11].long()
     torch.testing.assert_close(weight, 0.75 * made.loss.weights[known].sum() + 0.25 * soft_weight)
     list(train(made, config, run))
-    assert file.exists() and (tmp_path / "run" / "model.safetensors").exists()
+    assert (tmp_path / "run" / "model.safetensors").exists()

@@ -224,15 +224,6 @@ def test_a_resume_from_a_state_of_no_such_epoch_is_refused(
     assert "state.safetensors" in message and "expected 1 to 1 epochs done" in message
 
 
-def test_a_run_folder_of_a_stranger_makes_no_file_of_its_choosing(data: Path, run: Path, tmp_path: Path) -> None:
-    chosen = tmp_path / "chosen.safetensors"
-    record = json.loads((run / "config.json").read_text())
-    record |= {"teacher": [str(run / "model.safetensors")], "teacher_probs": str(chosen)}
-    (run / "config.json").write_text(json.dumps(record))
-    assert main(["train", "seg", "--data", str(data), "--run", str(run), "--resume"]) == 0
-    assert not chosen.exists()
-
-
 @pytest.mark.parametrize("name", [".lock", "checkpoints"])
 def test_a_link_in_a_run_folder_is_refused(name: str, data: Path, run: Path, tmp_path: Path, capsys: Any) -> None:
     elsewhere = tmp_path / "elsewhere"
