@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, get_type_hints
 from steadyseg.app.parsing import default_of, help_texts, nested_options
 from steadyseg.core.errors import InputError, shorten
 from steadyseg.core.options import has_type, in_words, is_rare
-from steadyseg.core.system.json_text import parse_json
+from steadyseg.core.system.json_text import leaves, parse_json
 
 LIST = "list"
 """The word after `--config` that prints all settings."""
@@ -62,7 +62,7 @@ def read_settings(words: Iterable[str | Path], options: type, skip_unknown: bool
     found: dict[str, Any] = {}
     for word in words:
         name, is_pair, text = str(word).partition("=")
-        given = _pair(known, name, text) if is_pair and isinstance(word, str) else dict(leaves(_read_file(Path(word))))
+        given = _pair(known, name, text) if is_pair and isinstance(word, str) else _read_file(Path(word))
         for key, value in given.items():
             if key in known:
                 found[key] = checked(known[key], value, str(word))
@@ -88,15 +88,6 @@ def checked(setting: Setting, value: Any, source: str) -> Any:
     if not has_type(value, setting.hint):
         raise InputError(f"--config {source}: {setting.name} must be {in_words(setting.hint)}, got {shorten(value)}")
     return value
-
-
-def leaves(record: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Yields the names and values in a record and its tables; tables only group settings, whose names are unique."""
-    for name, value in record.items():
-        if isinstance(value, dict):
-            yield from leaves(value)
-        else:
-            yield name, value
 
 
 def print_settings(options: type, default: Any, settings: Mapping[str, Any]) -> None:
@@ -128,6 +119,7 @@ def _scalar(text: str) -> Any:
 
 
 def _read_file(path: Path) -> dict[str, Any]:
+    """Returns the settings of a file by name; its tables only group them, since names are unique."""
     if path.suffix not in (".toml", ".json"):
         raise InputError(f"--config {path}: expected a .toml or .json file, NAME=VALUE, or {LIST}")
     try:
@@ -140,7 +132,7 @@ def _read_file(path: Path) -> dict[str, Any]:
     if not isinstance(record, dict):
         raise InputError(f"--config {path}: expected names with values")
     record.pop("processes", None)  # is in a run's config.json, but torchrun decides it
-    return record
+    return {name.rpartition(".")[2]: value for name, value in leaves(record)}
 
 
 def _toml(name: str, value: Any) -> str:

@@ -1,6 +1,7 @@
 """Parser of JSON from elsewhere, which refuses values that Python's parser accepts and later code cannot handle."""
 
 import json
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 MAX_DEPTH = 32
@@ -24,6 +25,15 @@ def parse_json(text: str | bytes) -> Any:
     if level:
         raise ValueError(f"more than {MAX_DEPTH} lists and objects in one another")
     return value
+
+
+def leaves(record: Mapping[str, Any], inside: str = "") -> Iterator[tuple[str, Any]]:
+    """Yields every value of a record and its tables, with its dotted name: ('loop.epochs', 60), ..."""
+    for name, value in record.items():
+        if isinstance(value, dict):
+            yield from leaves(value, f"{inside}{name}.")
+        else:
+            yield f"{inside}{name}", value
 
 
 def _whole(digits: str) -> int:

@@ -4,7 +4,6 @@ import dataclasses
 import json
 import os
 import platform
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, TextIO
@@ -17,7 +16,7 @@ from steadyseg.core.model.tensor_file import below, read_tensors, write_tensors
 from steadyseg.core.options import is_whole
 from steadyseg.core.system.files import DISK_ERRORS, lock, no_link, write_atomic
 from steadyseg.core.system.interrupts import TORCHRUN
-from steadyseg.core.system.json_text import parse_json
+from steadyseg.core.system.json_text import leaves, parse_json
 from steadyseg.core.training.config import TrainConfig
 
 CONFIG_NAME = "config.json"
@@ -103,7 +102,7 @@ def _write_or_compare(run: Path, config: TrainingConfig, resume: bool, processes
         began = dict(parse_json(path.read_bytes()))
     except (ValueError, TypeError) as error:
         raise InputError(f"{path}: damaged, so the run cannot be resumed ({error}); start in another folder") from error
-    then, now = dict(_leaves(began)), dict(_leaves(record))
+    then, now = dict(leaves(began)), dict(leaves(record))
     other_version = sorted(then.keys() ^ now.keys())
     if other_version:
         raise InputError(
@@ -118,15 +117,6 @@ def _write_or_compare(run: Path, config: TrainingConfig, resume: bool, processes
         raise InputError(
             f"{run}: --resume with other {name} ({then[key]} then, {now[key]} now); give --run and --resume alone"
         )
-
-
-def _leaves(record: dict[str, Any], inside: str = "") -> Iterator[tuple[str, Any]]:
-    """Yields every setting with its dotted name: ('loop.epochs', 60), ..."""
-    for name, value in record.items():
-        if isinstance(value, dict):
-            yield from _leaves(value, f"{inside}{name}.")
-        else:
-            yield f"{inside}{name}", value
 
 
 def training_record(config: TrainingConfig, seconds: float, device: torch.device, processes: int) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from steadyseg.core.errors import InputError
+from steadyseg.core.errors import InputError, in_line
 from steadyseg.export.file.child import run_limited
 from steadyseg.export.file.metadata import FORMAT_KEY, GraphMeta, from_props, require_format
 from steadyseg.export.file.signature import check_signature
@@ -132,7 +132,7 @@ def _check_structure(data: bytes, path: Path) -> None:
     try:
         onnx.checker.check_model(data)  # of the bytes, without shape inference, so its time grows with the file alone
     except (onnx.checker.ValidationError, ValueError) as error:
-        raise InputError(f"{path}: not a valid ONNX graph ({_one_line(error)}); export it again") from error
+        raise InputError(f"{path}: not a valid ONNX graph ({in_line(error)[:200]}); export it again") from error
 
 
 def read_bytes(path: Path) -> bytes:
@@ -164,7 +164,7 @@ def parse_whole(data: bytes, path: Path) -> "ModelProto":
     try:
         model: ModelProto = onnx.load_model_from_string(data)
     except (ValueError, DecodeError) as error:
-        raise InputError(f"{path}: not a whole ONNX file ({_one_line(error)}); copy or export it again") from error
+        raise InputError(f"{path}: not a whole ONNX file ({in_line(error)[:200]}); copy or export it again") from error
     size = model.ByteSize()
     model.DiscardUnknownFields()
     if model.ByteSize() != size:  # another parser may know what they do
@@ -216,7 +216,7 @@ def _refuse_tensor(tensor: "TensorProto", readers: set[str], path: Path) -> None
         if readers and readers <= MASKING:
             finite |= values == -np.inf
     except (ValueError, TypeError, KeyError) as error:  # another number of values than its sizes need, or no numbers
-        raise InputError(f"{path}: tensor {shown} is damaged ({_one_line(error)}); export it again") from error
+        raise InputError(f"{path}: tensor {shown} is damaged ({in_line(error)[:200]}); export it again") from error
     if not finite.all():
         raise InputError(f"{path}: tensor {shown} holds NaN or infinite values; export it again")
 
@@ -274,7 +274,3 @@ def _props(model: "ModelProto", path: Path) -> dict[str, str]:
             raise InputError(f"{path}: two entries {entry.key[:80]!r} in its metadata; export it again")
         props[entry.key] = entry.value
     return props
-
-
-def _one_line(error: Exception) -> str:
-    return " ".join(str(error)[:1000].split())[:200]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from steadyseg.core.errors import InputError
+from steadyseg.core.errors import InputError, in_line
 from steadyseg.export.file.metadata import GraphMeta
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def check_sizes(model: "ModelProto", meta: GraphMeta | None, name: str) -> None:
         try:
             made = _made(node, known, model)
         except Exception as error:  # onnx raises many classes of several bases
-            reason = " ".join(str(error).split())[:200] or type(error).__name__
+            reason = in_line(error)[:200]
             raise InputError(
                 f"{name}: no size can be inferred for the output of {node.op_type} ({reason}); export it again"
             ) from error

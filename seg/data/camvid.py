@@ -22,6 +22,7 @@ from steadyseg.seg.data.camvid_original import (
 from steadyseg.seg.data.class_file import own_classes
 from steadyseg.seg.data.formats.cityscapes import IMAGE_ENDING, IMAGES, is_cityscapes, pair_cityscapes, read_train_ids
 from steadyseg.seg.data.formats.source import listed_names
+from steadyseg.seg.data.held_out import read_words
 
 IMAGE_SUFFIXES = (".png", ".jpg", ".jpeg")
 LabelReader = Callable[[Path, ClassList], np.ndarray]
@@ -104,14 +105,8 @@ class ImageFolderSplit:
 
 
 def read_names(path: Path) -> list[str]:
-    """Reads base names from a text file, one a line; empty lines are skipped."""
-    try:
-        names = [line.split()[0] for line in path.read_text(encoding="utf-8-sig").splitlines() if line.strip()]
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: the frame list cannot be read ({error})") from error
-    if not names:
-        raise InputError(f"{path}: the frame list is empty; expected one image name a line")
-    return names
+    """Reads base names from a text file, one a line."""
+    return [words[0] for words in read_words(path, "the frame list")]
 
 
 def open_split(root: Path, split: str, classes: ClassList = CAMVID) -> ImageFolderSplit:
