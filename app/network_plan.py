@@ -10,9 +10,8 @@ from steadyseg.core.method import Method, draws_dropout, no_dropout
 from steadyseg.core.model.checkpoint import CheckpointMeta
 from steadyseg.core.model.model import Model
 from steadyseg.core.novelty.record import reference_scores
-from steadyseg.export.run.converted import Converted, file_key, kept, was_kept
+from steadyseg.export.run.converted import Converted, ShippedGraphs, file_key, kept, was_kept
 from steadyseg.export.run.networks import FrameNetwork, frame_network
-from steadyseg.export.run.shipped import ShippedGraphs
 
 if TYPE_CHECKING:
     from steadyseg.seg.streaming import StreamingSegmenter

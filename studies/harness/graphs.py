@@ -22,8 +22,7 @@ from steadyseg.core.errors import InputError
 from steadyseg.core.method import MethodOptions
 from steadyseg.core.model.model import Model
 from steadyseg.core.picture_size import network_size
-from steadyseg.export.run.converted import write_ir
-from steadyseg.export.run.shipped import INDEX, SMALL, SUFFIX, Recipe, constant, rounded
+from steadyseg.export.run.converted import INDEX, SMALL, SUFFIX, Recipe, constant, rounded, write_ir
 
 METHODS = (MethodOptions(mode="vq-dnn"), MethodOptions(mode="vq-bnn"), MethodOptions(mode="bnn", samples=5))
 FRAMES = ((480, 640), (720, 1280), (1920, 1080))

@@ -21,10 +21,9 @@ from steadyseg.core.method import Method, MethodOptions
 from steadyseg.core.model.checkpoint import count_parameters
 from steadyseg.core.picture_size import network_size
 from steadyseg.core.segmenter import segment
-from steadyseg.export.run.converted import pack, unpack
+from steadyseg.export.run.converted import ShippedGraphs, pack, unpack
 from steadyseg.export.run.label_metrics import LabelMetrics
 from steadyseg.export.run.networks import frame_network
-from steadyseg.export.run.shipped import ShippedGraphs
 from steadyseg.seg.evaluate import FrameMetrics
 from steadyseg.seg.networks.build import build_network
 from steadyseg.seg.presets import PRESETS
