@@ -20,21 +20,9 @@ from steadyseg.core.model.model import Model
 from steadyseg.core.motion import MotionEstimator, no_motion
 from steadyseg.export.file.metadata import GraphMeta, PrecisionName
 from steadyseg.export.kernels.resize import resize_frame
-from steadyseg.export.run.carried_proof import (
-    DIFFERENCES,
-    STEPS,
-    CarriedProof,
-    CarriedState,
-    ProofPlan,
-    ProofTurn,
-    Step,
-    drawn,
-    enlarge,
-    graph_step,
-    sampled,
-    verify,
-)
+from steadyseg.export.run.carried_proof import DIFFERENCES, STEPS, CarriedProof, ProofPlan, ProofTurn, enlarge
 from steadyseg.export.run.graph import GraphStreams
+from steadyseg.export.run.proof_run import CarriedState, Step, drawn, graph_step, sampled, verify
 from steadyseg.export.run.sessions import Arrays
 from steadyseg.export.write.proof import BOUNDS, LABELS, TOLERANCE, moments
 from steadyseg.export.write.stream_run import alone

@@ -11,9 +11,10 @@ from steadyseg.app.export.flags import VerifyJob
 from steadyseg.core.errors import CheckFailed, InputError, printable
 from steadyseg.core.method import mode_title
 from steadyseg.export.file.onnx_file import OnnxFile, read_onnx
-from steadyseg.export.run.carried_proof import CarriedProof, CarriedState, Step, graph_step, read_proof, verify
+from steadyseg.export.run.carried_proof import CarriedProof, read_proof
 from steadyseg.export.run.graph import GraphStreams
 from steadyseg.export.run.networks import onnxruntime_name, openvino_name
+from steadyseg.export.run.proof_run import CarriedState, Step, graph_step, verify
 from steadyseg.export.run.provider_options import read_provider_options, refuse_on_cpu
 from steadyseg.export.run.sessions import Arrays, openvino_runner
 

@@ -12,8 +12,9 @@ from steadyseg.core.errors import InputError
 from steadyseg.core.frame import Frame
 from steadyseg.export.file.onnx_file import read_onnx
 from steadyseg.export.kernels.resize import resize_frame
-from steadyseg.export.run.carried_proof import graph_step, read_proof, verify
+from steadyseg.export.run.carried_proof import read_proof
 from steadyseg.export.run.graph import GraphStreams
+from steadyseg.export.run.proof_run import graph_step, verify
 from steadyseg.studies.gpu.timing import Row, timed
 
 KINDS = {

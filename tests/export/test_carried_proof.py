@@ -14,16 +14,9 @@ from refusals import error_after_work, one_line_error, refusal
 from steadyseg.app.cli import main
 from steadyseg.export.file.metadata import GraphMeta
 from steadyseg.export.file.onnx_file import read_onnx
-from steadyseg.export.run.carried_proof import (
-    CarriedProof,
-    Verified,
-    enlarge,
-    graph_step,
-    moments_apart,
-    read_proof,
-    verify,
-)
+from steadyseg.export.run.carried_proof import CarriedProof, enlarge, read_proof
 from steadyseg.export.run.graph import GraphStreams
+from steadyseg.export.run.proof_run import Verified, graph_step, moments_apart, verify
 from steadyseg.export.run.sessions import Arrays
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("checked_here")]
