@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from steadyseg.core.tracing import tracing
 from steadyseg.export.run.converted import Converted
 from steadyseg.export.run.sessions import openvino_core
-from steadyseg.seg.exported import DrawnPart, FrameToLogits, SharedPart
+from steadyseg.seg.of_model import DrawnPart, FrameToLogits, SharedPart
 from steadyseg.seg.streaming import StreamingSegmenter
 
 

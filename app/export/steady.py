@@ -25,8 +25,8 @@ from steadyseg.export.file.metadata import MAX_SIDE
 from steadyseg.export.run.cpu import CpuExecutor, OpenNetwork
 from steadyseg.export.run.networks import FrameNetwork
 from steadyseg.seg.any_network import AnyNetwork
-from steadyseg.seg.exported import FrameToLogits
 from steadyseg.seg.known_networks import look_up
+from steadyseg.seg.of_model import FrameToLogits
 from steadyseg.seg.streaming import StreamingSegmenter
 from steadyseg.seg.torch_executor import TorchExecutor
 
