@@ -3,7 +3,8 @@
 import json
 import shutil
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -66,24 +67,8 @@ def import_labels(
     fill = result.classes.names.index(background) if background else UNLABELLED
     with whole_folder(output, replace=overwrite) as folder:
         for done, (name, split) in enumerate(splits.items(), 1):
-            (path, picture), split = found[name], split or "train"
-            try:
-                label, remark = read_checked(path, picture)
-            except InputError as error:
-                if not skip_bad:
-                    raise InputError(f"{error} (--skip-bad goes on without such pictures)") from error
-                result.remarks.append(f"{error}; left out")
-                continue
-            label[label == UNLABELLED] = fill
-            if remark:
-                result.remarks.append(f"{path.name}: {remark}")
-            if (label == UNLABELLED).all():
-                result.remarks.append(f"{path.name}: no pixel is labelled; left out")
-                continue
-            write_pair(folder, split, name, path, label)
-            result.pictures[split] += 1
-            counts = result.pixels.setdefault(split, np.zeros(256, np.int64))
-            counts += np.bincount(label.ravel(), minlength=256)
+            with bad_left_out(skip_bad, result.remarks, " (--skip-bad goes on without such pictures)"):
+                add_picture(result, folder, split or "train", name, *found[name], fill)
             on_picture(done, len(splits))
         if not result.pictures["train"]:
             raise InputError(f"no picture is left to train on; {'; '.join(result.remarks[:3])}")
@@ -92,6 +77,36 @@ def import_labels(
         (folder / CLASSES_FILE).write_text(json.dumps(classes, indent=1))
         (folder / NOTES_FILE).write_text("".join(f"{remark}\n" for remark in result.remarks))
     return result
+
+
+@contextmanager
+def bad_left_out(skip_bad: bool, remarks: list[str], hint: str) -> Iterator[None]:
+    """A context in which the InputError of a picture becomes a remark; without `skip_bad` it is raised with the
+    hint."""
+    try:
+        yield
+    except InputError as error:
+        if not skip_bad:
+            raise InputError(f"{error}{hint}") from error
+        remarks.append(f"{error}; left out")
+
+
+def add_picture(
+    result: Imported, folder: Path, split: str, name: str, path: Path, picture: LabelledPicture, fill: int
+) -> None:
+    """Writes a picture and its label, and counts them; `fill`: id of unlabelled pixels. A picture that is void
+    everywhere is left out."""
+    label, remark = read_checked(path, picture)
+    label[label == UNLABELLED] = fill
+    if remark:
+        result.remarks.append(f"{path.name}: {remark}")
+    if (label == UNLABELLED).all():
+        result.remarks.append(f"{path.name}: no pixel is labelled; left out")
+        return
+    write_pair(folder, split, name, path, label)
+    result.pictures[split] += 1
+    counts = result.pixels.setdefault(split, np.zeros(256, np.int64))
+    counts += np.bincount(label.ravel(), minlength=256)
 
 
 def known_splits(found: dict[str, tuple[Path, LabelledPicture]], remarks: list[str]) -> dict[str, str]:
@@ -127,12 +142,8 @@ def find_pictures(
     finder = PictureFinder(images, {picture.labelled_in for picture in source.pictures})
     found: list[tuple[Path, LabelledPicture]] = []
     for picture in source.pictures:
-        try:
+        with bad_left_out(skip_bad, remarks, ", or --skip-bad to go on without such pictures"):
             found.append((finder.find(picture), picture))
-        except InputError as error:
-            if not skip_bad:
-                raise InputError(f"{error}, or --skip-bad to go on without such pictures") from error
-            remarks.append(f"{error}; left out")
     shared = {stem for stem, count in Counter(path.stem for path, _ in found).items() if count > 1}
     named: dict[str, tuple[Path, LabelledPicture]] = {}
     for path, picture in found:
