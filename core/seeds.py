@@ -4,7 +4,6 @@ import random
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 import numpy as np
 
@@ -18,7 +17,7 @@ def mix_seed(*parts: int) -> int:
 
 def seed_masks(seed: int) -> None:
     """Seeds the dropout masks, which torch's generator draws. Until torch is loaded, `carry_seed` keeps the seed."""
-    torch = _torch()
+    torch = sys.modules.get("torch")
     if torch is None:
         _kept["masks"] = seed
     else:
@@ -35,19 +34,14 @@ def carry_seed() -> None:
 
 def masks_seed() -> int:
     """Returns the seed of the dropout masks that are inputs of an OpenVINO network."""
-    torch = _torch()
+    torch = sys.modules.get("torch")
     return _kept.get("masks", 0) if torch is None or "masks" in _kept else int(torch.initial_seed())
-
-
-def _torch() -> Any:
-    """The module torch, or None while nothing has imported it."""
-    return sys.modules.get("torch")
 
 
 @contextmanager
 def keep_generators() -> Iterator[None]:
     """A context that restores the global generators, from which libraries draw, at its end."""
-    torch = _torch()
+    torch = sys.modules.get("torch")
     states = random.getstate(), np.random.get_state(), torch and torch.default_generator.get_state()
     try:
         yield

@@ -20,6 +20,8 @@ class Block(nn.Module):
     The result of `prefix` may be used many times, so `suffix` changes nothing in place.
     """
 
+    dropout: nn.Module
+
     def forward(self, x: Tensor) -> Tensor:
         return self.suffix(self.prefix(x))
 
@@ -27,7 +29,7 @@ class Block(nn.Module):
         raise NotImplementedError
 
     def suffix(self, shared: Any) -> Tensor:
-        raise NotImplementedError
+        return self.dropout(shared)
 
 
 class Chain(nn.Sequential):

@@ -27,9 +27,6 @@ class ConvBlock(Block):
         require_side(x, self.min_side)
         return self.conv(x).relu_()
 
-    def suffix(self, shared: Tensor) -> Tensor:
-        return self.dropout(shared)
-
 
 def alexnet(options: ClassifierOptions, num_classes: int) -> Chain:
     """(B, 3, h, w) -> (B, K); Krizhevsky 2014, arXiv 1404.5997, with channels as multiples of `width`.
@@ -67,9 +64,6 @@ class NormBlock(Block):
 
     def prefix(self, x: Tensor) -> Tensor:
         return self.first(x)
-
-    def suffix(self, shared: Tensor) -> Tensor:
-        return self.dropout(shared)
 
 
 def vgg(options: ClassifierOptions, num_classes: int) -> Chain:

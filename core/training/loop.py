@@ -21,7 +21,7 @@ from steadyseg.core.training.distributed import Processes, synchronise
 from steadyseg.core.training.layout import use_channels_last
 from steadyseg.core.training.optimizer import learning_rate, make_optimizer, warmed_up_average
 from steadyseg.core.training.parts import Batch, Loss, Outputs, Run, TrainingParts
-from steadyseg.core.training.run_folder import TrainingState, load_state, save_state, snapshot_epochs, snapshot_file
+from steadyseg.core.training.run_folder import TrainingState, load_state, save_state, snapshot_file
 
 
 @dataclass(frozen=True)
@@ -118,8 +118,7 @@ def fit(parts: TrainingParts, config: TrainConfig, run: Run) -> Iterator[StepDon
 
 def _save_snapshot(network: nn.Module, epochs_done: int, parts: TrainingParts, config: TrainConfig, run: Run) -> None:
     """Saves the averaged weights as a checkpoint, where a snapshot is due after this epoch."""
-    if epochs_done in snapshot_epochs(config.epochs, config.snapshots):
-        file = snapshot_file(run.folder, epochs_done)
+    if file := snapshot_file(run.folder, epochs_done, config.epochs, config.snapshots):
         file.parent.mkdir(exist_ok=True)
         tensors = {name: tensor.detach().cpu().clone() for name, tensor in parts.deployed(network).state_dict().items()}
         save_checkpoint(file, tensors, parts.describe(0.0))

@@ -17,8 +17,7 @@ def make_optimizer(network: nn.Module, config: TrainConfig) -> torch.optim.Optim
     plain = [p for p in network.parameters() if p.requires_grad and p.ndim <= 1]
     groups = [{"params": decayed, "weight_decay": config.weight_decay}, {"params": plain, "weight_decay": 0.0}]
     if config.optimizer in ("sgd", "nesterov"):
-        nesterov = config.optimizer == "nesterov"
-        return torch.optim.SGD(groups, lr=config.learning_rate, momentum=0.9, nesterov=nesterov)
+        return torch.optim.SGD(groups, lr=config.learning_rate, momentum=0.9, nesterov=config.optimizer == "nesterov")
     kind = torch.optim.AdamW if config.optimizer == "adamw" else torch.optim.Adam
     return kind(groups, lr=config.learning_rate)
 

@@ -201,12 +201,10 @@ def _epochs_done(header: str, path: Path, epochs: int) -> int:
     return done
 
 
-def snapshot_epochs(epochs: int, count: int) -> list[int]:
-    """Returns the epochs after which snapshots are taken: 0, the initial weights, and evenly spaced epochs."""
-    return sorted({number * epochs // count for number in range(count)}) if count else []
-
-
-def snapshot_file(run: Path, epochs_done: int) -> Path:
+def snapshot_file(run: Path, epochs_done: int, epochs: int, count: int) -> Path | None:
+    """Returns the file of the snapshot that is due now, of `count` in evenly spaced epochs; the first is of epoch 0."""
+    if epochs_done not in {number * epochs // count for number in range(count)}:
+        return None
     if (folder := run / SNAPSHOTS_NAME).is_symlink():
         raise InputError(f"{folder}: is a link; remove it, as writing could change another folder")
     return folder / f"epoch-{epochs_done:04d}.safetensors"

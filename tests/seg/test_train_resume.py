@@ -234,7 +234,7 @@ def test_a_link_in_a_run_folder_is_refused(name: str, data: Path, run: Path, tmp
         assert "is a link" in error_after_work(capsys, *arguments(data, run), "--resume")
         assert elsewhere.read_text() == "mine"
     else:
-        assert "is a link" in refusal(lambda: snapshot_file(run, 1))
+        assert "is a link" in refusal(lambda: snapshot_file(run, 0, 1, 1))
 
 
 def test_loaders_without_shared_memory_are_one_line(tmp_path: Path) -> None:
