@@ -6,13 +6,13 @@ import pytest
 
 PROJECT = Path(__file__).parent.parent
 CEILINGS = {
-    "app": (14_145, 131),
-    "core": (7_265, 71),
-    "seg": (8_430, 74),
+    "app": (14_010, 131),
+    "core": (7_260, 71),
+    "seg": (8_390, 74),
     "classification": (2_990, 23),
     "export": (4_470, 34),
-    "studies": (10_660, 116),
-    "tests": (32_220, 220),
+    "studies": (10_560, 115),
+    "tests": (32_150, 220),
 }
 """Lines and files of Python by folder, little above what was reached; lines are as ruff formats them."""
 
