@@ -1,5 +1,4 @@
-"""The start of every executor: the computation of a frame with the network of a model, and the parts of the network
-that CPU executors run."""
+"""What every executor starts from: a frame's computation with a model's network, and the network's parts for CPUs."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -56,8 +56,8 @@ class TrainConfig:
     evaluate_every: Rare[int] = 5
     """Epochs between evaluations on the held-out images; 0: none."""
     snapshots: Rare[int] = 0
-    """Number of snapshots of the averaged weights in RUN/checkpoints, the initial weights first, then at evenly spaced
-    epochs, for studies of early training (`analyze hessian`); 0 keeps none."""
+    """Number of snapshots of the averaged weights in RUN/checkpoints, for studies of early training; 0 keeps none. The
+    first has the initial weights, the others are of evenly spaced epochs."""
 
 
 TRAIN_RANGES: dict[str, tuple[float, float]] = {
