@@ -166,9 +166,7 @@ class GraphFileClassifier:
 
     def by_size(self, batch: Batch, mode: ModeName) -> Iterator[Prediction]:
         _, pictures, _ = batch
-        at_once = max(
-            1, len(pictures) // self.graph.meta.method.samples
-        )  # the passes of a picture are a separate batch
+        at_once = max(1, len(pictures) // self.graph.meta.method.samples)  # a picture's passes are a batch of their own
         parts = [self.predict(part.numpy()) for part in pictures.split(at_once)]
         yield Prediction(torch.cat([part.probs for part in parts]), torch.cat([part.member_entropy for part in parts]))
 

@@ -66,7 +66,8 @@ def parse_and_run(arguments: list[str]) -> int:
         return 0
     program, command, rest = find_command(arguments)
     if command.kinds:
-        print_overview(command, program)
+        kinds = {name: _describe(kind.summary) for name, kind in command.kinds.items()}
+        tyro.extras.subcommand_cli_from_dict(kinds, args=["--help"], prog=program, description=command.summary)
         return 0
     if not command.flags:
         parse(lambda: None, rest, program, command.summary)
@@ -87,12 +88,6 @@ def read_flags(program: str, command: Command, words: list[str]) -> Any:
         print_settings(options, default, settings)
         raise SystemExit(0)
     return parse(options, words, program, command.summary, default, settings)
-
-
-def print_overview(command: Command, program: str) -> None:
-    """Prints the help of a command that has kinds, with a line for each kind, and exits."""
-    kinds = {name: _describe(kind.summary) for name, kind in command.kinds.items()}
-    tyro.extras.subcommand_cli_from_dict(kinds, args=["--help"], prog=program, description=command.summary)
 
 
 def preset_of(command: Command, name: str | None) -> Any:

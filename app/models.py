@@ -9,7 +9,7 @@ from steadyseg.app.console import METRIC_WORDS, Console, make_table
 from steadyseg.classification.networks.layout import MODELS
 from steadyseg.classification.pretrained import find_classifier, list_classifiers
 from steadyseg.core.method import MODE_NAMES, method_of_fit, mode_title
-from steadyseg.core.model.checkpoint import CheckpointMeta, count_parameters, read_meta
+from steadyseg.core.model.checkpoint import count_parameters, read_meta
 from steadyseg.seg.pretrained import find_checkpoint, list_segmenters
 
 COLUMNS = ("name", "size", "params")
@@ -39,12 +39,8 @@ def table_of(title: str, names: Iterable[str], find: Callable[[str], Path], colu
         meta = read_meta(path := find(name))
         size, parameters = f"{meta.width}x{meta.height}", f"{count_parameters(path) / 1e6:.2f} M"
         modes = dict.fromkeys(method_of_fit(fit).mode for fit in meta.calibration.values())
-        table.add_row(name, size, parameters, *figures(meta, *columns.values()), ", ".join(modes) or "-")
+        row = meta.metrics.get("stills-dnn") or meta.metrics.get("stills-bnn") or {}  # one pass, else N passes
+        values = [row.get(key, "-") for key in columns.values()]
+        figures = [f"{value:.3f}" if isinstance(value, float) else str(value) for value in values]
+        table.add_row(name, size, parameters, *figures, ", ".join(modes) or "-")
     return table
-
-
-def figures(meta: CheckpointMeta, *keys: str) -> list[str]:
-    """Metrics of the record, measured on single images without dropout, else with N passes."""
-    row = meta.metrics.get("stills-dnn") or meta.metrics.get("stills-bnn") or {}
-    values = [row.get(key, "-") for key in keys]
-    return [f"{value:.3f}" if isinstance(value, float) else str(value) for value in values]

@@ -98,7 +98,9 @@ def print_settings(options: type, default: Any, settings: Mapping[str, Any]) -> 
             group = setting.group
             print(f"\n[{group}]")
         value = settings.get(setting.name, setting.default)
-        print(f"# {setting.help}\n{_toml(setting.name, value)}")
+        text = json.dumps(list(value) if isinstance(value, tuple) else value, default=str, ensure_ascii=False)
+        line = f"# {setting.name} is left out" if value is None else f"{setting.name} = {text}"  # TOML lacks None
+        print(f"# {setting.help}\n{line}")
 
 
 def _pair(known: Mapping[str, Setting], name: str, text: str) -> dict[str, Any]:
@@ -133,10 +135,3 @@ def _read_file(path: Path) -> dict[str, Any]:
         raise InputError(f"--config {path}: expected names with values")
     record.pop("processes", None)  # is in a run's config.json, but torchrun decides it
     return {name.rpartition(".")[2]: value for name, value in leaves(record)}
-
-
-def _toml(name: str, value: Any) -> str:
-    """Formats a setting as a line of TOML; None, which TOML lacks, becomes a comment."""
-    if value is None:
-        return f"# {name} is left out"
-    return f"{name} = {json.dumps(list(value) if isinstance(value, tuple) else value, default=str, ensure_ascii=False)}"

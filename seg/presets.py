@@ -91,7 +91,6 @@ def with_crops_of_size(config: SegTrainConfig, preset: SegTrainConfig) -> SegTra
     own, first = config.augment, preset.augment
     if config.size == preset.size or (own.crop_height, own.crop_width) != (first.crop_height, first.crop_width):
         return config
-    height, width = (
-        max(1, round(side * config.size / preset.size / 32)) * 32 for side in (own.crop_height, own.crop_width)
-    )
+    sides = (own.crop_height, own.crop_width)
+    height, width = (max(1, round(side * config.size / preset.size / 32)) * 32 for side in sides)
     return replace(config, augment=replace(own, crop_height=height, crop_width=width))

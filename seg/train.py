@@ -148,7 +148,7 @@ def prepare_segmentation(config: SegTrainConfig, run: Run) -> TrainingParts:
         describe=describe,
         about=about,
         evaluate=evaluate if (held_out_pixels[:, :-1].sum(0) > 0).sum() > 1 else None,
-        deployed=without_auxiliary_heads,
+        deployed=lambda trained: trained.network if isinstance(trained, DeepSupervision) else trained,
     )
 
 
@@ -183,11 +183,6 @@ def read_initial(name: str) -> Model:
 def initial_licence(config: SegTrainConfig) -> str:
     """Returns the licence note of packaged ImageNet weights that the network begins with; "" without them."""
     return LICENCE if config.network == "smp" and is_packaged(config.smp) else ""
-
-
-def without_auxiliary_heads(network: nn.Module) -> nn.Module:
-    """Returns the network that is deployed: auxiliary heads serve training alone."""
-    return network.network if isinstance(network, DeepSupervision) else network
 
 
 @dataclass(frozen=True)

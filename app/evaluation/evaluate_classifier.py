@@ -15,12 +15,10 @@ from steadyseg.core.evaluation.metrics import CUTOFF
 from steadyseg.core.model.model import Model
 from steadyseg.export.file.onnx_file import OnnxFile
 
-HEAD_KEYS = tuple(
-    (
-        "nll accuracy top_5_accuracy ece ece_15 ece_signed brier acc_90 unc_90 freq_90 aurc error_recall_10 "
-        "error_recall_10_ceiling entropy disagreement"
-    ).split()
-)
+HEAD_KEYS = (
+    "nll accuracy top_5_accuracy ece ece_15 ece_signed brier acc_90 unc_90 freq_90 aurc error_recall_10 "
+    "error_recall_10_ceiling entropy disagreement"
+).split()
 SIZE_KEYS = ("nll", "accuracy", "ece", "ece_15", "brier", "aurc")
 """Columns of the table by ensemble size; they fit 80 characters."""
 SETS = {"images covered": "coverage", "classes a set": "set_size"}

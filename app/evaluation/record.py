@@ -1,7 +1,6 @@
 """The record of an evaluation: its common part (model, method, data and machine), its files and its plot. The plot is
 the reliability diagram and, for a classifier, also the NLL by ensemble size."""
 
-import importlib.util
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -12,11 +11,9 @@ import torch
 
 from steadyseg.app.console import Console, print_table
 from steadyseg.app.evaluation.flags import EvaluateJob
-from steadyseg.app.report_file import check_place, write_figure, write_json
-from steadyseg.core.errors import InputError
+from steadyseg.app.report_file import write_figure
 from steadyseg.core.method import Method
 from steadyseg.core.reference import NOVEL
-from steadyseg.core.system.files import require_place
 
 if TYPE_CHECKING:
     from steadyseg.app.classifiers import OpenClassifier
@@ -111,24 +108,6 @@ def print_sets(record: Mapping[str, Any], unit: str, columns: Mapping[str, str])
     print_table(f"prediction sets for {record['coverage_asked']:.0%} of the {unit}", ("kind", *columns), rows)
 
 
-def check_files(job: EvaluateJob) -> None:
-    """Raises InputError, before any work, if the report or the plot cannot be written."""
-    check_place(job.report, overwrite=job.overwrite)
-    if job.plot is None:
-        return
-    require_place(job.plot, "a plot", PLOT_SUFFIXES, overwrite=job.overwrite)
-    if importlib.util.find_spec("matplotlib") is None:
-        raise InputError("--plot needs matplotlib: pip install 'steadyseg[calibrate]'")
-
-
-def write_files(job: EvaluateJob, record: dict[str, Any]) -> None:
-    """Writes the report and the plot if the flags ask for them."""
-    if job.report:
-        write_json(job.report, record)
-    if job.plot:
-        write_plot(job.plot, record)
-
-
 def write_plot(path: Path, record: dict[str, Any]) -> None:
     """Draws the record of an evaluation; only a classifier has the keys `curve` and `rows`."""
     from matplotlib.figure import Figure
@@ -138,8 +117,13 @@ def write_plot(path: Path, record: dict[str, Any]) -> None:
     figure = Figure(figsize=(4.2 * panels, 4), layout="constrained")
     axes = figure.subplots(1, panels, squeeze=False)[0]
     draw_reliability(axes[0], record)
-    if panels == 2:
-        draw_curve(axes[1], record)
+    if panels == 2:  # the NLL after 1, 2, ... members, and a line for the same network with dropout off
+        axes[1].plot([point["n"] for point in curve], [point["nll"] for point in curve], color=BLUE)
+        if off := [row["nll"] for row in record["rows"] if row["n"] == 0]:
+            axes[1].axhline(off[0], color=ORANGE, linestyle="--", linewidth=1, label="dropout off")
+            axes[1].legend()
+        what, data = "dropout passes" if record["mode"] == "bnn" else "networks", f"{record['data']} {record['split']}"
+        axes[1].set(xlabel=f"{what} (N)", ylabel="NLL (nats)", xscale="log", title=data)
     write_figure(path, figure, dpi=150)
 
 
@@ -159,14 +143,3 @@ def draw_reliability(axes: Any, record: dict[str, Any]) -> None:
         ylabel="is right (accuracy)",
         title=f"{record['mode']} x{record['samples']}: ECE {record['ece']:.2%}",
     )
-
-
-def draw_curve(axes: Any, record: dict[str, Any]) -> None:
-    """Draws the NLL after 1, 2, ... members, and a line for the same network with dropout off."""
-    axes.plot([point["n"] for point in record["curve"]], [point["nll"] for point in record["curve"]], color=BLUE)
-    off = [row["nll"] for row in record["rows"] if row["n"] == 0]
-    if off:
-        axes.axhline(off[0], color=ORANGE, linestyle="--", linewidth=1, label="dropout off")
-        axes.legend()
-    what = "dropout passes" if record["mode"] == "bnn" else "networks"
-    axes.set(xlabel=f"{what} (N)", ylabel="NLL (nats)", xscale="log", title=f"{record['data']} {record['split']}")

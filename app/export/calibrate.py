@@ -38,13 +38,7 @@ SLIDER = tuple(percent / 100 for percent in range(0, 100, 5))
 
 
 def run_calibrate(job: CalibrateJob) -> int:
-    """Fits temperature, prediction sets and a class's bound."""
-    check_flags(job)
-    return (calibrate_graph if is_graph(job.model) else calibrate_checkpoint)(job)
-
-
-def check_flags(job: CalibrateJob) -> None:
-    """Checks the flags before anything is opened; InputError for wrong ones."""
+    """Fits temperature, prediction sets and a class's bound. The flags are checked before anything is opened."""
     if not 0.0 < job.coverage < 1.0:
         raise InputError(f"--coverage must lie between 0 and 1, got {job.coverage}")
     if not 0.0 < job.risk < 1.0:
@@ -61,6 +55,7 @@ def check_flags(job: CalibrateJob) -> None:
     kind, suffix = ("a graph file", ".onnx") if is_graph(job.model) else ("a checkpoint", ".safetensors")
     require_place(job.output, kind, (suffix,), overwrite=job.overwrite)
     refuse_existing(job.output.with_suffix(".json"), job.overwrite)
+    return (calibrate_graph if is_graph(job.model) else calibrate_checkpoint)(job)
 
 
 def calibrate_checkpoint(job: CalibrateJob) -> int:

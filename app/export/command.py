@@ -41,7 +41,15 @@ def prepared(job: ExportJob) -> ExportJob:
         job = replace(job, stateful=True)
     refuse_job(job)
     if job.target == "web":
-        check_web(job)
+        if job.method.samples not in (None, 1):
+            raise InputError(f"--samples {job.method.samples}: a page draws one pass a frame; omit it")
+        if job.method.motion:
+            raise InputError("--motion on: a page follows no motion; omit it")
+        if job.streams not in (None, "1"):
+            raise InputError(f"--streams {job.streams}: a page computes one stream; omit it")
+        if job.precision not in ("fp32", "int8"):
+            raise InputError(f"--precision {job.precision}: a page runs fp32 or int8; omit it")
+        check_site_place(job.output, job.overwrite)
     else:
         require_place(job.output, "a graph file (--target onnx)", (".onnx",), overwrite=job.overwrite)
     return job
@@ -103,19 +111,6 @@ def export_web(job: ExportJob, model: Model, console: Console) -> int:
     )
     print(folder)
     return 0
-
-
-def check_web(job: ExportJob) -> None:
-    """Raises InputError, before any work, for flags that do not apply to a page, or if its folder cannot be written."""
-    if job.method.samples not in (None, 1):
-        raise InputError(f"--samples {job.method.samples}: a page draws one pass a frame; omit it")
-    if job.method.motion:
-        raise InputError("--motion on: a page follows no motion; omit it")
-    if job.streams not in (None, "1"):
-        raise InputError(f"--streams {job.streams}: a page computes one stream; omit it")
-    if job.precision not in ("fp32", "int8"):
-        raise InputError(f"--precision {job.precision}: a page runs fp32 or int8; omit it")
-    check_site_place(job.output, job.overwrite)
 
 
 def web_modes(job: ExportJob, model: Model) -> tuple[ModeName, ...]:

@@ -19,7 +19,7 @@ from steadyseg.core.model.checkpoint import MAX_MEAN, MIN_STD, CheckpointMeta
 from steadyseg.core.options import is_number, is_whole
 from steadyseg.core.picture_size import MAX_INPUT_PIXELS, SIZE_MULTIPLE, network_size
 from steadyseg.core.preprocess import Normalize
-from steadyseg.core.segmenter import Executor, Segmenter
+from steadyseg.core.segmenter import Segmenter
 from steadyseg.core.system.machine import choose_device
 from steadyseg.export.file.metadata import MAX_SIDE
 from steadyseg.export.run.cpu import CpuExecutor, OpenNetwork
@@ -100,17 +100,10 @@ def steady(
     module = StreamingSegmenter(adapted, *values, height, method)
     origin = f"mean {values[0]} and std {values[1]} are {known.origin}; " if found else ""
     why = f"it runs any network; {origin}{limits(adapted, method, fit)}"
-    return Segmenter(_executor(module, meta, place, keep_probs, why), fit)
-
-
-def _executor(
-    module: StreamingSegmenter, meta: CheckpointMeta, device: torch.device, keep_probs: bool, why: str
-) -> Executor:
-    """Returns torch alone on a GPU; on a CPU, torch runs the network and the fused kernel computes the rest."""
-    if device.type != "cpu":
-        return TorchExecutor(module, meta, device, keep_probs=keep_probs, why=why)
-    name = f"torch {torch.__version__.split('+')[0]} fp32"
-    return cpu_executor(name, lambda height, width: TorchNetwork(module), module, meta, keep_probs, why)
+    if place.type != "cpu":
+        return Segmenter(TorchExecutor(module, meta, place, keep_probs=keep_probs, why=why), fit)
+    name = f"torch {torch.__version__.split('+')[0]} fp32"  # the fused kernel computes the rest
+    return Segmenter(cpu_executor(name, lambda _, __: TorchNetwork(module), module, meta, keep_probs, why), fit)
 
 
 def cpu_executor(

@@ -38,18 +38,15 @@ def runtime_files(package: bytes) -> dict[str, bytes]:
             found = {name: member.read() for name, member in members.items() if member is not None}
     except (tarfile.TarError, KeyError, OSError) as error:  # although its hash was right
         raise InputError(f"{cache_path()}: cannot be unpacked ({error}); delete it and try again") from error
-    return {served(name): _with_served_names(data) if name.endswith(".mjs") else data for name, data in found.items()}
+    for script in (name for name in found if name.endswith(".mjs")):
+        for name in wanted:
+            found[script] = found[script].replace(f'"{name}"'.encode(), f'"{served(name)}"'.encode())
+    return {served(name): data for name, data in found.items()}
 
 
 def served(name: str) -> str:
     """Returns the name on the page. Servers that lack a type for .mjs, as nginx, send one that browsers refuse."""
     return name.replace(".mjs", ".js")
-
-
-def _with_served_names(script: bytes) -> bytes:
-    for name in (name for names in PROVIDERS.values() for name in names):
-        script = script.replace(f'"{name}"'.encode(), f'"{served(name)}"'.encode())
-    return script
 
 
 def cached_package(path: Path, url: str = URL) -> bytes:

@@ -79,20 +79,16 @@ def facts(meta: CheckpointMeta) -> list[str]:
     for fit in meta.calibration.values():  # without data: a temperature that was given by hand
         where = f" on {fit['frames']} pictures of {fit['data']} {fit['split']}" if "data" in fit else ""
         fits.append(f"{method_of_fit(fit)} (temperature {fit['temperature']:.2f}{where})")
+    familiarity = "no, so the page cannot tell you whether your pictures are like those it was trained on"
+    if isinstance(data := meta.novelty.get("about"), dict):
+        more = f"{data.get('held_out')} more that set the scale of familiarity"
+        familiarity = f"yes, from {data.get('frames')} frames, and {more}"
     return [
         f"- {len(meta.classes)} classes: {', '.join(meta.classes.names)}",
         f"- input size: {meta.width}x{meta.height} pixels; larger pictures are reduced first",
         f"- calibrated for: {', '.join(fits)}" if fits else "- not calibrated: its confidences are the network's own",
-        f"- familiarity: {describe_statistics(meta)}",
+        f"- familiarity: {familiarity}",
     ]
-
-
-def describe_statistics(meta: CheckpointMeta) -> str:
-    """Description of the data of the novelty fit."""
-    about = meta.novelty.get("about")
-    if not isinstance(about, dict):
-        return "no, so the page cannot tell you whether your pictures are like those it was trained on"
-    return f"yes, from {about.get('frames')} frames, and {about.get('held_out')} more that set the scale of familiarity"
 
 
 def figures(meta: CheckpointMeta) -> list[str]:

@@ -108,7 +108,7 @@ class StreamReport:
             **{key: round(value / count, 4) for key, value in self.means.items()},
             "unfamiliar_share": round(self.whole_frames.unfamiliar / count, 4),
             **self.whole_frames.record(),
-            "class_shares": self.class_shares(),
+            "class_shares": dict(zip(self.classes.names, (self.class_pixels / count).round(4).tolist(), strict=True)),
             "device": segmenter.device,
             "executor": segmenter.executor,
             "why_this_executor": segmenter.why,
@@ -126,11 +126,6 @@ class StreamReport:
             result = self.metrics.result()
             record |= {"labelled_frames": self.metrics.frames, **{key: result[key] for key in METRIC_KEYS}}
         return record
-
-    def class_shares(self) -> dict[str, float]:
-        """{class name: share of all pixels}."""
-        shares = self.class_pixels / max(self.frames, 1)
-        return {name: round(float(share), 4) for name, share in zip(self.classes.names, shares, strict=True)}
 
 
 class Spans:

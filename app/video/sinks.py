@@ -63,17 +63,13 @@ class MaskSink:
     def write(self, maps: Maps, name: str) -> None:
         """Writes both files; `name` is the frame's base name, as `Source.frame_name` gives it."""
         if not self._begun:
-            self._remove_earlier()
+            self._begun = True
+            for grey in self._folder.glob(f"*{GREY}"):  # an earlier run's, which wrote the grey file of a pair first
+                grey.with_name(f"{grey.name.removesuffix(GREY)}.png").unlink(missing_ok=True)
+                grey.unlink()
             write_atomic(self._folder / TABLE, class_table(self._classes).encode(), durable=False)
         for file, data in mask_files(maps, name, self._classes):
             write_atomic(self._folder / file, data, durable=False)
-
-    def _remove_earlier(self) -> None:
-        """Removes the pairs of an earlier run. They are found by the grey file, which is written first."""
-        self._begun = True
-        for grey in self._folder.glob(f"*{GREY}"):
-            grey.with_name(f"{grey.name.removesuffix(GREY)}.png").unlink(missing_ok=True)
-            grey.unlink()
 
 
 def class_table(classes: ClassList) -> str:

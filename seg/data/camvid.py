@@ -138,7 +138,12 @@ def open_split(root: Path, split: str, classes: ClassList = CAMVID) -> ImageFold
     examples = _pair(images, labels, original)
     if not examples:
         raise InputError(f"{images}: holds no images ({', '.join(IMAGE_SUFFIXES)}); is this the right folder?")
-    _check_list(root / f"{split}.txt", {example.name for example in examples})
+    present = {example.name for example in examples}
+    for listed in (Path(name).stem for name in listed_names(root / f"{split}.txt")):
+        if listed not in present:  # the copy is incomplete
+            raise InputError(
+                f"{root / split}.txt: lists {listed}, but {root / split} has no such image; is the copy complete?"
+            )
     read = read_label if own == classes else partial(read_label, own=own)
     return ImageFolderSplit(root, split, classes, examples, read_color_label if original else read)
 
@@ -186,12 +191,3 @@ def _pair(images: Path, labels: Path, original: OriginalSplit | None) -> tuple[L
             raise InputError(f"{path}: no label {labels / name}.png; every image needs one")
         examples.append(LabelledImage(path, by_name[name], len(examples)))
     return tuple(examples)
-
-
-def _check_list(path: Path, found: set[str]) -> None:
-    """Raises InputError where the list names an image that is not there: the copy is incomplete."""
-    for listed in (Path(name).stem for name in listed_names(path)):
-        if listed not in found:
-            raise InputError(
-                f"{path}: lists {listed}, but {path.with_suffix('')} has no such image; is the copy complete?"
-            )

@@ -74,7 +74,8 @@ class Street:
         if self.blur > 0:
             image = _motion_blur(image, canvas, self.blur)
         if self.noise > 0:
-            image = _sensor_noise(image, generator("noise", self.seed, index), self.noise)
+            raw = np.frombuffer(generator("noise", self.seed, index).bytes(image.size), np.uint8).reshape(image.shape)
+            image = cv2.addWeighted(image, 1.0, cv2.LUT(raw, _noise_table(self.noise)), 1.0, -128.0)
         return Frame(image=image, index=index, time_s=time_s, label=label, discontinuity=index == 0)
 
     def frames(self, count: int, start: int = 0) -> Iterator[Frame]:
@@ -85,7 +86,9 @@ class Street:
         """Draws the whole scene from back to front."""
         width, height = OVERSAMPLING * self.width, OVERSAMPLING * self.height
         canvas = Canvas(camera_at(self.seed, time_s, width, height), light_of(self.seed))
-        blocks = _blocks_in_sight(self.seed, canvas.camera.station)
+        station = canvas.camera.station
+        first, last = math.floor((station - BLOCK_M) / BLOCK_M), math.floor((station + FAR_M) / BLOCK_M)
+        blocks = [block(self.seed, index) for index in range(first, last + 1)]
         standing: list[Thing] = [thing for part in blocks for thing in part.things]
         things = [thing for thing in standing + moving(self.seed, time_s) if _in_sight(thing, canvas.camera)]
         draw_sky(canvas, self.seed)
@@ -95,11 +98,13 @@ class Street:
             _draw_crossing(canvas, part)
         shadows = Shadows(canvas)
         for thing in things:
-            if thing.far < canvas.camera.station + SHADOW_M:
+            if thing.far < station + SHADOW_M:
                 thing.shade(shadows)
         shadows.apply()
         _draw_kerbs(canvas)
-        for thing in sorted(things, key=lambda thing: _remoteness(thing, canvas.camera), reverse=True):
+        # Lines of sight lead away from the camera's lane, so a thing further out never hides a thing further in.
+        lane = canvas.camera.lateral
+        for thing in sorted(things, key=lambda one: one.far + OUTWARD * abs(one.lateral - lane), reverse=True):
             thing.draw(canvas, time_s)
         return canvas
 
@@ -131,19 +136,6 @@ def _in_sight(thing: Thing, camera: StreetCamera) -> bool:
     behind = LONGEST_M if isinstance(thing, Vehicle) else -NEAR_M
     reach = SMALL_M if isinstance(thing, Walker | Fixture | Panel) else FAR_M
     return -behind < thing.far - camera.station < reach
-
-
-def _remoteness(thing: Thing, camera: StreetCamera) -> float:
-    """Sort key from back to front: by distance, and from the outside in for things side by side.
-
-    Lines of sight lead away from the camera's lane, so a thing further out never hides a thing further in.
-    """
-    return thing.far + OUTWARD * abs(thing.lateral - camera.lateral)
-
-
-def _blocks_in_sight(seed: int, station: float) -> list[Block]:
-    first, last = math.floor((station - BLOCK_M) / BLOCK_M), math.floor((station + FAR_M) / BLOCK_M)
-    return [block(seed, index) for index in range(first, last + 1)]
 
 
 def _draw_crossing(canvas: Canvas, part: Block) -> None:
@@ -182,9 +174,7 @@ def _motion_blur(image: np.ndarray, canvas: Canvas, strength: float) -> np.ndarr
 
     def exposure(zoom: float) -> np.ndarray:
         to_picture = np.array(((zoom, 0, u * (1 - zoom)), (0, zoom, v * (1 - zoom))))
-        return cv2.warpAffine(
-            image, to_picture, (columns, rows), flags=cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE
-        )
+        return cv2.warpAffine(image, to_picture, (columns, rows), borderMode=cv2.BORDER_REPLICATE)
 
     step = 0.0035 * strength
     ends = cv2.addWeighted(exposure(1 + step), 0.5, exposure(1 - step), 0.5, 0)
@@ -199,9 +189,3 @@ def _noise_table(strength: float) -> np.ndarray:
     cumulative = 0.5 * (1 + np.array([math.erf(value / math.sqrt(2)) for value in grid]))
     normal = np.interp(uniform, cumulative, grid)
     return np.clip(np.rint(128 + 2.5 * strength * normal), 0, 255).astype(np.uint8)
-
-
-def _sensor_noise(image: np.ndarray, random: np.random.Generator, strength: float) -> np.ndarray:
-    raw = np.frombuffer(random.bytes(image.size), np.uint8).reshape(image.shape)
-    noise = cv2.LUT(raw, _noise_table(strength))
-    return cv2.addWeighted(image, 1.0, noise, 1.0, -128.0)

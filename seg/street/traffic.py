@@ -99,9 +99,8 @@ def _driven(seed: int, number: int, index: int) -> tuple[str, Mesh]:
     """Model and mesh of a car in traffic."""
     random = generator("traffic", seed, number, index, 1)
     name = str(random.choice(DRIVEN, p=(0.36, 0.28, 0.2, 0.1, 0.06)))
-    return name, car_mesh(
-        name, pick(random, MODELS[name].paints), light_of(seed).mood.lamps, bool(random.random() < 0.3)
-    )
+    lamps = light_of(seed).mood.lamps
+    return name, car_mesh(name, pick(random, MODELS[name].paints), lamps, bool(random.random() < 0.3))
 
 
 def _oncoming(seed: int, time_s: float, here: float) -> Iterator[Thing]:

@@ -21,7 +21,8 @@ MAX_CLASSES = 6
 
 def report_html(record: dict[str, Any]) -> str:
     """`StreamReport.record` as HTML, with lost frames and all changes to pictures."""
-    tables = "".join(_table(rows(record)) for rows in (_figures, _metrics, _shares))
+    figures = [("frames", f"{record['frames']}"), *figure_rows(record)]
+    tables = "".join(map(_table, (figures, _metrics(record), _shares(record))))
     return f"{_verdict(record)}<div class='report'>{tables}{_notes(record)}</div>"
 
 
@@ -31,10 +32,6 @@ def _verdict(record: dict[str, Any]) -> str:
         return ""
     level = stream_level(record)
     return f"<div class='verdict' data-level='{level}'>{escape(record['verdict'])}; {escape(record['caveat'])}</div>"
-
-
-def _figures(record: dict[str, Any]) -> list[tuple[str, str]]:
-    return [("frames", f"{record['frames']}"), *figure_rows(record)]
 
 
 def _metrics(record: dict[str, Any]) -> list[tuple[str, str]]:

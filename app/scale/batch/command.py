@@ -44,7 +44,9 @@ def run_batch(job: BatchJob) -> int:
         began_s = time.monotonic()
         try:
             if left:
-                with open_engine(job.ray, partial(VideoWorker, wanted), device_of(left)) as engine:
+                devices = {clip.job.options.compute.device for clip in left}  # all workers use the most demanding one
+                device = max(devices, key=lambda device: device not in ("auto", "cpu"))
+                with open_engine(job.ray, partial(VideoWorker, wanted), device) as engine:
                     own = about(left[0].job.options.model)
                     show_progress(drive(engine, left, own, job.workers), len(left), console, rows)
         except KeyboardInterrupt:
@@ -85,11 +87,6 @@ def only_driver_of(folder: Path) -> Iterator[None]:
         if not lock(file):
             raise InputError(f"{folder}: another batch writes into it now; wait for it or choose another with -o")
         yield
-
-
-def device_of(clips: list[Clip]) -> str:
-    """The device that all workers use: the most demanding one of the videos."""
-    return max((clip.job.options.compute.device for clip in clips), key=lambda device: device not in ("auto", "cpu"))
 
 
 def finished_row(clip: Clip, wanted: BatchOutputs) -> Row | None:

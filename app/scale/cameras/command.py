@@ -29,7 +29,9 @@ COLUMNS = ("camera", "frames", "age s\nsilent s", "dropped\nrestarts", "gap s", 
 
 def run_cameras(job: CamerasJob) -> int:
     """Runs until Ctrl-C (exit code 130); the report then holds the metrics of every camera."""
-    check_flags(job)
+    check_place(job.report, overwrite=job.overwrite)
+    if job.workers is not None and not 1 <= job.workers <= 10_000:
+        raise InputError(f"--workers must lie in 1..10000, got {job.workers}")
     watched = read_cameras(job.cameras)
     options = watched.options
     console = Console(stderr=True)
@@ -58,13 +60,6 @@ def run_cameras(job: CamerasJob) -> int:
         write_json(job.report, record)
     console.print(table_of(watched.cameras, figures))
     return 130
-
-
-def check_flags(job: CamerasJob) -> None:
-    """Raises InputError for unfit flags, before anything is opened."""
-    check_place(job.report, overwrite=job.overwrite)
-    if job.workers is not None and not 1 <= job.workers <= 10_000:
-        raise InputError(f"--workers must lie in 1..10000, got {job.workers}")
 
 
 def measure(engine: Engine) -> Measured:

@@ -97,16 +97,14 @@ class CameraWorker:
     def _segment(self) -> None:
         while True:
             with self._came:
-                watched, self._step_s = self._longest_waiting(), time.monotonic()
-                if watched is None:
+                waiting = [(since, one) for one in self._watched if (since := one.stream.waiting_since()) is not None]
+                self._step_s = time.monotonic()
+                if not waiting:
                     self._came.wait(0.5)
                     continue
+                _, watched = min(waiting, key=lambda pair: pair[0])
                 arrived = watched.stream.take()
             watched.step(arrived)
-
-    def _longest_waiting(self) -> "WatchedCamera | None":
-        waiting = [(since, one) for one in self._watched if (since := one.stream.waiting_since()) is not None]
-        return min(waiting, key=lambda pair: pair[0])[1] if waiting else None
 
     def _open(self, wait: bool = False) -> Any:
         """A segmenter with its own state. All share the compiled networks, since one thread steps them."""

@@ -68,7 +68,9 @@ class LocalEngine:
             process.join()
             pipe.close()
             self._workers[slot] = self._start()
-            return Answer(slot, lost=_describe_end(process.exitcode))
+            code = process.exitcode or 0
+            how = f"by {signal.Signals(-code).name}" if code < 0 else f"with exit code {code}"
+            return Answer(slot, lost=f"ended {how}")
         return Answer(slot, value, refusal)
 
     def _start(self) -> _Worker:
@@ -106,12 +108,6 @@ def _end_with_driver() -> None:
     if driver is not None:
         driver.join()
         os._exit(1)  # incomplete results have no name yet
-
-
-def _describe_end(code: int | None) -> str:
-    if code is not None and code < 0:
-        return f"ended by {signal.Signals(-code).name}"
-    return f"ended with exit code {code}"
 
 
 @contextlib.contextmanager

@@ -106,9 +106,7 @@ def import_ray(address: str | None) -> Any:
     `RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER`, which Ray reads on import; `_node_ip_address="127.0.0.1"` has no such effect.
     """
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
-    os.environ.setdefault(
-        "RAY_worker_niceness", "0"
-    )  # with Ray's default, 15, workers beside another program would get 3 % of a core
+    os.environ.setdefault("RAY_worker_niceness", "0")  # by its default, 15, workers beside a program get 3 % of a core
     if address is None or LOCAL.match(address):
         os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"
     if address is None and "RAY_AUTH_MODE" not in os.environ:  # else Ray writes a token into the home folder, for ever

@@ -24,10 +24,6 @@ def _across(low: float, high: float) -> slice:
     return slice(round((low + HALF_WIDTH_M) * TEXELS_PER_METRE), round((high + HALF_WIDTH_M) * TEXELS_PER_METRE))
 
 
-def _along(low: float, high: float) -> slice:
-    return slice(round(low * TEXELS_PER_METRE), round(high * TEXELS_PER_METRE))
-
-
 def _asphalt(image: np.ndarray, random: np.random.Generator) -> None:
     road = image[:, _across(-KERB_M, KERB_M)]
     rows, columns = road.shape[:2]
@@ -73,7 +69,7 @@ def _paint(image: np.ndarray, random: np.random.Generator, variant: int) -> None
     """Paints worn centre dashes, parking bays and, in some streets, double yellow lines."""
 
     def line(low: float, high: float, start: float, end: float, color: Color) -> None:
-        area = image[_along(start, end), _across(low, high)]
+        area = image[round(start * TEXELS_PER_METRE) : round(end * TEXELS_PER_METRE), _across(low, high)]
         wear = np.clip(random.normal(0.86, 0.1, area.shape[:2]), 0.4, 1)[..., None]
         area[:] = area * (1 - wear) + np.array(color) * wear
 
