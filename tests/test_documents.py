@@ -19,12 +19,7 @@ from tests.prose import unheld_numbers
 
 PROJECT = Path(__file__).parent.parent
 DOCS = PROJECT / "docs" / "records"
-SETTINGS = (
-    "95 % interval",
-    "openvino 2026.4.1",
-    "tau 1.25",
-    "2048 MB more",
-)
+SETTINGS = ("95 % interval", "openvino 2026.4.1", "tau 1.25", "2048 MB more")
 """Numbers with a point or a unit that nobody here measured: settings, versions, published figures."""
 EXPLAINED = [page for page in sorted((PROJECT / "docs" / "explanation").glob("*.md")) if page.stem != "methods"]
 """Explanations of what was measured; the numbers of the methods are constants of the code."""

@@ -1,7 +1,6 @@
 """How the page's tests visit it: made cameras, a browser's context, and what they wait for."""
 
 import base64
-import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,6 +10,7 @@ import cv2
 import numpy as np
 import pytest
 from made.browser_visit import launch_chromium
+from made.processes import free_port
 from made.waiting import PATIENCE_S, wait_for
 
 from steadyseg.app.page.flags import PageOptions
@@ -76,12 +76,6 @@ def event_of(page: Page, button: str, session: str) -> dict[str, Any]:
     event = next(one for one in config["dependencies"] if any(target[0] == number for target in one["targets"]))
     values = {part["id"]: part["props"].get("value") for part in config["components"]}
     return {"data": [values[part] for part in event["inputs"]], "fn_index": event["id"], "session_hash": session}
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def start_camera(page: Any, shown: int = 1) -> None:

@@ -16,15 +16,7 @@ from refusals import one_line_error
 from steadyseg.app.cli import main
 from steadyseg.app.contact_sheet import Cell, colored, strip, write_sheet
 from steadyseg.app.page.file.timeline import MAX_POINTS, Timeline
-from steadyseg.app.palette import (
-    APART,
-    colour_labels,
-    display_classes,
-    draw_contours,
-    draw_overlay,
-    drawable,
-    lab,
-)
+from steadyseg.app.palette import APART, colour_labels, display_classes, draw_contours, draw_overlay, drawable, lab
 from steadyseg.app.video.legend import HOLD, Legend, draw_legend
 from steadyseg.app.video.render import LARGEST_SET, draw_set_sizes, draw_uncertainty
 from steadyseg.app.video.report import FrameFigures

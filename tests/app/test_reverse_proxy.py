@@ -15,9 +15,10 @@ import av
 import httpx
 import pytest
 from made.browser_visit import write_camera
+from made.processes import free_port
 from made.video import write_video
 from made.waiting import PATIENCE_S, wait_for
-from page_visit import GRADIO, free_port, launched, page_at, start_camera, stripes, visitor
+from page_visit import GRADIO, launched, page_at, start_camera, stripes, visitor
 from test_page_file import choose_file, download
 
 pytestmark = [pytest.mark.long, *GRADIO]

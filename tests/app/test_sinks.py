@@ -14,7 +14,7 @@ from pathlib import Path
 import av
 import numpy as np
 import pytest
-from made.rtsp.served import free_port
+from made.processes import free_port
 from made.video import grey_frames, quarters
 from made.waiting import PATIENCE_S, wait_for
 from PIL import Image

@@ -2,14 +2,13 @@
 
 import os
 import signal
-import socket
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 import torch
-from made.processes import descendants
+from made.processes import descendants, free_port
 from made.trainings import accumulating, boxes_folder, epochs_logged, wait_for_epochs
 from made.waiting import PATIENCE_S
 
@@ -44,11 +43,6 @@ def lost(machine: "subprocess.Popen[str]") -> None:
     for pid in [machine.pid, *descendants(machine.pid)]:
         os.kill(pid, signal.SIGKILL)
     machine.communicate()
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as one:
-        return int(one.getsockname()[1])
 
 
 @pytest.mark.long

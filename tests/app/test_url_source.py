@@ -17,8 +17,9 @@ import av
 import cv2
 import numpy as np
 import pytest
+from made.processes import free_port
 from made.rtsp.proxy import Proxy
-from made.rtsp.served import SYSTEM_PYTHON, Server, free_port, served
+from made.rtsp.served import SYSTEM_PYTHON, Server, served
 from made.video import grey_frames, write_video
 from made.waiting import PATIENCE_S, wait_for
 from refusals import error_after_work, refusal

@@ -9,13 +9,7 @@ import pytest
 from refusals import refusal
 
 from steadyseg.core.errors import InputError
-from steadyseg.core.system.files import (
-    cache_file,
-    private_folder,
-    require_place,
-    whole_folder,
-    write_atomic,
-)
+from steadyseg.core.system.files import cache_file, private_folder, require_place, whole_folder, write_atomic
 
 
 def test_a_file_is_flushed_and_replaced_whole_and_an_interruption_leaves_the_old_one(

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 from made.local_server import running
+from made.processes import descendants
 from made.waiting import PATIENCE_S
 
 from steadyseg.core.errors import InputError
@@ -169,15 +170,3 @@ def resident_mb() -> Iterator[float]:
         except OSError:  # it has ended
             continue
         yield next(int(line.split()[1]) / 1e3 for line in rollup.splitlines() if line.startswith("Pss:"))
-
-
-def descendants(pid: int) -> Iterator[int]:
-    try:
-        children = [
-            int(one) for task in Path(f"/proc/{pid}/task").iterdir() for one in (task / "children").read_text().split()
-        ]
-    except OSError:
-        return
-    for child in children:
-        yield child
-        yield from descendants(child)

@@ -1,6 +1,12 @@
-"""The processes of a command that a test started: its workers on either engine, and all that is below it."""
+"""The processes of a command that a test started: its workers on either engine, all that is below it, and its port."""
 
+import socket
 from pathlib import Path
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as one:
+        return int(one.getsockname()[1])
 
 
 def descendants(pid: int) -> set[int]:

@@ -139,11 +139,7 @@ def test_a_complete_copy_needs_no_network(server: Server, manifest: Path, root: 
 # What goes wrong on the way
 
 
-@pytest.mark.parametrize(
-    "fault",
-    [corrupt, hang_up, status(429, Retry_After="0")],
-    ids=["corrupt", "hung up", "429"],
-)
+@pytest.mark.parametrize("fault", [corrupt, hang_up, status(429, Retry_After="0")], ids=["corrupt", "hung up", "429"])
 def test_a_fault_that_passes_is_tried_again(server: Server, manifest: Path, root: Path, fault: Respond) -> None:
     server.respond[VICTIM] = first_two_tries(fault)
     assert download_camvid(root, base_url=server.url, manifest=manifest) == (18, 0)

@@ -2,12 +2,12 @@
 
 import os
 import signal
-import socket
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from made.processes import free_port
 from made.rtsp.proxy import Proxy
 
 from steadyseg.core.errors import InputError
@@ -50,8 +50,3 @@ def served() -> Iterator[tuple[Server, Proxy]]:
             yield server, proxy
         finally:
             server.kill()
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as one:
-        return int(one.getsockname()[1])
