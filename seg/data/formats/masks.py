@@ -32,8 +32,11 @@ def fill_polygon(corners: Any, height: int, width: int) -> np.ndarray:
     if not np.isfinite(points).all():
         raise ValueError("a corner of a polygon is not a finite number")
     crossings = np.zeros((height, width + 1), np.int16)
-    for (x0, y0), (x1, y1) in zip(points, np.roll(points, -1, axis=0), strict=True):
-        first, last = np.ceil(np.clip([min(y0, y1), max(y0, y1)], 0, height) - 0.5).astype(int)
+    following = np.roll(points, -1, axis=0)
+    turned = points[:, 1] > following[:, 1]  # an edge has the same rounding in both directions
+    points[turned], following[turned] = following[turned], points[turned]
+    for (x0, y0), (x1, y1) in zip(points, following, strict=True):
+        first, last = np.ceil(np.clip([y0, y1], 0, height) - 0.5).astype(int)
         rows = np.arange(max(first, 0), last)
         if len(rows):
             columns = np.ceil(x0 + (rows + 0.5 - y0) * (x1 - x0) / (y1 - y0) - 0.5)

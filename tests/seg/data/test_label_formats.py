@@ -69,6 +69,8 @@ def test_polygons_that_share_an_edge_share_no_pixel_and_leave_none() -> None:
     assert np.array_equal(fill_polygon(left, 9, 12), ~fill_polygon(right, 9, 12))
     assert fill_polygon([[-1e300, -5], [1e300, -5], [50, 50], [-5, 50]], 9, 12).all()
     assert fill_polygon([[2, 1], [4, 1], [4, 3], [2, 3]], 9, 12).sum() == 4
+    slit = np.array([[0, 0], [12, 0], [12, 9], [0, 9], [0, 0], [4, 6], [11, 3], [4, 6]]) / (12, 9)
+    assert fill_polygon(slit.round(6) * (12, 9), 9, 12).all(), "a line there and back passes a pixel's centre"
 
 
 @pytest.mark.parametrize("lengths", [[2, 3], [2**62, 2**62, 2**62, 2**62 + 6], [10**30], [-1, 7]])
@@ -142,15 +144,7 @@ def test_a_number_in_a_name_is_not_a_colour(tmp_path: Path, line: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "line",
-    [
-        "lane 2 255 0 0",
-        "zone 255 0 0 255",
-        "0,zone,255,0,0",
-        "zone,255,0,0,9",
-        "zone 2 3",
-        "road 4 5 6",
-    ],
+    "line", ["lane 2 255 0 0", "zone 255 0 0 255", "0,zone,255,0,0", "zone,255,0,0,9", "zone 2 3", "road 4 5 6"]
 )
 def test_a_palette_s_line_of_two_meanings_is_refused(tmp_path: Path, line: str) -> None:
     """A fourth number may be of the name, an id or an alpha; a line of another class must not vanish."""
