@@ -84,13 +84,18 @@ DATA = {
     ),
     "import": Command(
         "Make a data folder of COCO, CVAT, Label Studio, LabelMe, YOLO, Cityscapes, VOC or colour PNGs.",
-        "steadyseg.app.data_flags:ImportJob",
-        "steadyseg.app.data:run_import",
+        "steadyseg.app.labelling.flags:ImportJob",
+        "steadyseg.app.labelling.exchange:run_import",
+    ),
+    "export": Command(
+        "Write the labels of a data folder, or a network's masks, for COCO, CVAT, YOLO or Label Studio.",
+        "steadyseg.app.labelling.flags:LabelExportJob",
+        "steadyseg.app.labelling.exchange:run_export",
     ),
     **{
         name: Command(
             f"Fetch {title}; run again, it goes on where it stopped.",
-            "steadyseg.app.data_flags:FetchJob",
+            "steadyseg.app.data_sets:FetchJob",
             f"steadyseg.app.data:fetch_{name}",
         )
         for name, title in {"camvid": "CamVid", "cifar10": "CIFAR-10", "cifar100": "CIFAR-100"}.items()

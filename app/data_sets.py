@@ -1,9 +1,12 @@
 """`steadyseg data list`: the data sets that commands, tests and studies read, with their terms and where they are."""
 
 import os
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
 from rich.table import Table
+from tyro.conf import arg
 
 from steadyseg.app.console import Console
 
@@ -25,6 +28,14 @@ DATA_SETS = (
     ("cityscapes-sample", "one frame in Cityscapes' layout", "research", "github.com/open-mmlab/mmsegmentation: tests"),
     ("occupancy", "UCI Occupancy Detection", "CC BY 4.0", "archive.ics.uci.edu"),
 )
+
+
+@dataclass(frozen=True)
+class FetchJob:
+    """The folder for a data set."""
+
+    output: Annotated[Path | None, arg(aliases=["-o"])] = None
+    """Folder for the data set; by default CamVid, cifar10 or cifar100 in the current folder."""
 
 
 def list_sets() -> int:

@@ -67,7 +67,7 @@ ALLOWED = {
     "app/sources": {"core", "core/system", "seg/data", "seg/street", "app"},
     "app/video": {*PRODUCT, "app/sources", "app/scale/engines"},
     "app/evaluation": {*PRODUCT, "core/novelty", "seg/novelty", "classification", "classification/data"},
-    "app/labelling": {*PRODUCT, "app/sources", "app/video", "app/evaluation", "seg/novelty"},
+    "app/labelling": {*PRODUCT, "seg/data/formats", "app/sources", "app/video", "app/evaluation", "seg/novelty"},
     "app/in_browser": {*PRODUCT, "app/video"},
     "app/export": {
         *PRODUCT,

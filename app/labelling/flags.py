@@ -1,4 +1,4 @@
-"""The flags of `steadyseg pick` and `steadyseg suspects`."""
+"""The flags of `steadyseg data import`, `data export`, `pick` and `suspects`."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -6,11 +6,64 @@ from typing import Annotated, Literal
 
 from tyro.conf import Positional, arg
 
+from steadyseg.seg.data.formats.masks import Overlaps
 from steadyseg.seg.data.label_writer import Tool
 
 
 @dataclass(frozen=True)
-class PickJob:
+class ImportJob:
+    """Labels of your own, and the data folder to make of them."""
+
+    source: Positional[Annotated[Path, arg(metavar="SOURCE")]]
+    """COCO (.json), CVAT for images or video 1.1 (.xml), Label Studio (.json, or a folder of its brush PNGs), LabelMe
+    (.json) or YOLO polygons (data.yaml). Or a folder: of these, in the layout of Cityscapes or VOC, or colour PNGs."""
+    output: Annotated[Path, arg(aliases=["-o"])]
+    """Folder to write: train/, trainannot/ and so on, classes.json, notes.txt and contact-sheet.jpg."""
+    images: Path | None = None
+    """Folder of the pictures; by default the folder of the labels and all folders below it."""
+    palette: Path | None = None
+    """Class names and colours of colour PNGs: lines of `name r g b` or JSON; labelmap.txt, label_colors.txt,
+    class_dict.csv or classes.json in the folder by default."""
+    background: str | None = None
+    """Class name for unlabelled pixels; by default they are void, which is neither learned nor measured."""
+    overlaps: Overlaps = "smaller"
+    """Class of pixels that two objects share: the smaller object's class, the later object's class, or void. CVAT's
+    z_order has priority."""
+    val: float = 0.2
+    """Share of the frames for val, in whole recordings: frames of one recording have names that differ only in the last
+    number."""
+    test: float = 0.0
+    """Share of the frames for test."""
+    skip_bad: bool = False
+    """Leave out pictures that are missing or do not fit their labels, instead of stopping."""
+    overwrite: bool = False
+    """Replace a folder that exists."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ToolOutput:
+    """A folder of pictures and labels for a label tool."""
+
+    labels: Tool = "coco"
+    """Label tool whose format the labels have. Pixels of void are in no object of any format."""
+    overwrite: bool = False
+    """Replace a folder that exists."""
+
+
+@dataclass(frozen=True)
+class LabelExportJob(ToolOutput):
+    """Labels in a data folder, or masks and their pictures, and the folder to make of them."""
+
+    source: Positional[Annotated[Path, arg(metavar="SOURCE")]]
+    """Data folder with SPLIT/ and SPLITannot/; or the folder of `steadyseg video --masks`."""
+    output: Annotated[Path, arg(aliases=["-o"])]
+    """Folder to write: images/, with a folder for each split of the data, and the labels."""
+    images: str | None = None
+    """The source that was segmented into the masks: video, image or image folder, or `street[:SEED[:FRAMES]]`."""
+
+
+@dataclass(frozen=True)
+class PickJob(ToolOutput):
     """Videos without labels, and the frames to label next."""
 
     sources: Positional[Annotated[tuple[str, ...], arg(metavar="VIDEO")]]
@@ -25,10 +78,6 @@ class PickJob:
     labels so far."""
     data: Path | None = None
     """Data folder with the frames that are labelled already: the chosen frames are unlike its train images."""
-    labels: Tool = "coco"
-    """Label tool whose format the labels have."""
-    overwrite: bool = False
-    """Replace a folder that exists."""
 
 
 @dataclass(frozen=True)

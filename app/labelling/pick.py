@@ -13,13 +13,12 @@ from steadyseg.app.console import progress_bar, track
 from steadyseg.app.contact_sheet import SHEET_FILE, SHOWN, Cell, colored, strip, write_sheet
 from steadyseg.app.labelling.candidates import Candidate, FrameMeter, choose
 from steadyseg.app.labelling.flags import PickJob
-from steadyseg.app.labelling.shared import open_network, write_table
+from steadyseg.app.labelling.shared import open_network, require_end, write_table
 from steadyseg.app.sources.image_folder import FolderSource, list_images
 from steadyseg.app.sources.open_source import open_source
 from steadyseg.app.sources.source import Source
 from steadyseg.app.video.render import draw_uncertainty
 from steadyseg.core.classes import ClassList
-from steadyseg.core.errors import InputError
 from steadyseg.core.frame import Frame
 from steadyseg.core.system.files import whole_folder
 from steadyseg.core.system.pictures import read_upright
@@ -79,9 +78,8 @@ def run_pick(job: PickJob) -> int:
 def candidate_step(source: Source, count: int) -> int:
     """Returns the step between candidates: 1 in a folder of images. A video gives `PER_CHOICE` times `count`
     candidates, or one a second if those are more. InputError for a camera, which has no end."""
+    require_end(source)
     info = source.info
-    if info.live:
-        raise InputError(f"{info.name}: a live source has no end; record it first: steadyseg video ... -o FILE")
     if isinstance(source, FolderSource):
         return 1
     second = max(1, round(info.fps))

@@ -1,5 +1,6 @@
 """The classes of a data folder, by a flag, by the folder's own file, or CamVid's for CamVid's pictures."""
 
+import csv
 from pathlib import Path
 
 from steadyseg.core.classes import CAMVID, CLASS_LISTS, ClassList, distinct_colors
@@ -26,9 +27,9 @@ def classes_of(data: Path, choice: Path | None) -> ClassList:
         names = [path.stem for path in (data / "train").iterdir() if has_suffix(path, (".png", ".jpg", ".jpeg"))]
         if not all(find_published_split(name) for name in names):
             raise InputError(
-                f"{data}: its pictures are not CamVid's, so name their classes: --classes FILE.json "
+                f"{data}: its pictures are not CamVid's, so name their classes in {data / CLASSES_FILE} "
                 '({"names": [...], "colors": [[r, g, b], ...], "void": id}). '
-                f"CamVid's 11 are --classes camvid; {CLASSES_FILE} in the folder is found by itself"
+                "A training also takes --classes FILE.json; CamVid's 11 are --classes camvid"
             )
     return CAMVID
 
@@ -49,10 +50,14 @@ def own_classes(root: Path, classes: ClassList) -> ClassList:
 
 
 def read_classes(path: Path) -> ClassList:
-    """Returns a class list by its name (camvid, camvid-31) or from a JSON file, where colours may be left out."""
+    """Returns a class list by its name (camvid, camvid-31), or from a JSON file, where colours may be left out. A .csv
+    file is a mask folder's table of id, name, red, green and blue, whose last row is void."""
     if str(path) in CLASS_LISTS:
         return CLASS_LISTS[str(path)]
     try:
+        if path.suffix == ".csv":
+            _, *rows, void = csv.reader(path.read_text().splitlines())
+            return ClassList.of_record([row[1] for row in rows], [[*map(int, row[2:])] for row in rows], int(void[0]))
         record = parse_json(path.read_bytes())
         record = {"names": record} if isinstance(record, list) else record
         names = record["names"]
@@ -65,7 +70,8 @@ def read_classes(path: Path) -> ClassList:
         raise InputError(f"{path}: {error}") from error
     except OSError as error:
         raise InputError(f"{path}: the class list cannot be read ({error.strerror})") from error
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, LookupError, TypeError, AttributeError) as error:
         raise InputError(
-            f'{path}: expected JSON {{"names": [...], "colors": [[r, g, b], ...], "void": id}}, got {error!r}'
+            f"{path}: expected classes.csv of `video --masks`, or JSON "
+            f'{{"names": [...], "colors": [[r, g, b], ...], "void": id}}, got {error!r}'
         ) from error

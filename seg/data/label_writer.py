@@ -4,16 +4,26 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
+from urllib.parse import quote
 from xml.etree import ElementTree
 
 import numpy as np
 import yaml
 
+from steadyseg.core.errors import InputError, printable
 from steadyseg.seg.data.regions import Region, connected_regions
 
 Tool = Literal["coco", "cvat", "yolo", "label-studio"]
-Picture = tuple[str, int, int, list[Any]]
-"""(path relative to the file, height, width, its objects as the tool has them)."""
+
+
+class Picture(NamedTuple):
+    """A picture: path relative to the label file, split or an empty text, size, objects as the tool has them."""
+
+    name: str
+    split: str
+    height: int
+    width: int
+    objects: list[Any]
 
 
 class LabelWriter:
@@ -23,35 +33,44 @@ class LabelWriter:
         self._names, self._tool = names, tool
         self._pictures = list[Picture]()
 
-    def add(self, file_name: str, ids: np.ndarray, confidence: np.ndarray) -> None:
-        """Adds a picture's label.
+    def add(self, file_name: str, ids: np.ndarray, confidence: np.ndarray | None = None, split: str = "") -> None:
+        """Adds a picture's label. InputError for a name that label files cannot hold.
 
         Args:
             file_name: Path of the picture relative to the file, in images/.
             ids: (H, W) uint8 class ids; other values are left out.
             confidence: (H, W) uint8, 255 = 1; the mean of a region becomes its score in COCO and Label Studio.
+            split: train, val or test; Label Studio's file has no splits.
         """
-        objects = list[Any]()
+        if not file_name.isprintable():
+            raise InputError(f"{printable(file_name)}: label files cannot hold this name; rename the picture")
+        objects, score = list[Any](), dict[str, float]()
         for region in connected_regions(np.where(ids < len(self._names), ids.astype(np.int64), -1)):
-            score = round(float(confidence[region.rows, region.columns][region.mask].mean()) / 255, 4)
+            if confidence is not None:
+                mean = float(confidence[region.rows, region.columns][region.mask].mean())
+                score = {"score": round(mean / 255, 4)}
             objects.append(FORMATS[self._tool].object_of(region, self._names[region.id], score, *ids.shape))
-        self._pictures.append((file_name, *ids.shape, objects))
+        self._pictures.append(Picture(file_name, split, ids.shape[0], ids.shape[1], objects))
 
     def write(self, folder: Path) -> None:
-        """Writes the label file. For YOLO, labels/ gets a text file of polygons for each picture."""
+        """Writes the label file; InputError without any object. YOLO's labels/ has a text file for each picture, and
+        COCO a file for each split."""
+        if not any(picture.objects for picture in self._pictures):
+            raise InputError(f"none of the {len(self._pictures)} pictures has a pixel of a class: no label to write")
         form = FORMATS[self._tool]
         form.write(folder / form.file, self._names, self._pictures)
 
 
 def _write_coco(path: Path, names: tuple[str, ...], pictures: list[Picture]) -> None:
     """Categories are the class ids + 1, as label tools count from 1."""
-    images, marked = list[Any](), list[Any]()
-    for number, (name, height, width, objects) in enumerate(pictures, 1):
-        images.append({"id": number, "file_name": name, "height": height, "width": width})
-        for one in objects:
-            marked.append({"id": len(marked) + 1, "image_id": number, **one})
     categories = [{"id": number, "name": name} for number, name in enumerate(names, 1)]
-    path.write_text(json.dumps({"images": images, "categories": categories, "annotations": marked}))
+    for split in {picture.split for picture in pictures}:
+        images, marked = list[Any](), list[Any]()
+        for number, one in enumerate((one for one in pictures if one.split == split), 1):
+            images.append({"id": number, "file_name": one.name, "height": one.height, "width": one.width})
+            marked += [{"id": len(marked) + place, "image_id": number, **of} for place, of in enumerate(one.objects, 1)]
+        content = {"images": images, "categories": categories, "annotations": marked}
+        path.with_stem("_".join(filter(None, (path.stem, split)))).write_text(json.dumps(content))
 
 
 def _write_cvat(path: Path, names: tuple[str, ...], pictures: list[Picture]) -> None:
@@ -61,29 +80,33 @@ def _write_cvat(path: Path, names: tuple[str, ...], pictures: list[Picture]) -> 
     labels = ElementTree.SubElement(ElementTree.SubElement(ElementTree.SubElement(root, "meta"), "task"), "labels")
     for name in names:
         ElementTree.SubElement(ElementTree.SubElement(labels, "label"), "name").text = name
-    for number, (name, height, width, objects) in enumerate(pictures):
-        entry = {"id": str(number), "name": Path(name).name, "width": str(width), "height": str(height)}
-        ElementTree.SubElement(root, "image", entry).extend(objects)
+    for number, one in enumerate(pictures):
+        entry = {"id": number, "name": one.name.removeprefix("images/"), "width": one.width, "height": one.height}
+        entry |= {"subset": one.split} if one.split else {}
+        ElementTree.SubElement(root, "image", {key: str(value) for key, value in entry.items()}).extend(one.objects)
     ElementTree.ElementTree(root).write(path, "utf-8", xml_declaration=True)
 
 
 def _write_yolo(path: Path, names: tuple[str, ...], pictures: list[Picture]) -> None:
-    path.write_text(yaml.safe_dump({"train": "images", "val": "images", "names": dict(enumerate(names))}))
-    folder = path.with_name("labels")
-    folder.mkdir()
-    for name, _, _, lines in pictures:
-        (folder / f"{Path(name).stem}.txt").write_text("\n".join(lines))
+    """`train` and `val` are always there, because ultralytics requires both."""
+    folders = {one.split or "train": Path(one.name).parent.as_posix() for one in pictures}
+    record = dict.fromkeys(("train", "val"), next(iter(folders.values()))) | folders
+    path.write_text(yaml.safe_dump(record | {"names": dict(enumerate(names))}))
+    for one in pictures:
+        file = path.with_name("labels") / Path(one.name).relative_to("images").with_suffix(".txt")
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text("\n".join(one.objects))
 
 
 def _write_label_studio(path: Path, _: tuple[str, ...], pictures: list[Picture]) -> None:
     content = list[Any]()
-    for name, _height, _width, objects in pictures:
-        data = {"image": f"/data/local-files/?d={name}"}
-        content.append({"data": data, "predictions": [{"model_version": "steadyseg", "result": objects}]})
+    for one in pictures:
+        data = {"image": f"/data/local-files/?d={quote(one.name)}"}
+        content.append({"data": data, "predictions": [{"model_version": "steadyseg", "result": one.objects}]})
     path.write_text(json.dumps(content))
 
 
-def _coco(region: Region, _: str, score: float, height: int, width: int) -> dict[str, Any]:
+def _coco(region: Region, _: str, score: dict[str, float], height: int, width: int) -> dict[str, Any]:
     mask = np.zeros((height, width), bool)
     mask[region.rows, region.columns] = region.mask
     return {
@@ -92,11 +115,11 @@ def _coco(region: Region, _: str, score: float, height: int, width: int) -> dict
         "area": region.pixels,
         "iscrowd": 1,  # means in COCO: `counts` are run lengths
         "segmentation": {"size": [height, width], "counts": run_lengths(mask.T)},
-        "score": score,
+        **score,
     }
 
 
-def _cvat(region: Region, name: str, *_: float) -> ElementTree.Element:
+def _cvat(region: Region, name: str, *_: Any) -> ElementTree.Element:
     rows, columns = region.mask.shape
     box = {"left": region.columns.start, "top": region.rows.start, "width": columns, "height": rows, "z_order": 0}
     runs = ", ".join(map(str, run_lengths(region.mask)))
@@ -104,23 +127,23 @@ def _cvat(region: Region, name: str, *_: float) -> ElementTree.Element:
     return ElementTree.Element("mask", marks | {key: str(value) for key, value in box.items()})
 
 
-def _yolo(region: Region, _: str, __: float, height: int, width: int) -> str:
+def _yolo(region: Region, _: str, __: Any, height: int, width: int) -> str:
     return " ".join([str(region.id), *(f"{part:.6g}" for part in (outline(region) / (width, height)).ravel())])
 
 
-def _label_studio(region: Region, name: str, score: float, height: int, width: int) -> dict[str, Any]:
+def _label_studio(region: Region, name: str, score: dict[str, float], height: int, width: int) -> dict[str, Any]:
     points = (outline(region) * (100 / width, 100 / height)).round(5).tolist()
     place = {"from_name": "label", "to_name": "image", "type": "polygonlabels", "image_rotation": 0}
     size = {"original_width": width, "original_height": height}
-    return {**place, **size, "score": score, "value": {"points": points, "polygonlabels": [name], "closed": True}}
+    return {**place, **size, **score, "value": {"points": points, "polygonlabels": [name], "closed": True}}
 
 
 class Format(NamedTuple):
     """The label file of a tool."""
 
     file: str
-    object_of: Callable[[Region, str, float, int, int], Any]
-    """(region, class name, score, picture's height, width) -> the region as the tool has it."""
+    object_of: Callable[[Region, str, dict[str, float], int, int], Any]
+    """(region, class name, its score or {}, picture's height, width) -> the region as the tool has it."""
     write: Callable[[Path, tuple[str, ...], list[Picture]], None]
 
 

@@ -19,7 +19,7 @@ from steadyseg.app.settings import list_settings
 from steadyseg.core.options import is_rare
 from steadyseg.core.training.run_folder import config_record
 
-MAX_FLAGS = 270
+MAX_FLAGS = 274
 """Flags and positional words of all commands together; a new one needs a user who asked for it."""
 MAX_SETTINGS = 180
 """Settings that only `--config` reaches."""

@@ -1,11 +1,10 @@
-"""Reading of YOLO's polygons and LabelMe's shapes as their tools write them; writing of label files for four tools."""
+"""Reading of YOLO's polygons and LabelMe's shapes as their tools write them."""
 
 import base64
 import io
 import json
 from pathlib import Path
 from typing import Any
-from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -15,8 +14,6 @@ from refusals import refusal
 from steadyseg.seg.data.formats.open_source import open_labels
 from steadyseg.seg.data.formats.source import UNLABELLED
 from steadyseg.seg.data.import_labels import import_labels
-from steadyseg.seg.data.label_writer import FORMATS, LabelWriter, Tool
-from steadyseg.seg.street.drive import Street
 
 SQUARE = "0.25 0.25 0.75 0.25 0.75 0.75 0.25 0.75"
 """The middle quarter of a picture."""
@@ -110,40 +107,3 @@ def test_what_labelme_cannot_mean_is_one_line(tmp_path: Path) -> None:
     labelme(tmp_path / "a.json", {"label": "x", "points": [[0, 0], [16, 0], [16, 8]]}, imageHeight=9)
     line = refusal(lambda: import_labels(open_labels(tmp_path), tmp_path, tmp_path / "out", background="b", shares={}))
     assert "is 16x8, and its label in" in line
-
-
-NAMES = tuple(f"class {number}" for number in range(32))
-
-
-def label_map() -> np.ndarray:
-    """A street, with noise whose regions touch at corners, have holes and lie in each other's holes."""
-    (frame,) = Street(seed=7, height=96, width=128).frames(1, 100)
-    assert frame.label is not None
-    ids = np.where(frame.label < len(NAMES), frame.label, 255).astype(np.uint8)
-    ids[40:60, 40:70] = np.random.default_rng(0).integers(0, 3, (20, 30))
-    ids[5:9, 5:9] = 255
-    return ids
-
-
-def write(folder: Path, tool: Tool) -> np.ndarray:
-    ids = label_map()
-    (folder / "images").mkdir()
-    Image.fromarray(np.zeros((*ids.shape, 3), np.uint8)).save(folder / "images" / "a.png")
-    labels = LabelWriter(NAMES, tool)
-    labels.add("images/a.png", ids, np.full(ids.shape, 51, np.uint8))
-    labels.write(folder)
-    return ids
-
-
-@pytest.mark.parametrize("tool", FORMATS)
-def test_every_pixel_is_read_back(tool: Tool, tmp_path: Path) -> None:
-    ids = write(tmp_path, tool)
-    source = open_labels(tmp_path / FORMATS[tool].file)
-    (picture,) = source.pictures
-    read = picture.read().ids
-    expected = np.array([*NAMES, ""])[np.minimum(ids, len(NAMES))]
-    found = np.array([*source.names, ""])[np.minimum(read, len(source.names))]
-    assert np.array_equal(found, expected), (found != expected).sum()
-    if tool == "cvat":  # Datumaro reads no file without it
-        found_names = ElementTree.parse(tmp_path / FORMATS[tool].file).iterfind("meta/task/labels/label/name")
-        assert tuple(one.text for one in found_names) == NAMES
