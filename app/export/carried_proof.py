@@ -65,11 +65,8 @@ def proof_entries(model: Model, traced: Traced, meta: GraphMeta, console: Consol
 def record_of(meta: CheckpointMeta, method: Method) -> dict[str, Any]:
     """Returns the calibration in use (`fit`) and the metrics of exactly this method (`measured`), without the lists of
     single images and classes."""
-    measured = [figures for figures in meta.metrics.values() if is_of(figures, method)]
-    return {
-        "fit": chosen(meta.fit_in_use(method)),
-        "measured": [chosen(figures) for figures in measured],
-    }
+    measured = [chosen(figures) for figures in meta.metrics.values() if is_of(figures, method)]
+    return {"fit": chosen(meta.fit_in_use(method)), "measured": measured}
 
 
 def is_of(figures: Any, method: Method) -> bool:

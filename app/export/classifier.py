@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
+import onnx
 import torch
 
 from steadyseg.app.console import Console
@@ -127,7 +127,10 @@ def prove_draws(traced: Traced, size: int) -> RandomProof:
     """Compares mean and variance of the logits of single passes over draws of torch and of the graph."""
     step = traced.module
     assert isinstance(step, ExportedClassifier)
-    run = session_runner(with_output(traced.graph, "logits"))
+    shown = onnx.ModelProto()
+    shown.CopyFrom(traced.graph)
+    shown.graph.output.extend(value for value in shown.graph.value_info if value.name == "logits")
+    run = session_runner(shown)
     pictures = proof_pictures(next(count for side, count in DRAWN_PICTURES.items() if size <= side), size, seed=0)
     at_once = max(1, PASS_PIXELS // (size**2 * step.samples))
     parts = [pictures[start : start + at_once] for start in range(0, len(pictures), at_once)]
@@ -142,13 +145,3 @@ def prove_draws(traced: Traced, size: int) -> RandomProof:
     if not all(np.isfinite(logits).all() for logits in by_graph):
         raise CheckFailed("the graph's logits are no numbers, so no file was written")
     return compare_draws(by_torch, by_graph)
-
-
-def with_output(graph: Any, name: str) -> Any:
-    """Returns a copy with an inner tensor as an output."""
-    import onnx
-
-    shown = onnx.ModelProto()
-    shown.CopyFrom(graph)
-    shown.graph.output.append(next(value for value in shown.graph.value_info if value.name == name))
-    return shown

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -67,7 +68,7 @@ def check_data(data: Path | None) -> str:
 
 def fitting_images(data: Path, module: StreamingSegmenter) -> list[np.ndarray]:
     """Returns at most 64 normalised images (1, 3, h, w), evenly spaced over DATA/train or the source itself."""
-    make = input_maker(module)
+    make = partial(network_input, module)
     with open_source(check_data(data)) as source:
         images = subsample_frames((frame.image for frame in source), MAX_FITTED, make)
     if not images:
@@ -93,14 +94,10 @@ def subsample_frames(
     return kept
 
 
-def input_maker(module: StreamingSegmenter) -> Callable[[np.ndarray], np.ndarray]:
-    """Returns a function (H, W, 3) uint8 -> (1, 3, h, w) float32, the network's input."""
-
-    def make(image: np.ndarray) -> np.ndarray:
-        with torch.no_grad():
-            return module.preprocess(torch.from_numpy(image)[None]).contiguous().numpy()
-
-    return make
+@torch.no_grad()
+def network_input(module: StreamingSegmenter, image: np.ndarray) -> np.ndarray:
+    """Returns the network's input (1, 3, h, w) float32 of a picture (H, W, 3) uint8."""
+    return module.preprocess(torch.from_numpy(image)[None]).contiguous().numpy()
 
 
 def measure_loss(full: Any, small: Any, module: StreamingSegmenter, classes: ClassList, data: Path) -> Loss | None:
@@ -125,11 +122,11 @@ def measure_loss(full: Any, small: Any, module: StreamingSegmenter, classes: Cla
 
 def metrics_of(network: Any, module: StreamingSegmenter, classes: ClassList, split: ImageFolderSplit) -> dict[str, Any]:
     """Returns the metrics of one network on the stills, with the product's preprocessing before it."""
-    run, make = session_runner(network), input_maker(module)
+    run = session_runner(network)
     metrics = StreamingMetrics(len(classes), classes.void_id)
     for number, example in enumerate(split.examples):
         image, label = split[number]
-        logits = run({IMAGE: make(image)})[LOGITS]
+        logits = run({IMAGE: network_input(module, image)})[LOGITS]
         if not np.isfinite(logits).all():
             raise CheckFailed(f"the network gives no number on {example.name}; no file was written")
         probs = Prediction.from_logits(torch.from_numpy(logits), module.method.temperature).probs

@@ -10,7 +10,7 @@ import torch
 
 from steadyseg.app.console import Console
 from steadyseg.app.export.flags import ExportJob
-from steadyseg.app.export.int8_loss import check_data, fitting_images, input_maker, measure_loss
+from steadyseg.app.export.int8_loss import check_data, fitting_images, measure_loss, network_input
 from steadyseg.app.export.metadata import graph_meta
 from steadyseg.app.export.onnx_network import OnnxNetwork
 from steadyseg.app.sources.open_source import open_source
@@ -208,7 +208,7 @@ def export_network(plan: ExportPlan, console: Console) -> Traced:
     console.print(f"proof: {traced.prove(images)}")
     if plan.precision == "fp32":
         return traced
-    return in_fewer_bits(plan, traced, [input_maker(plan.module)(frame) for frame in proof_frames()], console)
+    return in_fewer_bits(plan, traced, [network_input(plan.module, frame) for frame in proof_frames()], console)
 
 
 def in_fewer_bits(plan: ExportPlan, traced: Traced, proven: Sequence[np.ndarray], console: Console) -> Traced:

@@ -4,7 +4,7 @@ from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
-import onnx
+from onnx.helper import tensor_dtype_to_np_dtype as element_type
 
 from steadyseg.app.console import track
 from steadyseg.app.export.flags import VerifyJob
@@ -79,18 +79,11 @@ def open_step(job: VerifyJob, runtime: str, file: OnnxFile, proof: CarriedProof,
         refuse_on_cpu(graph.device, asked)
         return graph_step(graph), f"{onnxruntime_name(meta.precision)} on {graph.device}"
     refuse_on_cpu("cpu", asked)
-    states = zero_states(file.model, streams)
+    states = {
+        one.name: np.zeros((streams, *(size.dim_value for size in kind.shape.dim[1:])), element_type(kind.elem_type))
+        for one in file.model.graph.input
+        if one.name.startswith("state_") and (kind := one.type.tensor_type)
+    }
     shapes = {name: (streams, *value.shape[1:]) for name, value in (proof.inputs(0, meta) | states).items()}
     number = "bf16" if job.reduced else "fp32"
     return CarriedState(openvino_runner(file.data, shapes, number), states), f"{openvino_name(number)} on cpu"
-
-
-def zero_states(model: onnx.ModelProto, streams: int) -> dict[str, np.ndarray]:
-    """Returns the states of so many streams before their first frame."""
-    zeros = {}
-    for one in model.graph.input:
-        if one.name.startswith("state_"):
-            kind = one.type.tensor_type
-            sizes = [size.dim_value for size in kind.shape.dim[1:]]
-            zeros[one.name] = np.zeros((streams, *sizes), onnx.helper.tensor_dtype_to_np_dtype(kind.elem_type))
-    return zeros

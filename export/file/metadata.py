@@ -209,12 +209,8 @@ def _are_numbers(values: Any, low: float, high: float, count: int) -> bool:
 
 
 def _are_scores(values: Any) -> bool:
-    return (
-        isinstance(values, tuple)
-        and len(values) <= MAX_SCORES
-        and _are_numbers(values, -1e9, 1e9, len(values))
-        and list(values) == sorted(values)
-    )
+    fits = isinstance(values, tuple) and len(values) <= MAX_SCORES
+    return fits and _are_numbers(values, -1e9, 1e9, len(values)) and list(values) == sorted(values)
 
 
 def _is_text(value: Any, longest: int, *, newlines: bool = False) -> bool:

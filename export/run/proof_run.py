@@ -88,13 +88,8 @@ def sampled(proof: CarriedProof, step: Step, turns: Sequence[Arrays]) -> Arrays:
     for inputs in turns:
         outputs = named(step(inputs))
         names = [name for name in (*MAPS, "probability", *FAMILIARITY_OUTPUTS) if name in outputs]
-        rows.append({name: np.stack([sample(one, proof.step(name)) for one in outputs[name]]) for name in names})
+        rows.append({name: np.stack([one.reshape(-1)[:: proof.step(name)] for one in outputs[name]]) for name in names})
     return {name: np.stack([row[name] for row in rows]) for name in rows[0]}
-
-
-def sample(values: np.ndarray, step: int) -> np.ndarray:
-    """Returns every `step`-th value of the flattened array."""
-    return values.reshape(-1)[::step]
 
 
 def drawn(proof: CarriedProof, step: Step, turns: Sequence[Arrays]) -> np.ndarray:
@@ -106,7 +101,7 @@ def drawn(proof: CarriedProof, step: Step, turns: Sequence[Arrays]) -> np.ndarra
     while len(found) < proof.plan.draws:
         for inputs in turns:
             outputs = step(inputs)
-        found += [sample(values, proof.step("probability")) for values in named(outputs)["probability"]]
+        found += [one.reshape(-1)[:: proof.step("probability")] for one in named(outputs)["probability"]]
     return np.stack(found)
 
 
@@ -114,17 +109,14 @@ def values_apart(proof: CarriedProof, found: Arrays) -> dict[str, float]:
     """Compares labels, probabilities, maps and familiarity of `sampled`."""
     apart = {name: np.abs(got.astype(np.float64) - proof.arrays[name][:, None]) for name, got in found.items()}
     told = [apart[name].max() for name in FAMILIARITY_OUTPUTS[:2] if name in apart]
-    return (
-        {
-            "labels_equal": float((apart["label"] == 0).mean()),
-            "probability_mean": float(apart["probability"].mean()),
-            "probability_max": float(apart["probability"].max()),  # keeps NaN
-            "map_levels_mean": float(
-                max(apart[name].mean() for name in (*MAPS[1:], FAMILIARITY_OUTPUTS[2]) if name in apart)
-            ),
-        }
-        | ({"familiarity_max": float(max(told))} if told else {})
-    )
+    levels = [apart[name].mean() for name in (*MAPS[1:], FAMILIARITY_OUTPUTS[2]) if name in apart]
+    differences = {
+        "labels_equal": float((apart["label"] == 0).mean()),
+        "probability_mean": float(apart["probability"].mean()),
+        "probability_max": float(apart["probability"].max()),  # keeps NaN
+        "map_levels_mean": float(max(levels)),
+    }
+    return differences | ({"familiarity_max": float(max(told))} if told else {})
 
 
 def moments_apart(drawn: np.ndarray, mean: np.ndarray, variance: np.ndarray, draws: int) -> dict[str, float]:

@@ -108,9 +108,7 @@ class Parity:
 
     def __str__(self) -> str:
         if not self.finite:
-            return (
-                f"{self.frames} frames: probabilities that are not numbers (the range of the number format overflows)"
-            )
+            return f"{self.frames} frames: probabilities that are not numbers (beyond the number format's range)"
         return (
             f"{self.frames} frames: labels equal in {self.labels_equal:.2%} of the pixels, "
             f"probabilities {self.mean_difference:.1e} apart on average, at most {self.largest_difference:.1e}"
