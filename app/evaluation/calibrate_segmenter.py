@@ -26,6 +26,7 @@ from steadyseg.seg.calibrate import adjust_head, fit_temperature
 from steadyseg.seg.data.camvid import open_split
 from steadyseg.seg.evaluate import predict, seed_frames
 from steadyseg.seg.novelty.fit import default_stages, fit_statistics
+from steadyseg.seg.novelty.frames import Frames
 from steadyseg.seg.torch_executor import torch_executor
 
 DATA_KEYS = ("data", "split", "protocol", "frames", "frame_list_hash", "mode", "tau", "motion")
@@ -49,6 +50,8 @@ class SegmenterFits:
         self.executor = torch_executor(self.model, method, device=device, keep_probs=True)
         self.methods, self.void = [method], self.executor.classes.void_id
         self.class_id = find_class(job.risk_class, self.executor.classes)
+        if job.familiarity:
+            self.trained = Frames.of(open_split(job.data, "train", self.executor.classes), model.meta)
         chosen = self.labelled.open(self.executor)
         if protocol == "stills" and len(chosen.names) < 2:
             raise InputError(f"{len(chosen.names)} image is too little to fit on; give two or more")
@@ -85,10 +88,9 @@ class SegmenterFits:
 
     def novelty(self) -> NoveltyFit:
         """Fits novelty on the train images, for all methods of the network."""
-        split = open_split(self.job.data, "train", self.executor.classes)
-        network = self.executor.network
+        network, meta, stages = self.executor.network, self.executor.meta, default_stages(self.executor.network)
         device, temperature = torch.device(self.executor.device), self.executor.method.temperature
-        return fit_statistics(network, self.executor.meta, split, default_stages(network), device, temperature, track)
+        return fit_statistics(network, meta, self.trained, stages, device, temperature, track)
 
     def int8(self, record: dict[str, Any]) -> dict[str, Any]:
         """Fits the ranges of int8 on the train images and measures what int8 loses on the frames of this job."""

@@ -22,14 +22,15 @@ from steadyseg.core.errors import InputError, refuse_existing
 from steadyseg.core.evaluation.metrics import StreamingMetrics
 from steadyseg.core.evaluation.temperature import describe_few, temperature_record
 from steadyseg.core.method import Method, MethodOptions, PassOptions, draws_dropout, mode_title, settings
-from steadyseg.core.model.checkpoint import CheckpointMeta, without_novelty
+from steadyseg.core.model.checkpoint import without_novelty
+from steadyseg.core.model.model import Model
 from steadyseg.core.preprocess import Normalize
 from steadyseg.core.system.files import require_place
 from steadyseg.export.file.foreign import ForeignGraph
 from steadyseg.export.file.onnx_file import OnnxFile, read_onnx
-from steadyseg.export.file.subgraph import IMAGE, LOGITS, network_alone
+from steadyseg.export.file.subgraph import IMAGE, network_alone, with_features
 from steadyseg.export.run.carried_proof import PROOF_KEY
-from steadyseg.seg.any_network import AnyNetwork, GivenModel
+from steadyseg.seg.any_network import GivenModel
 from steadyseg.seg.calibrate import ConformalFit
 from steadyseg.seg.data.moving_stills import MEASURED_FRAMES
 
@@ -45,8 +46,8 @@ def run_calibrate(job: CalibrateJob) -> int:
         raise InputError(f"--risk must lie between 0 and 1, got {job.risk}")
     flags = {"--familiarity": job.familiarity, "--int8": job.int8, "--logit-adjustment": job.logit_adjustment}
     given = [name for name, asked in flags.items() if asked]
-    if given and is_graph(job.model):
-        raise InputError(f"{given[0]} is for checkpoints, and {job.model} is a graph file; omit it")
+    if is_graph(job.model) and (refused := given[job.familiarity :]):
+        raise InputError(f"{refused[0]} is for checkpoints, and {job.model} is a graph file; omit it")
     for flag in given[: job.familiarity + job.int8]:
         if flag == "--int8" and draws_dropout(job.method.mode or "dnn"):
             raise InputError("--int8 is of one pass without dropout; use --mode dnn or vq-dnn")
@@ -64,18 +65,15 @@ def calibrate_checkpoint(job: CalibrateJob) -> int:
     model = open_checkpoint(job.model)
     fits = ClassifierFits(job, model) if is_classifier(model) else SegmenterFits(job, model)
     records = {method: fit_method(job, fits, method)[0] for method in fits.methods}
-    meta, tensors, lines = fits.model.meta, fits.model.tensors, []
-    if job.familiarity:
-        novelty = fits.novelty()
-        meta, tensors = replace(meta, novelty=novelty.record), without_novelty(tensors) | novelty.tensors
-        lines.append(describe_familiarity(novelty.record["about"]))
+    model, lines = with_novelty(job, fits)
+    meta = model.meta
     if isinstance(fits, SegmenterFits) and job.int8:
         (record,) = records.values()
         meta = replace(meta, int8=fits.int8(record))
         lines.append(describe_int8(meta.int8, meta.int8_is_proven))
     for method, record in records.items():
         meta = meta.with_fit(method, record)
-    fits.model.with_record(meta, tensors).save(job.output)
+    model.with_record(meta).save(job.output)
     print_fits(records)
     print(*lines, job.output, sep="\n")
     return 0
@@ -84,14 +82,13 @@ def calibrate_checkpoint(job: CalibrateJob) -> int:
 def calibrate_graph(job: CalibrateJob) -> int:
     """Fits the one method of a graph file, which is proven and written as by `export`."""
     file = read_onnx(Path(job.model))
-    held, model = file.meta.method, model_of(file)
+    held, model = file.meta.method, model_of(file, job.familiarity)
     MethodOptions(**vars(job.method)).require(held, job.model)
-    job = of_stills(replace(job, method=PassOptions(**settings(held))))
-    fits = SegmenterFits(job, model)
-    (method,) = fits.methods
-    record, metrics = fit_method(job, fits, method)
-    meta = replace(model.meta.with_fit(method, record), thresholds=what_remains(job, fits, method, metrics))
+    fits, record = fit_given(model, held, job)
+    (method,), thresholds = fits.methods, record.pop("thresholds")
+    fitted, lines = with_novelty(job, fits)
     print_fits({method: record})
+    print("".join(f"{line}\n" for line in lines), end="")
     export = ExportJob(
         job.model,
         job.output,
@@ -102,11 +99,13 @@ def calibrate_graph(job: CalibrateJob) -> int:
         overwrite=job.overwrite,
         method=MethodOptions(**settings(method)),
     )
-    return export_model(export, replace(model, meta=meta))
+    meta = replace(fitted.meta.with_fit(method, record), thresholds=thresholds)
+    return export_model(export, fitted.with_record(meta))
 
 
-def model_of(file: OnnxFile) -> GivenModel:
-    """Returns a graph file as a model without calibration; InputError if its checkpoint must be calibrated."""
+def model_of(file: OnnxFile, familiarity: bool) -> GivenModel:
+    """Returns a graph file as a model without calibration, whose network gives features for `familiarity`; InputError
+    if its checkpoint must be calibrated."""
     meta, method = file.meta, file.meta.method
     plain = meta.kind == "stream" and meta.precision == "fp32" and meta.streams == 1 and not method.lag
     if not plain or draws_dropout(method.mode) or meta.reference_scores:
@@ -115,25 +114,35 @@ def model_of(file: OnnxFile) -> GivenModel:
             "checkpoint and export again"
         )
     digest, network, size = meta.source_sha256, network_alone(file.model), (meta.height, meta.width)
+    if familiarity:
+        network, tensors = with_features(network, str(file.path))
+        Console(stderr=True).print(f"familiarity compares the features {', '.join(tensors)}", soft_wrap=True)
+    outputs = tuple(value.name for value in network.graph.output)
     data = network.SerializeToString()
-    graph = ForeignGraph(file.path, data, digest, network, IMAGE, (LOGITS,), False, size, False, ())
-    given = OnnxNetwork(graph, Normalize(meta.mean, meta.std), len(meta.classes))
+    graph = ForeignGraph(file.path, data, digest, network, IMAGE, outputs, False, size, False, ())
+    given = OnnxNetwork(graph, Normalize(meta.mean, meta.std), len(meta.classes), outputs[1:])
     record, source = replace(meta.record(), calibration={}), Path(meta.source)
     return GivenModel(str(file.path), source, digest, record, {}, {}, given, is_file=False)
 
 
-def fit_network(network: AnyNetwork, meta: CheckpointMeta, method: Method, job: CalibrateJob) -> dict[str, Any]:
-    """Returns the record of a network in memory, and `thresholds` in it: what remains above each confidence."""
-    job = of_stills(replace(job, method=PassOptions(**settings(method))))
-    fits = SegmenterFits(job, GivenModel(job.model, Path(job.model), "", meta, {}, {}, network, is_file=False))
-    record, metrics = fit_method(job, fits, method)
-    return record | {"thresholds": what_remains(job, fits, method, metrics)}
+def with_novelty(job: CalibrateJob, fits: SegmenterFits | ClassifierFits) -> tuple[Model, list[str]]:
+    """Returns the model of the fits, with novelty if the job asks for it, and lines that describe the novelty."""
+    if not job.familiarity:
+        return fits.model, []
+    novelty, model = fits.novelty(), fits.model
+    tensors = without_novelty(model.tensors) | novelty.tensors
+    model = model.with_record(replace(model.meta, novelty=novelty.record), tensors)
+    return model, [describe_familiarity(novelty.record["about"])]
 
 
-def of_stills(job: CalibrateJob) -> CalibrateJob:
-    """Returns the job with the default protocol for single pictures, moving stills, unless it names a protocol."""
+def fit_given(model: GivenModel, method: Method, job: CalibrateJob) -> tuple[SegmenterFits, dict[str, Any]]:
+    """Returns the fits and the record of one method, and `thresholds` in it: what remains above each confidence. The
+    default protocol is for single pictures: moving stills."""
     is_auto = job.protocol == "auto" and str(job.data) != "street"
-    return replace(job, protocol="moving-stills") if is_auto else job
+    protocol = "moving-stills" if is_auto else job.protocol
+    fits = SegmenterFits(replace(job, protocol=protocol, method=PassOptions(**settings(method))), model)
+    record, metrics = fit_method(job, fits, method)
+    return fits, record | {"thresholds": what_remains(job, fits, method, metrics)}
 
 
 def fit_method(

@@ -1,11 +1,14 @@
 """A foreign ONNX graph as a torch module, run by ONNX Runtime: the reference for the proof of the written graph."""
 
+from collections.abc import Sequence
+
 import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from steadyseg.core.preprocess import Normalize
+from steadyseg.core.stages import Stage, itself
 from steadyseg.core.tracing import Signature, is_exporting
 from steadyseg.export.file.foreign import ForeignGraph
 from steadyseg.export.run.sessions import cpu_session
@@ -17,18 +20,24 @@ from steadyseg.seg.any_network import AnyNetwork
 class OnnxNetwork(AnyNetwork):
     """(1, 3, h, w) normalised -> (1, K, ceil(h / s), ceil(w / s)) logits, of the original file on the CPU.
 
-    Torch cannot trace it. During an export one convolution stands in for the network; `graph` replaces it afterwards.
+    Torch cannot trace it. During an export other operators stand in for the network; `graph` replaces them afterwards.
     Raises InputError as `AnyNetwork` does.
     """
 
-    def __init__(self, foreign: ForeignGraph, normalize: Normalize, classes: int | None) -> None:
-        """`classes`: number of classes; if None, the channels of the output."""
-        session = cpu_session(foreign.data)
+    def __init__(
+        self, foreign: ForeignGraph, normalize: Normalize, classes: int | None, features: Sequence[str] = ()
+    ) -> None:
+        """`classes`: number of classes; if None, the channels of the output. `features`: outputs (1, C, h', w') that
+        are stages of the network."""
+        session, stages = cpu_session(foreign.data), nn.ModuleDict({name: nn.Identity() for name in features})
+        sizes: dict[str, tuple[int, ...]] = {}
 
         def run(image: Tensor) -> dict[str, Tensor]:
             picture = image.permute(0, 2, 3, 1) if foreign.channels_last else image
             outputs = session.run(list(foreign.outputs), {foreign.input: np.ascontiguousarray(picture.numpy())})
-            return dict(zip(foreign.outputs, map(torch.from_numpy, outputs), strict=True))
+            found = dict(zip(foreign.outputs, map(torch.from_numpy, outputs), strict=True))
+            sizes.update({name: tuple(stages[name](found.pop(name)).shape) for name in features})
+            return found
 
         super().__init__(run, foreign.size, normalize, classes, str(foreign.path))
         self.fixed_size = foreign.size
@@ -36,8 +45,13 @@ class OnnxNetwork(AnyNetwork):
         self.stand_in = nn.Parameter(torch.zeros(self.form.classes, 3, stride, stride), requires_grad=False)
         names = tuple(f"{OUTPUT}{number}" for number in range(len(self.taken)))
         to_logits = to_onnx(self.to_logits, Signature(names, ("logits",), self.examples))
-        self.graph = foreign_network(foreign, dict(zip(self.taken, names, strict=True)), to_logits)
-        """`onnx.ModelProto` from `image` to `logits`."""
+        self.graph = foreign_network(foreign, dict(zip(self.taken, names, strict=True)), to_logits, features)
+        """`onnx.ModelProto` from `image` to `logits` and the features."""
+        self.stages, self.stage_sizes = stages, sizes
+
+    def named_stages(self) -> dict[str, Stage]:
+        """The features, for statistics of familiarity."""
+        return {name: Stage(module, itself) for name, module in self.stages.items()}
 
     def forward(self, image: Tensor) -> Tensor:
         if not is_exporting():
@@ -45,4 +59,7 @@ class OnnxNetwork(AnyNetwork):
         assert self.fixed_size
         height, width = self.fixed_size
         stride = self.head_stride
-        return F.conv2d(F.pad(image, (0, -width % stride, 0, -height % stride)), self.stand_in, stride=stride)
+        logits = F.conv2d(F.pad(image, (0, -width % stride, 0, -height % stride)), self.stand_in, stride=stride)
+        for name, size in self.stage_sizes.items():
+            logits = logits + self.stages[name](F.interpolate(image[:, :1], size[2:]).expand(size)).mean()
+        return logits

@@ -24,7 +24,7 @@ from steadyseg.core.system.machine import choose_device
 from steadyseg.export.file.metadata import MAX_SIDE
 from steadyseg.export.run.cpu import CpuExecutor, OpenNetwork
 from steadyseg.export.run.networks import FrameNetwork
-from steadyseg.seg.any_network import AnyNetwork
+from steadyseg.seg.any_network import AnyNetwork, GivenModel
 from steadyseg.seg.known_networks import look_up
 from steadyseg.seg.of_model import FrameToLogits
 from steadyseg.seg.streaming import StreamingSegmenter
@@ -92,10 +92,11 @@ def steady(
         raise InputError("risk_class needs labelled data to fit its bound; give data too")
     if data is not None:  # imported here: only a fit needs it
         from steadyseg.app.evaluation.flags import CalibrateJob
-        from steadyseg.app.export.calibrate import fit_network
+        from steadyseg.app.export.calibrate import fit_given
 
         job = CalibrateJob("network", Path(data), Path("network"), risk_class=risk_class, device=device)
-        fit = fit_network(adapted, meta, method, job)
+        given = GivenModel(job.model, Path(job.model), "", meta, {}, {}, adapted, is_file=False)
+        fit = fit_given(given, method, job)[1]
         method = replace(method, temperature=fit["temperature"], calibrated=True)
     module = StreamingSegmenter(adapted, *values, height, method)
     origin = f"mean {values[0]} and std {values[1]} are {known.origin}; " if found else ""

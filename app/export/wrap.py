@@ -9,7 +9,7 @@ from steadyseg.app.export.onnx_network import OnnxNetwork
 from steadyseg.app.export.segmenter import exported_options
 from steadyseg.app.export.steady import class_list, input_size, normalisation
 from steadyseg.core.errors import InputError
-from steadyseg.core.method import Method, MethodOptions, settings
+from steadyseg.core.method import MethodOptions, settings
 from steadyseg.core.model.checkpoint import CheckpointMeta
 from steadyseg.core.preprocess import Normalize
 from steadyseg.export.file.foreign import read_foreign
@@ -45,9 +45,10 @@ def run_wrap(job: WrapJob) -> int:
         console.print(f"note: {note}", soft_wrap=True)
     if named is None:
         console.print(f"note: its classes are called class 0 to class {len(classes) - 1}; --classes names them")
-    console.print("note: without MC dropout, disagreement is that between frames alone; no familiarity", soft_wrap=True)
+    console.print("note: no MC dropout, so disagreement is that between frames; no familiarity yet", soft_wrap=True)
     if job.temperature is not None:
-        for method in exported_methods(export, model):
+        for mode in web_modes(export, model) if export.target == "web" else (None,):
+            method = exported_options(replace(export, method=replace(export.method, mode=mode))).resolve()
             method = replace(method, temperature=job.temperature)  # raises InputError if out of range
             meta = meta.with_fit(method, settings(method) | {"temperature": job.temperature})
         model = replace(model, meta=meta)
@@ -68,9 +69,3 @@ def export_job(job: WrapJob) -> ExportJob:
         overwrite=job.overwrite,
         method=MethodOptions(tau=job.tau, motion=motion),
     )
-
-
-def exported_methods(export: ExportJob, model: GivenModel) -> list[Method]:
-    """Returns the methods that the export writes, without their temperatures."""
-    modes = web_modes(export, model) if export.target == "web" else (None,)
-    return [exported_options(replace(export, method=replace(export.method, mode=mode))).resolve() for mode in modes]

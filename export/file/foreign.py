@@ -20,6 +20,7 @@ from steadyseg.export.file.metadata import MAX_SIDE
 from steadyseg.export.file.onnx_file import MAX_BYTES, parse_foreign, parse_whole, read_bytes
 from steadyseg.export.file.signature import Shape, type_and_shape
 from steadyseg.export.file.sizes import check_sizes
+from steadyseg.export.file.subgraph import inside
 
 INLINED = frozenset(("Attention", "CastLike", "RMSNormalization", "RotaryEmbedding", "Swish"))
 """Operators that only a foreign graph may contain: onnx replaces each by the operators that define it."""
@@ -165,20 +166,15 @@ def _before_labels(name: str, makers: dict[str, NodeProto]) -> str:
 
 def keep_outputs(model: ModelProto, names: Sequence[str]) -> None:
     """Leaves in the graph the outputs `names`, and the nodes and weights that they need."""
-    graph = model.graph
-    makers = {key: node for node in graph.node for key in node.output}
-    pending, needed = list(names), set[str]()
-    while pending:
-        if (key := pending.pop()) not in needed:
-            needed.add(key)
-            pending += makers[key].input if key in makers else ()
-    inferred = graph
+    inferred = graph = model.graph
+    nodes = inside(model, "", names)
+    needed = {*names, *(key for node in nodes for key in node.input)}
     with contextlib.suppress(Exception):  # onnx raises many classes for operators that are refused later
         inferred = _inferred(model).graph
     known = {value.name: value for value in (*inferred.value_info, *inferred.output)}
     unknown = partial(onnx.helper.make_tensor_value_info, elem_type=onnx.TensorProto.FLOAT, shape=[None] * 4)
     kept = {
-        "node": [node for node in graph.node if needed.intersection(node.output)],
+        "node": nodes,
         "initializer": [weights for weights in graph.initializer if weights.name in needed],
         "output": [known[name] if name in known else unknown(name) for name in names],
         "value_info": [],

@@ -6,9 +6,13 @@ from collections.abc import Sequence
 from graphlib import TopologicalSorter
 from typing import Any
 
-FRAME, IMAGE, LOGITS = "frame", "image", "logits"
+from steadyseg.core.errors import InputError
+
+FRAME, IMAGE, LOGITS, FEATURES = "frame", "image", "logits", "features"
 NOVELTY = ("score", "temperature", "energies")
 """Outputs after the logits of a network with novelty statistics."""
+PREFIX = "network."
+"""Prefix of the names inside a network that is put into a graph."""
 
 
 def network_of(model: Any, height: int, width: int) -> Any:
@@ -21,7 +25,7 @@ def network_of(model: Any, height: int, width: int) -> Any:
     values = _values(model)
     ends = [LOGITS, *(name for name in NOVELTY if name in values)]
     frame = onnx.helper.make_tensor_value_info(FRAME, onnx.TensorProto.UINT8, [1, height, width, 3])
-    network = _part(model, _inside(model, FRAME, ends), [frame], [values[end] for end in ends])
+    network = _part(model, inside(model, FRAME, ends), [frame], [values[end] for end in ends])
     return onnx.shape_inference.infer_shapes(network)
 
 
@@ -29,13 +33,42 @@ def network_alone(model: Any) -> Any:
     """Returns an `onnx.ModelProto` with the nodes from `image` to `logits`; dropout masks stay inputs."""
     import onnx
 
-    nodes = _inside(model)
+    nodes = inside(model)
     used = {name for node in nodes for name in node.input}
     values = _values(model)
     masks = [value for value in model.graph.input if value.name in used and value.name != IMAGE]
     alone = _part(model, nodes, [values[IMAGE], *masks], [values[LOGITS]])
     onnx.checker.check_model(alone)
     return alone
+
+
+def with_features(network: Any, name: str) -> tuple[Any, list[str]]:
+    """Returns a network of `network_alone` with its features as further outputs, and their names in it.
+
+    Features are the inputs of the last convolution at each size after the coarsest, as at a decoder's stages. If the
+    coarsest size comes last, they are one input. InputError, for the file `name`, without such a convolution.
+    """
+    import onnx
+
+    made, sizes = onnx.shape_inference.infer_shapes(network), dict[str, list[int]]()
+    values = _values(made)
+    for node in made.graph.node:
+        if node.op_type == "Conv" and (value := values.get(node.input[0])):
+            size = [axis.dim_value for axis in value.type.tensor_type.shape.dim]
+            if len(size) == 4 and size[1] > 3 and size[2] * size[3] > 1:  # no picture, and no mean of a whole map
+                sizes[node.input[0]] = size
+    if not sizes:
+        raise InputError(
+            f"{name}: has no convolution after its first, whose input familiarity could compare; omit --familiarity"
+        )
+    keys, areas = list(sizes), [size[2] * size[3] for size in sizes.values()]
+    decoder = keys[len(areas) - areas[::-1].index(min(areas)) :] or keys[-1:]
+    found = list({tuple(sizes[key][2:]): key for key in decoder}.values())
+    for number, key in enumerate(found):
+        output = f"{FEATURES}_{number}"
+        made.graph.node.append(onnx.helper.make_node("Cast", [key], [output], to=onnx.TensorProto.FLOAT))
+        made.graph.output.append(onnx.helper.make_tensor_value_info(output, onnx.TensorProto.FLOAT, sizes[key]))
+    return made, found
 
 
 def _part(model: Any, nodes: list[Any], inputs: list[Any], outputs: list[Any]) -> Any:
@@ -51,22 +84,27 @@ def _part(model: Any, nodes: list[Any], inputs: list[Any], outputs: list[Any]) -
 
 
 def with_network(model: Any, network: Any) -> Any:
-    """Returns a copy of `model` with `network` in the place of its nodes from `image` to `logits`."""
+    """Returns a copy of `model` with `network` in the place of its nodes from `image` to `logits`. Further outputs of
+    `network` replace, in order, the other tensors that the rest of the graph takes from these nodes."""
     import onnx
 
-    inside = _inside(model)
-    gone = {name for node in inside for name in node.output}
+    replaced = inside(model)
+    gone = {name for node in replaced for name in node.output}
     rest = [node for node in model.graph.node if not gone.intersection(node.output)]
-    ends = {value.name for values in (model.graph.input, model.graph.output) for value in values}
     shared = {name for node in rest for name in (*node.input, *node.output)} | {IMAGE, LOGITS}
-    network = _rename(network, shared - ends - {IMAGE, LOGITS, ""})
+    taken = [name for node in replaced for name in node.output if name in shared - {LOGITS}]
+    further = [value.name for value in network.graph.output if value.name != LOGITS]
+    names = dict(zip(further, taken, strict=True))  # all other names get a prefix, since rest and network share some
+    network = onnx.compose.add_prefix_graph(
+        network.graph, PREFIX, rename_inputs=False, rename_outputs=False, name_map=names
+    )
     made = onnx.ModelProto()
     made.CopyFrom(model)
     for field in ("node", "initializer", "value_info"):
         made.graph.ClearField(field)
-    made.graph.node.extend(sort_nodes([*rest, *network.graph.node]))
+    made.graph.node.extend(sort_nodes([*rest, *network.node]))
     made.graph.initializer.extend(tensor for tensor in model.graph.initializer if tensor.name in shared)
-    made.graph.initializer.extend(network.graph.initializer)
+    made.graph.initializer.extend(network.initializer)
     made.graph.value_info.extend(value for value in model.graph.value_info if value.name in shared)
     onnx.checker.check_model(made, full_check=True)
     return made
@@ -78,7 +116,7 @@ def _values(model: Any) -> dict[str, Any]:
     return {value.name: value for values in (graph.value_info, graph.input, graph.output) for value in values}
 
 
-def _inside(model: Any, start: str = IMAGE, ends: Sequence[str] = (LOGITS,)) -> list[Any]:
+def inside(model: Any, start: str = IMAGE, ends: Sequence[str] = (LOGITS,)) -> list[Any]:
     """Returns the nodes on the way from `start` to `ends`, in their order."""
     makers = {name: position for position, node in enumerate(model.graph.node) for name in node.output}
     found: set[int] = set()
@@ -90,21 +128,6 @@ def _inside(model: Any, start: str = IMAGE, ends: Sequence[str] = (LOGITS,)) -> 
             found.add(position)
             pending.extend(model.graph.node[position].input)
     return [model.graph.node[position] for position in sorted(found)]
-
-
-def _rename(network: Any, taken: set[str]) -> Any:
-    """Returns a copy whose inner tensors have none of the names in `taken`, since network and rest share constants."""
-    import onnx
-
-    new = onnx.ModelProto()
-    new.CopyFrom(network)
-    for tensor in new.graph.initializer:
-        if tensor.name in taken:
-            tensor.name = f"{tensor.name}_network"
-    for node in new.graph.node:
-        for names in (node.input, node.output):
-            names[:] = [f"{name}_network" if name in taken else name for name in names]
-    return new
 
 
 def sort_nodes(nodes: list[Any]) -> list[Any]:

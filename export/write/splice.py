@@ -1,7 +1,7 @@
 """A foreign segmentation graph as the part of a stream's graph between `image` and `logits`."""
 
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +19,10 @@ OUTPUT = "output"
 """Beginning of the names of the inputs of the graph that makes logits."""
 
 
-def foreign_network(foreign: ForeignGraph, taken: Mapping[str, str], to_logits: Any) -> Any:
+def foreign_network(foreign: ForeignGraph, taken: Mapping[str, str], to_logits: Any, kept: Sequence[str] = ()) -> Any:
     """Returns the graph `image` (1, 3, h, w) -> `logits`: the foreign one, then `to_logits`.
 
-    `taken`: input of `to_logits` by output of the foreign graph; other outputs are left out.
+    `taken`: input of `to_logits` by output of the foreign graph. `kept`: outputs that stay beside `logits`.
 
     Both are `onnx.ModelProto` of version `OPSET`; the foreign graph was read with this version.
     """
@@ -38,7 +38,7 @@ def foreign_network(foreign: ForeignGraph, taken: Mapping[str, str], to_logits: 
     )
     network = onnx.ModelProto()
     network.CopyFrom(foreign.model)
-    keep_outputs(network, list(taken))
+    keep_outputs(network, [*taken, *kept])
     network = _folded(network)
     del network.opset_import[:]
     network.opset_import.extend(opsets)

@@ -27,7 +27,6 @@ from steadyseg.core.novelty.stored import NoveltyFit, novelty_tensors
 from steadyseg.core.picture_size import network_size
 from steadyseg.core.preprocess import enlarge, nearest
 from steadyseg.core.stages import named_stages
-from steadyseg.seg.data.camvid import ImageFolderSplit
 from steadyseg.seg.novelty.frames import Frames, Watch, tuning_pictures, with_cameras
 
 CAMERAS = 2
@@ -37,17 +36,18 @@ GRID = 10
 
 
 def default_stages(network: nn.Module) -> tuple[str, ...]:
-    """The deepest stage of the encoder, the first and the last of the decoder (chosen in docs/records/novelty)."""
+    """The deepest stage of the encoder, the first and the last of the decoder (chosen in docs/records/novelty); all
+    stages if none has such a name."""
     names = list(named_stages(network))
     deepest = [name for name in names if name.startswith("enc")][-1:]
     decoder = [name for name in names if name.startswith("dec") and name != "decoder"] or ["decoder"]
-    return tuple(dict.fromkeys([*deepest, decoder[0], decoder[-1]]))
+    return tuple(dict.fromkeys([*deepest, decoder[0], decoder[-1]] if {*deepest, *decoder} & {*names} else names))
 
 
 def fit_statistics(
     network: nn.Module,
     meta: CheckpointMeta,
-    split: ImageFolderSplit,
+    frames: Frames,
     stages: tuple[str, ...],
     device: torch.device,
     temperature: float,
@@ -55,9 +55,8 @@ def fit_statistics(
 ) -> NoveltyFit:
     """Fits all statistics, and how novel frames raise the fitted `temperature`; dropout is off afterwards.
 
-    InputError for an unknown stage, recordings too short for a block, and features that are not finite.
+    InputError for an unknown stage, and for features that are not finite.
     """
-    frames = Frames.of(split, meta)
     network = network.to(memory_format=torch.channels_last)  # a third faster
     extractor = FeatureExtractor(network, meta, stages, device)
     set_dropout_active(network, False)
@@ -70,11 +69,11 @@ def fit_statistics(
     warming = fitting.warming(head, scale, weights, temperature)
     extractor.taps.remove()
     about = {
-        "data": split.root.absolute().name,
+        "data": frames.split.root.absolute().name,
         "frames": len(frames.fitted),
         "held_out": len(frames.held_out),
         "untrained": len(frames.untrained),
-        "frame_list_hash": split.frame_hash,
+        "frame_list_hash": frames.split.frame_hash,
         "note": frames.note,
         "shrinkage": shrinkage,
     }

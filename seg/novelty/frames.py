@@ -39,6 +39,7 @@ class Frames:
 
     @classmethod
     def of(cls, split: ImageFolderSplit, meta: CheckpointMeta) -> "Frames":
+        """Divides the training images; InputError for recordings too short for a block."""
         fitted, held_out = map(tuple, hold_out_blocks([example.name for example in split.examples]))
         names = set(recorded_names(meta.training))
         untrained = tuple(place for place, example in enumerate(split.examples) if example.name in names)

@@ -64,7 +64,7 @@ def test_a_strangers_file_carries_its_calibration(tmp_path: Path, capsys: pytest
     normalised = ["--mean", *map(str, model.meta.mean), "--std", *map(str, model.meta.std)]
     assert main(["wrap", str(other), "-o", str(mine), "--classes", "camvid", "--motion", "off", *normalised]) == 0
     video = ["video", "street:1:2", "-o", str(tmp_path / "v.mp4"), "--view", "set-size", "--model"]
-    assert "set sizes need a calibration" in one_line_error_of(capsys, *video, mine)
+    assert "set sizes need a calibration" in error_after_work(capsys, *video, mine)
     flags = ["--data", "street", "--risk-class", "Road", "--risk", "0.3"]
     assert main(["calibrate", str(mine), "-o", str(fitted), *flags]) == 0
     meta = read_onnx(fitted).meta
@@ -82,16 +82,11 @@ def test_a_strangers_file_carries_its_calibration(tmp_path: Path, capsys: pytest
     assert main(["calibrate", str(fitted), "-o", str(again), *flags]) == 0
     assert read_onnx(again).meta.method.temperature == pytest.approx(meta.method.temperature, rel=1e-3)
     for words, expected in (
-        (["--familiarity"], "--familiarity is for checkpoints"),
+        (["--familiarity", "--int8"], "--int8 is for checkpoints"),
         (["--mode", "dnn"], "was made for mode vq-dnn, got dnn"),
     ):
-        line = one_line_error_of(capsys, "calibrate", fitted, "-o", tmp_path / "x.onnx", *flags, *words)
+        line = error_after_work(capsys, "calibrate", fitted, "-o", tmp_path / "x.onnx", *flags, *words)
         assert expected in line
-
-
-def one_line_error_of(capsys: pytest.CaptureFixture[str], *words: object) -> str:
-    capsys.readouterr()
-    return one_line_error(capsys, *words)
 
 
 @pytest.mark.slow

@@ -21,6 +21,7 @@ from steadyseg.core.frame import Maps
 from steadyseg.core.predictors import first_tensor
 from steadyseg.core.preprocess import Normalize
 from steadyseg.export.file.onnx_file import parse_foreign, read_onnx
+from steadyseg.export.file.subgraph import with_features
 from steadyseg.seg.pretrained import read_segmenter
 from steadyseg.seg.street.drive import Street
 
@@ -300,6 +301,10 @@ def test_a_foreign_graph_as_a_model_names_the_way_in(tmp_path: Path, capsys: pyt
     assert f"steadyseg wrap {path}" in one_line_error(capsys, "demo", path)
     path = foreign_onnx(path, change=lambda model: helper.set_model_props(model, {"steadyseg_format": "1"}))
     assert "a file of steadyseg already" in one_line_error(capsys, "wrap", path, "-o", tmp_path / "x.onnx", *NORMALISED)
+
+
+def test_a_network_of_one_convolution_has_no_features(tmp_path: Path) -> None:
+    assert "no convolution after its first" in refusal(with_features, onnx.load(foreign_onnx(tmp_path / "a")), "a")
 
 
 def test_nodes_in_any_order_are_sorted(tmp_path: Path) -> None:
