@@ -19,9 +19,9 @@ from steadyseg.app.settings import list_settings
 from steadyseg.core.options import is_rare
 from steadyseg.core.training.run_folder import config_record
 
-MAX_FLAGS = 274
+MAX_FLAGS = 272
 """Flags and positional words of all commands together; a new one needs a user who asked for it."""
-MAX_SETTINGS = 180
+MAX_SETTINGS = 174
 """Settings that only `--config` reaches."""
 SCREEN = 50
 """Lines of the longest `--help` of a training, in a terminal of 120 columns."""
