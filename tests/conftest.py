@@ -11,12 +11,15 @@ if (worker := os.environ.get("PYTEST_XDIST_WORKER")) and hasattr(os, "sched_seta
     cores = sorted(os.sched_getaffinity(0))
     os.sched_setaffinity(0, {cores[int(worker.removeprefix("gw")) % len(cores)]})
 
+import functools  # noqa: E402
 import gc  # noqa: E402
 import tempfile  # noqa: E402
-from collections.abc import Callable  # noqa: E402
+from collections.abc import Callable, Iterator  # noqa: E402
 from pathlib import Path  # noqa: E402
+from typing import Any  # noqa: E402
 
 import pytest  # noqa: E402
+import torch  # noqa: E402
 from made.shared import FOLDER  # noqa: E402
 
 from steadyseg.app.data_sets import DATA  # noqa: E402
@@ -55,6 +58,23 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: item.path not in slow)
 
 
+@pytest.fixture(scope="session", autouse=True)
+def operators_read_once() -> Iterator[None]:
+    """torch reads the source of its 500 ONNX operators for every export, which takes most of a small export's time."""
+    own = torch.onnx.export
+
+    def export(*given: Any, **named: Any) -> Any:
+        from torch.onnx._internal.exporter._registration import ONNXRegistry  # seconds that most files need not wait
+
+        if not isinstance(vars(ONNXRegistry)["from_torchlib"], staticmethod):
+            patch.setattr(ONNXRegistry, "from_torchlib", staticmethod(functools.cache(ONNXRegistry.from_torchlib)))
+        return own(*given, **named)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(torch.onnx, "export", export)
+        yield
+
+
 @pytest.fixture(scope="session")
 def data_dir(request: pytest.FixtureRequest) -> Path:
     """The folder of real data sets; skips where it is absent."""
@@ -70,3 +90,11 @@ def graphs() -> Callable[[str], Path]:
     from made.graphs import graph_file
 
     return graph_file
+
+
+@pytest.fixture(scope="session")
+def room() -> Path:
+    """The folder of made.robustness.made_room."""
+    from made.robustness import made_room
+
+    return made_room()

@@ -6,7 +6,9 @@ from pathlib import Path
 import numpy as np
 import torch
 import torch.nn.functional as F
+from made.classifier import save_classifier
 from made.pictures import save_split
+from made.shared import made_once
 from PIL import Image
 from torch import Tensor, nn
 
@@ -135,3 +137,21 @@ def segmenter(path: Path, dropout: float = 0.3, seed: int = 0, calibrated: bool 
     )
     save_checkpoint(path, network.state_dict(), meta)
     return path
+
+
+def made_room() -> Path:
+    """Networks of both kinds with and without dropout, and their data. Not to be written to."""
+
+    def fill(root: Path) -> None:
+        root.mkdir()
+        classifier(root / "drop.safetensors")
+        classifier(root / "plain.safetensors", dropout=0.0, seed=1)
+        options, classes = ClassifierOptions(channels=3, smoothing=True), ClassList.of_names(NAMES)
+        save_classifier(root / "smooth.safetensors", options, size=SIDE, classes=classes)
+        segmenter(root / "still.safetensors", calibrated=True)
+        segmenter(root / "sure.safetensors", dropout=0.0, seed=1)
+        image_folder(root / "pictures")
+        image_folder(root / "cifar10")
+        stills_folder(root / "stills")
+
+    return made_once("room", fill)

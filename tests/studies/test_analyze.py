@@ -4,12 +4,13 @@ networks."""
 import json
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from made.robustness import classifier, image_folder, segmenter, stills_folder
+from made.robustness import classifier, stills_folder
 from PIL import Image
 from refusals import one_line_error
 
@@ -17,17 +18,7 @@ from steadyseg.app.cli import main
 from steadyseg.app.commands import ANALYSES
 from steadyseg.seg.pretrained import find_checkpoint
 
-pytest.importorskip("imagecorruptions", reason="imagecorruptions-imaug is not installed")
-
-
-@pytest.fixture(scope="module")
-def room(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    root = tmp_path_factory.mktemp("room")
-    classifier(root / "drop.safetensors")
-    segmenter(root / "still.safetensors", calibrated=True)
-    image_folder(root / "pictures")
-    stills_folder(root / "stills")
-    return root
+pytestmark = pytest.mark.skipif(not find_spec("imagecorruptions"), reason="imagecorruptions-imaug is not installed")
 
 
 def refused(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> str:
@@ -75,6 +66,7 @@ def test_segmentation_networks_get_a_report_with_every_study(
     assert f"--ood {room / 'stills' / 'val'} " in record["command"] and "sample_counts=1,2" in record["command"]
 
 
+@pytest.mark.slow
 def test_an_interrupted_run_leaves_the_studies_that_are_whole(
     room: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

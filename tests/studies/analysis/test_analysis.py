@@ -7,12 +7,11 @@ from typing import Any
 
 import pytest
 from made.classifier import save_classifier, save_pictures
-from made.robustness import NAMES, SIDE, classifier, image_folder, segmenter, stills_folder
+from made.robustness import SIDE
 from refusals import one_line_error
 
 from steadyseg.app.cli import main
 from steadyseg.classification.options import ClassifierOptions
-from steadyseg.core.classes import ClassList
 
 STUDIES = ("fourier", "variance", "hessian", "landscape", "lesion", "similarity", "reliability")
 SMALL: dict[str, tuple[str, ...]] = {
@@ -21,18 +20,6 @@ SMALL: dict[str, tuple[str, ...]] = {
     "landscape": ("--split", "test", "--config", "points=3", "reach=0.5"),
     "reliability": ("--config", "samples=2"),
 }
-
-
-@pytest.fixture(scope="module")
-def room(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    root = tmp_path_factory.mktemp("room")
-    classifier(root / "drop.safetensors")
-    options, classes = ClassifierOptions(channels=3, smoothing=True), ClassList.of_names(NAMES)
-    save_classifier(root / "smooth.safetensors", options, size=SIDE, classes=classes)
-    segmenter(root / "still.safetensors")
-    image_folder(root / "pictures")
-    stills_folder(root / "stills")
-    return root
 
 
 def run(out: Path, study: str, *arguments: str | Path) -> dict[str, Any]:
@@ -183,7 +170,7 @@ def test_one_seed_repeats_and_another_does_not(room: Path, tmp_path: Path) -> No
 def test_any_timm_network_by_name(tmp_path: Path) -> None:
     data = save_pictures(tmp_path / "data", 2, 64)
     names = ("timm:vit_tiny_patch16_224", "timm:swin_tiny_patch4_window7_224")
-    flags = ("--data", data, "--images", "4", "--config", "timm_weights=random")
+    flags = ("--data", data, "--images", "2", "--config", "timm_weights=random")
     record = run(tmp_path / "f", "fourier", *names, *flags)
     found = {(row["model"], row["height"]) for row in record["results"]["rows"]}
     assert {("timm:vit_tiny_patch16_224", 14), ("timm:swin_tiny_patch4_window7_224", 56)} <= found

@@ -3,6 +3,7 @@
 import dataclasses
 import json
 from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 from made.methods import opened_by_torch
-from made.robustness import NAMES, classifier, image_folder, segmenter, stills_folder
+from made.robustness import NAMES, classifier
 from refusals import refusal
 
 from steadyseg.core.corruptions.corruptions import corrupt
@@ -27,24 +28,10 @@ from steadyseg.studies.robustness.measures.perturbations import perturb
 from steadyseg.studies.robustness.perturbations import study_perturbations
 from steadyseg.studies.robustness.studies import robustness
 
-pytestmark = pytest.mark.slow
-
-pytest.importorskip("imagecorruptions", reason="imagecorruptions-imaug is not installed")
+MISSING = not find_spec("imagecorruptions")
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(MISSING, reason="imagecorruptions-imaug is not installed")]
 
 CPU = torch.device("cpu")
-
-
-@pytest.fixture(scope="module")
-def room(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Networks of both kinds with and without dropout, and their data; `cifar10` is a folder of that name."""
-    root = tmp_path_factory.mktemp("room")
-    classifier(root / "drop.safetensors")
-    classifier(root / "plain.safetensors", dropout=0.0, seed=1)
-    segmenter(root / "still.safetensors", calibrated=True)
-    segmenter(root / "sure.safetensors", dropout=0.0, seed=1)
-    image_folder(root / "cifar10")
-    stills_folder(root / "stills")
-    return root
 
 
 def studied(room: Path, models: str, data: str, *studies: Any, **options: Any) -> dict[str, Any]:
@@ -87,9 +74,8 @@ def product_loop(model: Path, frames: list[Frame], rule: Any = None, **how: Any)
 def test_a_row_of_a_segmentation_network_is_evaluate_on_the_corrupted_stills(
     room: Path, name: str, severity: int
 ) -> None:
-    study = studied(room, "still", "stills", "corruptions", types=(name,), severities=(severity,), seed=3)[
-        "corruptions"
-    ]
+    asked: dict[str, Any] = {"types": (name,), "severities": (severity,), "seed": 3}
+    study = studied(room, "still", "stills", "corruptions", **asked)["corruptions"]
     frames = [
         dataclasses.replace(frame, image=corrupt(frame.image, name, severity, 3, frame.index))
         for frame in mark_stills(open_split(room / "stills", "test").frames())
@@ -143,12 +129,8 @@ def test_networks_see_the_same_corrupted_pictures(room: Path, tmp_path: Path) ->
 
 
 def test_fewer_passes_are_the_first_of_more(room: Path) -> None:
-    few, many = (
-        studied(room, "drop", "cifar10", "corruptions", types=("fog",), severities=(1,), sample_counts=samples)[
-            "corruptions"
-        ]["rows"]
-        for samples in ((2,), (1, 2, 4))
-    )
+    asked = [{"types": ("fog",), "severities": (1,), "sample_counts": samples} for samples in ((2,), (1, 2, 4))]
+    few, many = (studied(room, "drop", "cifar10", "corruptions", **one)["corruptions"]["rows"] for one in asked)
     assert only(few, mode="bnn") == only(many, mode="bnn", samples=2)
     assert len({row["nll"] for row in many}) == 4
 
