@@ -14,7 +14,7 @@ HABITS = {
     "Published are": re.compile(r"^Published are"),
     "is said": re.compile(r"\bis said\b"),
     "two semicolons": re.compile(r";[^;]*;"),
-    "over 25 words": re.compile(rf"(?:\S+ ){{{MAX_WORDS}}}\S"),
+    "over 25 words": re.compile(rf"^(?:\S+ ){{{MAX_WORDS}}}\S"),
 }
 """Habits by name. A noun left out, a verb left out, an inverted order, a passive, a sentence of several conditions."""
 CODE = re.compile(r"`[^`]*`|https?://\S+|\([^()]*(?:\d|\.py|=)[^()]*\)")

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from made.graphs import Graphs
 from made.methods import opened, opened_by_torch
-from made.pictures import street_folder
+from made.pictures import street_drive
 from made.video import write_video
 from refusals import refusal
 
@@ -33,9 +33,8 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
-def recordings(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A drive of 60 pictures of the street; val has two of them."""
-    return street_folder(tmp_path_factory.mktemp("data"), {"train": range(60), "val": range(2)}, SIZE)
+def recordings() -> Path:
+    return street_drive(SIZE)
 
 
 @pytest.fixture(scope="module")

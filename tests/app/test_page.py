@@ -388,7 +388,8 @@ def test_what_was_done_until_a_stop_is_whole(model: str, tmp_path: Path) -> None
 
 def test_both_views_of_a_large_video_fit_a_page_and_it_is_said(graphs: Graphs, tmp_path: Path) -> None:
     video = write_video(tmp_path / "wide.mp4", stripes(2, 200, 2000))
-    result = run_file(str(video), of(str(graphs("dnn"))), tmp_path)  # no network is converted for this size
+    graph = of(str(graphs("vq-dnn")), mode="vq-dnn", tau=1.25, motion=False)  # no network is converted for this size
+    result = run_file(str(video), graph, tmp_path)
     assert result.video is not None
     with av.open(str(result.video)) as container:
         assert (container.streams.video[0].width, container.streams.video[0].height) == (1920, 114)
@@ -426,7 +427,7 @@ def test_a_graph_file_is_served_with_its_own_method_alone(graphs: Graphs, tmp_pa
 
 
 def test_the_speeds_of_ones_own_file_and_of_an_included_network_are_measured(graphs: Graphs) -> None:
-    first, both = speeds({"mine.onnx": str(graphs("dnn")), "street-tiny": "street-tiny"}, POOL)
+    first, both = speeds({"mine.onnx": str(graphs("vq-dnn")), "street-tiny": "street-tiny"}, POOL)
     assert both.startswith(first)
     rows = [[cell.strip() for cell in line.split("|")] for line in both.splitlines()[-2:]]
     assert [row[1:3] for row in rows] == [["mine.onnx", "128x96"], ["street-tiny", "256x180"]]

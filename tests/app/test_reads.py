@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from made.classifier import save_classifier, save_likely_pictures
-from made.pictures import street_folder
+from made.pictures import street_drive
 
 from steadyseg.app.cli import main
 from steadyseg.app.in_browser import site as site_writer
@@ -57,9 +57,9 @@ def whole_reads(monkeypatch: pytest.MonkeyPatch) -> Callable[[Path], int]:
 
 @pytest.fixture(scope="module")
 def street(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A checkpoint of the street's network at a small size, and beside it `data`, with a drive to fit novelty on."""
+    """A checkpoint of the street's network at a small size, and beside it `data`, a drive to fit familiarity on."""
     folder = tmp_path_factory.mktemp("street")
-    street_folder(folder / "data", {"train": range(60), "val": range(2), "test": range(2)}, SIZE)
+    (folder / "data").symlink_to(street_drive(SIZE))
     model = read_segmenter("street-tiny")
     path = folder / "small.safetensors"
     model.with_record(dataclasses.replace(model.meta, height=SIZE[0], width=SIZE[1])).save(path)

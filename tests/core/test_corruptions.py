@@ -1,6 +1,8 @@
 """The common corruptions: the library's own types, the same for the same seed, nothing of it left in NumPy's
 generator."""
 
+from importlib.util import find_spec
+
 import numpy as np
 import pytest
 
@@ -9,7 +11,7 @@ from steadyseg.core.corruptions.faults import FAULTS, Fault
 from steadyseg.core.errors import InputError
 from steadyseg.seg.street.drive import Street
 
-imagecorruptions = pytest.importorskip("imagecorruptions", reason="imagecorruptions-imaug is not installed")
+pytestmark = pytest.mark.skipif(not find_spec("imagecorruptions"), reason="imagecorruptions-imaug is not installed")
 
 ALL = (*BENCHMARK_CORRUPTIONS, *TUNING_CORRUPTIONS)
 RANDOM = (
@@ -26,6 +28,8 @@ def picture(height: int = 40, width: int = 52) -> np.ndarray:
 
 
 def test_the_types_are_those_of_the_library() -> None:
+    import imagecorruptions
+
     assert list(BENCHMARK_CORRUPTIONS) == imagecorruptions.get_corruption_names("common")
     assert list(TUNING_CORRUPTIONS) == imagecorruptions.get_corruption_names("validation")
 

@@ -14,7 +14,6 @@ FLAGS = {
     "vq-dnn": ["--stateful", "--motion", "off", "--with-proof"],
     "motion": ["--stateful", "--with-proof"],
     "lag": ["--stateful", "--lag", "2", "--streams", "dynamic", "--with-proof"],
-    "streams": ["--stateful", "--motion", "off", "--streams", "dynamic", "--with-proof"],
     "vq-bnn": ["--stateful", "--mode", "vq-bnn", "--motion", "off"],
     "proven vq-bnn": ["--stateful", "--mode", "vq-bnn", "--motion", "off", "--with-proof"],
     "dnn": ["--stateful", "--mode", "dnn"],

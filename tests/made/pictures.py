@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import numpy as np
+from made.shared import made_once
 from PIL import Image
 
 from steadyseg.seg.street.drive import StreetSet
@@ -37,6 +38,13 @@ def street_folder(root: Path, splits: Mapping[str, Iterable[int]], size: tuple[i
         street = StreetSet(max(numbers) + 1, *size)
         save_split(root, split, ((f"a_{number:03}", *street[number]) for number in numbers))
     return root
+
+
+def street_drive(size: tuple[int, int]) -> Path:
+    """A drive of 60 pictures to fit familiarity on; val and test have two of them. Not to be written to."""
+    splits = {"train": range(60), "val": range(2), "test": range(2)}
+    name = f"drive-{size[0]}x{size[1]}"
+    return made_once(name, lambda root: street_folder(root, splits, size))
 
 
 def labelled_folder(
