@@ -38,23 +38,23 @@ lock: setup
 demo: $(if $(wildcard .venv/installed),.venv/installed,.venv/running)
 	$(BIN)/steadyseg demo
 
-# The tests, in JOBS processes of one thread and about 1.5 GB each. What drives a browser waits for real seconds, so it has
-# the machine to itself. On 2 cores with AVX-512: unit 2 minutes, test 8, with the long ones 20. On 2 with AVX2 alone test
-# takes 16; so .ci/run, which must end within 60, leaves the long ones out.
+# The tests, in JOBS processes of one thread and about 1.5 GB each, and one more where a browser is driven: it mostly waits.
+# Long ones measure the browser's memory, so test-all gives them the machine to themselves. On 2 cores with AVX-512 at most:
+# unit 2 minutes, test 8, with the long ones 20. On 2 with AVX2 alone test takes 16; so .ci/run, which must end within 60,
+# leaves the long ones out.
 JOBS ?= 2
 unexport PYTHONDONTWRITEBYTECODE  # the tests' bytecode is worth 6 s in each process that collects them
 PYTEST := $(BIN)/python -m pytest
-PARALLEL := $(PYTEST) --numprocesses $(JOBS) --dist loadfile --no-loadscope-reorder
+PARALLEL := $(PYTEST) --dist loadfile --no-loadscope-reorder --numprocesses
 
 unit: setup
-	$(PARALLEL) -m 'not slow and not long and not browser'
+	$(PARALLEL) $(JOBS) -m 'not slow and not long and not browser'
 
 test: setup
-	$(PARALLEL) -m 'not long and not browser'
-	$(PYTEST) -m 'browser and not long'
+	$(PARALLEL) $$(($(JOBS) + 1)) -m 'not long'
 
 test-all: setup
-	$(PARALLEL) -m 'not browser'
+	$(PARALLEL) $(JOBS) -m 'not browser'
 	$(PYTEST) -m browser
 
 lint: setup

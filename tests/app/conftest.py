@@ -2,6 +2,7 @@
 camera."""
 
 import dataclasses
+import os
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +13,7 @@ import numpy as np
 import pytest
 import torch
 from made.browser_visit import write_camera
+from made.shared import made_once
 from made.waiting import PATIENCE_S
 from made.worlds import world_record, world_tensors
 from page_visit import launched, page_at, stripes
@@ -99,15 +101,19 @@ def client(address: str) -> Iterator[httpx.Client]:
         yield opened
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def playwright() -> Iterator[Any]:
+    """For a module: its event loop runs until it ends, and beside it no other test could run one."""
     from playwright.sync_api import sync_playwright
 
+    own = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, range(os.cpu_count() or 1))  # browsers inherit it: the core of a worker is not for them
     with sync_playwright() as started:
+        os.sched_setaffinity(0, own)
         yield started
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser(playwright: Any, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """Chromium, whose camera shows CamVid's val drive where it is there, else stripes that wander."""
     drive = Path(request.config.getoption("--data")) / "camvid" / "val"
@@ -117,7 +123,7 @@ def browser(playwright: Any, request: pytest.FixtureRequest, tmp_path_factory: p
     chromium.close()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def still_browser(playwright: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """Chromium, whose camera shows one picture for ever: what changes on the page, a control has changed."""
     chromium = launched(playwright, write_camera(tmp_path_factory.mktemp("camera") / "still.mjpeg", stripes(1) * 25))
@@ -130,23 +136,22 @@ def drive_images(paths: list[Path]) -> list[np.ndarray]:
 
 
 @pytest.fixture(scope="session")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def site() -> Path:
     """The folder of `steadyseg export --target web` of a small network; skips where onnxruntime-web is missing."""
     if not cache_path().is_file():
         pytest.skip(
             f"onnxruntime-web is not kept here ({cache_path()}): python -m steadyseg.app.in_browser.runtime fetches it"
         )
-    home = tmp_path_factory.mktemp("web")
-    checkpoint = home / "plain.safetensors"
-    world = world_record("dec9")
-    world |= {
-        "scores": np.linspace(14.552, 14.566, 20).tolist(),
-        "energy_median": -6.0,
-        "energy_rare": -5.0,
-    }  # of stripes
+    return made_once("web", write_web) / "site"
+
+
+def write_web(home: Path) -> None:
+    """`plain.safetensors` and its `site`."""
+    home.mkdir()
+    of_stripes = {"scores": np.linspace(14.552, 14.566, 20).tolist(), "energy_median": -6.0, "energy_rare": -5.0}
     # A third method would take a third of the time more.
-    small_checkpoint(checkpoint, world, dropout=0.0, method=PUBLISHED)
+    world = world_record("dec9") | of_stripes
+    small_checkpoint(home / "plain.safetensors", world, dropout=0.0, method=PUBLISHED)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(site_writer, "SAMPLE_SECONDS", 2)  # the street draws 17 frames a second
-        assert main(["export", str(checkpoint), "--target", "web", "-o", str(home / "site")]) == 0
-    return home / "site"
+        assert main(["export", str(home / "plain.safetensors"), "--target", "web", "-o", str(home / "site")]) == 0
