@@ -61,6 +61,7 @@ def test_the_import_brings_nothing_heavy() -> None:
     assert not {"torch", "numpy", "cv2", "gradio", "app", "core", "seg"} & set(loaded)
 
 
+@pytest.mark.slow
 def test_no_module_is_loaded_under_a_second_name() -> None:
     """`except InputError` would miss the class of a second copy."""
     loaded = set(run_python("import sys; from steadyseg import *; print(*sys.modules)").split())

@@ -19,11 +19,7 @@ from steadyseg.core.dropout import Dropout
 from steadyseg.core.smoothing import SpatialSmoothing
 
 TORCHVISION = {
-    "resnet18": "resnet18",
-    "resnet34": "resnet34",
-    "resnet50": "resnet50",
-    "resnet101": "resnet101",
-    "resnet152": "resnet152",
+    **{name: name for name in ("resnet18", "resnet34", "resnet50", "resnet101", "resnet152")},
     "resnext50": "resnext50_32x4d",
     "resnext101": "resnext101_32x8d",
     "wideresnet50": "wide_resnet50_2",

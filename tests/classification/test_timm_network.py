@@ -6,7 +6,6 @@ import pytest
 import timm
 import torch
 from made.classifier import random_input
-from made.inserted import list_inserted
 from refusals import refusal
 from torch import nn
 
@@ -15,7 +14,7 @@ from steadyseg.classification.networks.timm_network import TimmNetwork
 from steadyseg.classification.options import ClassifierOptions
 from steadyseg.core.dropout import Dropout, is_stochastic, set_dropout_active
 from steadyseg.core.errors import InputError
-from steadyseg.core.insertion import insert_smoothing
+from steadyseg.core.insertion import PrependedLayer, insert_smoothing
 from steadyseg.core.predictors import MonteCarlo, SplitNetwork
 from steadyseg.core.smoothing import SpatialSmoothing
 from steadyseg.core.stages import StageFeatures
@@ -54,7 +53,8 @@ def test_a_cnn_is_the_librarys_until_something_is_inserted(name: str) -> None:
 def test_a_cnn_draws_before_its_two_last_subsamplings() -> None:
     network, x = built("resnet18", dropout=0.3, smoothing=True), random_input(64)
     smooth = SpatialSmoothing  # in the modules' order: maxpool, layer2, then layer3 and layer4 with dropout before both
-    assert [type(place.layer) for place in list_inserted(network)] == [smooth, smooth, Dropout, smooth, Dropout, smooth]
+    layers = [type(module.layer) for module in network.modules() if isinstance(module, PrependedLayer)]
+    assert layers == [smooth, smooth, Dropout, smooth, Dropout, smooth]
     assert dropouts(network) == ["layer3.layer", "layer4.layer"]
     first = network(x)
     assert not torch.equal(network(x), first)

@@ -48,12 +48,7 @@ def network(unused: bool = False) -> nn.Module:
 
 
 def trained(
-    settings: TrainConfig,
-    run: Path,
-    processes: Processes = SINGLE_PROCESS,
-    *,
-    poison: int = -1,
-    unused: bool = False,
+    settings: TrainConfig, run: Path, processes: Processes = SINGLE_PROCESS, *, poison: int = -1, unused: bool = False
 ) -> tuple[nn.Module, list[float], list[dict[str, float]]]:
     """The network after the loop, the losses of its steps and what its epochs measured.
 

@@ -9,13 +9,13 @@ import pytest
 import segmentation_models_pytorch as smp
 import timm
 import torch
-from made.inserted import list_inserted
 from refusals import refusal
 from torch import Tensor, nn
 
+from steadyseg import subsampling_points
 from steadyseg.core.dropout import Dropout, set_dropout_active
 from steadyseg.core.errors import InputError
-from steadyseg.core.insertion import InsertionPoint, insert_dropout, insert_smoothing, subsampling_points
+from steadyseg.core.insertion import InsertionPoint, PrependedLayer, insert_dropout, insert_smoothing
 from steadyseg.core.smoothing import SpatialSmoothing
 
 PLACES = {
@@ -84,6 +84,10 @@ def run(network: nn.Module, x: Tensor) -> list[Tensor]:
         return list(network(x))
 
 
+def list_inserted(network: nn.Module) -> list[PrependedLayer]:
+    return [module for module in network.modules() if isinstance(module, PrependedLayer)]
+
+
 def first_changed(name: str) -> int:
     return FIRST_CHANGED.get(name, 2)
 
@@ -107,7 +111,7 @@ def test_the_places_are_the_subsampling_modules(name: str) -> None:
     expected = [InsertionPoint(*place) for place in PLACES[name]]
     assert subsampling_points(network) == expected
     assert insert_smoothing(network) == expected
-    assert len(list(list_inserted(network))) == len(expected)
+    assert len(list_inserted(network)) == len(expected)
 
 
 @pytest.mark.parametrize("name", FEW)
@@ -247,7 +251,7 @@ def test_a_refused_setting_leaves_the_network_as_it_was(wrong: dict[str, Any]) -
         insert_dropout(network, 1.5)
     with pytest.raises(InputError):
         insert_dropout(network, 0.5, deepest=0)
-    assert not list(list_inserted(network))
+    assert not list_inserted(network)
 
 
 def test_an_example_of_the_caller_finds_the_places_of_a_grey_network() -> None:

@@ -255,6 +255,7 @@ def start(root: Path, server: Server, manifest: Path, preparation: str = "") -> 
     return subprocess.Popen(command, cwd=PROJECT, stderr=subprocess.PIPE)
 
 
+@pytest.mark.slow
 def test_a_run_killed_while_the_server_is_slow_is_resumed(server: Server, manifest: Path, root: Path) -> None:
     server.respond["*"] = drip(server, bytes_at_once=20_000, pause_s=0.01)
     with start(root, server, manifest) as process:
@@ -269,6 +270,7 @@ def test_a_run_killed_while_the_server_is_slow_is_resumed(server: Server, manife
     assert files_under(root) == CONTENT
 
 
+@pytest.mark.slow
 def test_a_run_killed_between_writing_and_renaming_leaves_nothing_that_counts(
     server: Server, manifest: Path, root: Path
 ) -> None:
@@ -293,6 +295,7 @@ def test_leftovers_are_cleared_and_files_of_the_user_survive(server: Server, man
     assert files_under(root) == CONTENT | others
 
 
+@pytest.mark.slow
 def test_ctrl_c_ends_the_run_at_once_though_the_server_is_silent(server: Server, manifest: Path, root: Path) -> None:
     server.respond["*"] = stay_silent(server)
     patient = f"from steadyseg.core.system import fetching\nfetching.SILENCE_TIMEOUT_S = {2 * PATIENCE_S}\n"
