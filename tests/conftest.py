@@ -14,12 +14,10 @@ if (worker := os.environ.get("PYTEST_XDIST_WORKER")) and hasattr(os, "sched_seta
 import functools  # noqa: E402
 import gc  # noqa: E402
 import tempfile  # noqa: E402
-from collections.abc import Callable, Iterator  # noqa: E402
+from collections.abc import Callable  # noqa: E402
 from pathlib import Path  # noqa: E402
-from typing import Any  # noqa: E402
 
 import pytest  # noqa: E402
-import torch  # noqa: E402
 from made.shared import FOLDER  # noqa: E402
 
 from steadyseg.app.data_sets import DATA  # noqa: E402
@@ -43,7 +41,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Modules stay until the end, so the collector need not look at them; seldom is enough for what tests leave."""
+    """Modules stay until the end, so the collector need not look at them; seldom is enough for what tests leave.
+
+    torch reads the source of its 500 ONNX operators for every export, most of a small export's time: once is enough.
+    """
+    from torch.onnx._internal.exporter._registration import ONNXRegistry
+
+    ONNXRegistry.from_torchlib = staticmethod(functools.cache(ONNXRegistry.from_torchlib))
     gc.freeze()
     gc.set_threshold(50_000, 20, 20)
 
@@ -56,23 +60,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker("browser")
     slow = {item.path for item in items if item.get_closest_marker("slow") or item.get_closest_marker("long")}
     items.sort(key=lambda item: item.path not in slow)
-
-
-@pytest.fixture(scope="session", autouse=True)
-def operators_read_once() -> Iterator[None]:
-    """torch reads the source of its 500 ONNX operators for every export, which takes most of a small export's time."""
-    own = torch.onnx.export
-
-    def export(*given: Any, **named: Any) -> Any:
-        from torch.onnx._internal.exporter._registration import ONNXRegistry  # seconds that most files need not wait
-
-        if not isinstance(vars(ONNXRegistry)["from_torchlib"], staticmethod):
-            patch.setattr(ONNXRegistry, "from_torchlib", staticmethod(functools.cache(ONNXRegistry.from_torchlib)))
-        return own(*given, **named)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(torch.onnx, "export", export)
-        yield
 
 
 @pytest.fixture(scope="session")

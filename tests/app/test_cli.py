@@ -47,13 +47,18 @@ def test_help_is_instant_and_imports_no_torch(words: str, shown: str, others: st
     assert all(word in done.stdout for word in shown.split()) and others not in done.stdout
 
 
-@pytest.mark.parametrize("command", ["demo", "video", "train", "evaluate", "models", "data"])
-def test_every_command_explains_itself(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+WORDS = {"": "segmentation", "train": "Train an image classifier"}
+"""Commands without further words, and a kind that their list has."""
+WORDS |= {f"{name} --help": f"steadyseg {name}" for name in ("demo", "video", "train", "evaluate", "models", "data")}
+
+
+@pytest.mark.parametrize("words", WORDS)
+def test_every_command_explains_itself(words: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as stop:
-        main([command, "--help"])
+        main(words.split())
     assert stop.value.code == 0
     shown = capsys.readouterr().out
-    assert f"steadyseg {command}" in shown and "(default: True)" not in shown
+    assert WORDS[words] in shown and "(default: True)" not in shown
 
 
 def test_a_video_waits_for_no_library_that_its_network_does_without() -> None:
@@ -65,15 +70,6 @@ def test_a_video_waits_for_no_library_that_its_network_does_without() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-
-
-@pytest.mark.parametrize(
-    ("arguments", "shown"), [([], "segmentation"), (["train"], "Train an image classifier")], ids=str
-)
-def test_a_command_alone_lists_its_kinds(arguments: list[str], shown: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as stop:
-        main(arguments)
-    assert stop.value.code == 0 and shown in capsys.readouterr().out
 
 
 def test_every_preset_can_be_chosen() -> None:

@@ -1,8 +1,6 @@
 """The common corruptions: the library's own types, the same for the same seed, nothing of it left in NumPy's
 generator."""
 
-from importlib.util import find_spec
-
 import numpy as np
 import pytest
 
@@ -11,7 +9,7 @@ from steadyseg.core.corruptions.faults import FAULTS, Fault
 from steadyseg.core.errors import InputError
 from steadyseg.seg.street.drive import Street
 
-pytestmark = pytest.mark.skipif(not find_spec("imagecorruptions"), reason="imagecorruptions-imaug is not installed")
+imagecorruptions = pytest.importorskip("imagecorruptions", reason="imagecorruptions-imaug is not installed")
 
 ALL = (*BENCHMARK_CORRUPTIONS, *TUNING_CORRUPTIONS)
 RANDOM = (
@@ -28,8 +26,6 @@ def picture(height: int = 40, width: int = 52) -> np.ndarray:
 
 
 def test_the_types_are_those_of_the_library() -> None:
-    import imagecorruptions
-
     assert list(BENCHMARK_CORRUPTIONS) == imagecorruptions.get_corruption_names("common")
     assert list(TUNING_CORRUPTIONS) == imagecorruptions.get_corruption_names("validation")
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 import torch
 from made.worlds import world_record
+from pytorch_ood.detector import Mahalanobis
 
 from steadyseg.core.novelty.gaussians import GaussianSums
 from steadyseg.core.novelty.head import NoveltyHead
@@ -62,8 +63,6 @@ def test_an_energy_is_0_at_the_median_and_1_at_the_rarest_hundredth() -> None:
 
 
 def test_the_distance_agrees_with_pytorch_ood() -> None:
-    from pytorch_ood.detector import Mahalanobis
-
     draw = torch.Generator().manual_seed(0)
     labels = torch.arange(400) % 3
     features = torch.randn(400, 4, generator=draw) + 3 * torch.nn.functional.one_hot(labels, 4)

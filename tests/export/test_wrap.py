@@ -43,8 +43,7 @@ def streams_traced_once() -> Iterator[None]:
             return original(step, signature)
         values = [(name, value.tolist()) for name, value in (*step.named_parameters(), *step.named_buffers())]
         key = repr((signature.inputs, [value.shape for value in signature.example], values, step.segmenter.method))
-        if key not in traced:
-            traced[key] = original(step, signature)
+        traced[key] = traced.get(key) or original(step, signature)
         return copy.deepcopy(traced[key])
 
     original = traced_module.to_onnx
@@ -188,8 +187,7 @@ def to_int8(path: Path) -> None:
 OLD = {"dynamo": False, "opset_version": 11, "input_names": ["image"], "dynamic_axes": {"image": {2: "h", 3: "w"}}}
 """Options of torch's former exporter: operators of 2019, and sizes that the graph computes from its input's."""
 FREE_BATCH = OLD | {"opset_version": 13, "dynamic_axes": {"image": {0: "n", 2: "h", 3: "w"}}}
-FIXED = {"dynamo": False}
-"""The former exporter, which takes a tenth of the time: of graphs whose end is what is tested."""
+FIXED = {"dynamo": False}  # the former exporter takes a tenth of the time: of graphs whose end is what is tested
 FORMS: dict[str, tuple[Any, dict[str, Any], str]] = {
     "opset 23": (Small, {"opset_version": 23}, "logits of 5 classes"),
     "opset 11, free size": (Small, OLD, "logits of 5 classes"),

@@ -43,8 +43,7 @@ def street_folder(root: Path, splits: Mapping[str, Iterable[int]], size: tuple[i
 def street_drive(size: tuple[int, int]) -> Path:
     """A drive of 60 pictures to fit familiarity on; val and test have two of them. Not to be written to."""
     splits = {"train": range(60), "val": range(2), "test": range(2)}
-    name = f"drive-{size[0]}x{size[1]}"
-    return made_once(name, lambda root: street_folder(root, splits, size))
+    return made_once(f"drive-{size[0]}x{size[1]}", lambda root: street_folder(root, splits, size))
 
 
 def labelled_folder(
