@@ -41,12 +41,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Modules stay until the end, so the collector need not look at them; seldom is enough for what tests leave.
-
-    torch reads the source of its 500 ONNX operators for every export, most of a small export's time: once is enough.
-    """
+    """Modules stay until the end, so the collector need not look at them; seldom is enough for what tests leave."""
     from torch.onnx._internal.exporter._registration import ONNXRegistry
 
+    # Without this, torch reads the source of its 500 operators for every export, most of a small export's time.
     ONNXRegistry.from_torchlib = staticmethod(functools.cache(ONNXRegistry.from_torchlib))
     gc.freeze()
     gc.set_threshold(50_000, 20, 20)

@@ -149,7 +149,6 @@ def write_web(home: Path) -> None:
     """`plain.safetensors` and its `site`."""
     home.mkdir()
     of_stripes = {"scores": np.linspace(14.552, 14.566, 20).tolist(), "energy_median": -6.0, "energy_rare": -5.0}
-    # A third method would take a third of the time more.
     world = world_record("dec9") | of_stripes
     small_checkpoint(home / "plain.safetensors", world, dropout=0.0, method=PUBLISHED)
     with pytest.MonkeyPatch.context() as patch:

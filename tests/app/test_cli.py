@@ -48,7 +48,6 @@ def test_help_is_instant_and_imports_no_torch(words: str, shown: str, others: st
 
 
 WORDS = {"": "segmentation", "train": "Train an image classifier"}
-"""Commands without further words, and a kind that their list has."""
 WORDS |= {f"{name} --help": f"steadyseg {name}" for name in ("demo", "video", "train", "evaluate", "models", "data")}
 
 

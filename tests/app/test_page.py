@@ -388,8 +388,7 @@ def test_what_was_done_until_a_stop_is_whole(model: str, tmp_path: Path) -> None
 
 def test_both_views_of_a_large_video_fit_a_page_and_it_is_said(graphs: Graphs, tmp_path: Path) -> None:
     video = write_video(tmp_path / "wide.mp4", stripes(2, 200, 2000))
-    graph = of(str(graphs("vq-dnn")), mode="vq-dnn", tau=1.25, motion=False)  # no network is converted for this size
-    result = run_file(str(video), graph, tmp_path)
+    result = run_file(str(video), of(str(graphs("vq-dnn")), mode="vq-dnn", tau=1.25, motion=False), tmp_path)
     assert result.video is not None
     with av.open(str(result.video)) as container:
         assert (container.streams.video[0].width, container.streams.video[0].height) == (1920, 114)

@@ -121,8 +121,7 @@ def test_a_librarys_network_needs_no_argument_but_a_size(name: str) -> None:
     as_it_is = name == "yolo26n-sem"
     mean, std = ((0.0,) * 3, (1.0,) * 3) if as_it_is else (MEAN, STD)
     assert f"mean {mean} and std {std} are " in segmenter.why
-    numbered = ("class 0", "class 1")
-    named = {"U": numbered, "l": numbered, "y": ("0", "1")}.get(name[0], ("a", "b"))
+    named = {"y": ("0", "1"), **dict.fromkeys("Ul", ("class 0", "class 1"))}.get(name[0], ("a", "b"))
     assert segmenter.classes.names[:2] == named
     frame = replace(frame, image=resize_frame(frame.image, (96, 96))[0], label=None)
     with torch.no_grad():
