@@ -82,7 +82,7 @@ def test_a_strangers_file_carries_its_calibration(
     assert main([*video, str(fitted)]) == 0
     assert "of the pixels remain" in describe_threshold(str(fitted), MethodOptions(), 10.0)
     assert "needs calibration" not in str(second_choices(str(fitted), MethodOptions()))
-    first, again = (model_of(read_onnx(path)) for path in (mine, fitted))
+    first, again = (model_of(read_onnx(path), False) for path in (mine, fitted))
     assert not again.meta.calibration, "a second fit begins from the same network, without the first one's temperature"
     torch.testing.assert_close(*(one.network()(torch.ones(1, 3, HEIGHT, WIDTH)) for one in (again, first)))
     for words, expected in (
