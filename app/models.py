@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import get_args
 
 from rich.table import Table
 
@@ -10,6 +11,7 @@ from steadyseg.classification.networks.layout import MODELS
 from steadyseg.classification.pretrained import find_classifier, list_classifiers
 from steadyseg.core.method import MODE_NAMES, method_of_fit, mode_title
 from steadyseg.core.model.checkpoint import count_parameters, read_meta
+from steadyseg.seg.options import NetworkName
 from steadyseg.seg.pretrained import find_checkpoint, list_segmenters
 
 COLUMNS = ("name", "size", "params")
@@ -26,9 +28,9 @@ def run_models() -> int:
         console.print(table_of("classification", found, find_classifier, columns))
     modes = ", ".join(map(mode_title, MODE_NAMES))
     console.print(f"calibrated: {modes}\nN: dropout passes; {METRIC_WORDS['nll']}\n", soft_wrap=True)
-    networks = {"train seg": "unet segnet smp", "train classification": " ".join(MODELS) + " timm:NAME"}
+    networks = {"train seg": " ".join(get_args(NetworkName)), "train classification": " ".join(MODELS) + " timm:NAME"}
     for command, names in networks.items():
-        console.print(f"{command} --network: {names}")
+        console.print(f"{command} --network: {names}", soft_wrap=True)
     return 0
 
 

@@ -110,8 +110,8 @@ def model_of(file: OnnxFile, familiarity: bool) -> GivenModel:
     plain = meta.kind == "stream" and meta.precision == "fp32" and meta.streams == 1 and not method.lag
     if not plain or draws_dropout(method.mode) or meta.reference_scores:
         raise InputError(
-            f"{file.path}: expected a file of one stream in fp32 without dropout, lag and familiarity; calibrate its "
-            "checkpoint and export again"
+            f"{file.path}: expected a file of one stream in fp32 without dropout, lag and familiarity; calibrate the "
+            "file or checkpoint that it was made of"
         )
     digest, network, size = meta.source_sha256, network_alone(file.model), (meta.height, meta.width)
     if familiarity:

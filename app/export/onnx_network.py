@@ -30,13 +30,13 @@ class OnnxNetwork(AnyNetwork):
         """`classes`: number of classes; if None, the channels of the output. `features`: outputs (1, C, h', w') that
         are stages of the network."""
         session, stages = cpu_session(foreign.data), nn.ModuleDict({name: nn.Identity() for name in features})
-        sizes: dict[str, tuple[int, ...]] = {}
 
         def run(image: Tensor) -> dict[str, Tensor]:
             picture = image.permute(0, 2, 3, 1) if foreign.channels_last else image
             outputs = session.run(list(foreign.outputs), {foreign.input: np.ascontiguousarray(picture.numpy())})
             found = dict(zip(foreign.outputs, map(torch.from_numpy, outputs), strict=True))
-            sizes.update({name: tuple(stages[name](found.pop(name)).shape) for name in features})
+            for name in features:
+                stages[name](found.pop(name))
             return found
 
         super().__init__(run, foreign.size, normalize, classes, str(foreign.path))
@@ -47,7 +47,8 @@ class OnnxNetwork(AnyNetwork):
         to_logits = to_onnx(self.to_logits, Signature(names, ("logits",), self.examples))
         self.graph = foreign_network(foreign, dict(zip(self.taken, names, strict=True)), to_logits, features)
         """`onnx.ModelProto` from `image` to `logits` and the features."""
-        self.stages, self.stage_sizes = stages, sizes
+        self.stages = stages
+        self.stage_sizes = {one.name: one.shape for one in session.get_outputs() if one.name in features}
 
     def named_stages(self) -> dict[str, Stage]:
         """The features, for statistics of familiarity."""

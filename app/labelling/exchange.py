@@ -10,8 +10,8 @@ from PIL import Image
 from steadyseg.app.console import Console, figure_table, progress_bar, track
 from steadyseg.app.contact_sheet import SHEET_FILE, Cell, colored, strip, write_sheet
 from steadyseg.app.labelling.flags import ImportJob, LabelExportJob
-from steadyseg.app.labelling.shared import require_end
 from steadyseg.app.sources.open_source import open_source
+from steadyseg.app.sources.source import require_end
 from steadyseg.app.video.sinks import GREY, TABLE
 from steadyseg.core.classes import ClassList
 from steadyseg.core.errors import InputError

@@ -13,10 +13,10 @@ from steadyseg.app.console import progress_bar, track
 from steadyseg.app.contact_sheet import SHEET_FILE, SHOWN, Cell, colored, strip, write_sheet
 from steadyseg.app.labelling.candidates import Candidate, FrameMeter, choose
 from steadyseg.app.labelling.flags import PickJob
-from steadyseg.app.labelling.shared import open_network, require_end, write_table
+from steadyseg.app.labelling.shared import open_network, write_table
 from steadyseg.app.sources.image_folder import FolderSource, list_images
 from steadyseg.app.sources.open_source import open_source
-from steadyseg.app.sources.source import Source
+from steadyseg.app.sources.source import Source, require_end
 from steadyseg.app.video.render import draw_uncertainty
 from steadyseg.core.classes import ClassList
 from steadyseg.core.frame import Frame

@@ -6,7 +6,6 @@ from pathlib import Path
 
 from steadyseg.app.labelling.flags import PickJob, SuspectsJob
 from steadyseg.app.open_model import open_model, refuse_classifier
-from steadyseg.app.sources.source import Source
 from steadyseg.core.errors import InputError
 from steadyseg.core.method import MethodOptions
 from steadyseg.core.model.model import Model
@@ -24,12 +23,6 @@ def open_network(job: PickJob | SuspectsJob) -> Model | OnnxFile:
     if isinstance(model, Model):
         refuse_classifier(model)
     return model
-
-
-def require_end(source: Source) -> None:
-    """Raises InputError for a camera or a stream, which has no end."""
-    if source.info.live:
-        raise InputError(f"{source.info.name}: a live source has no end; record it first: steadyseg video ... -o FILE")
 
 
 def single_frames(model: Model | OnnxFile) -> MethodOptions:

@@ -139,3 +139,9 @@ class LabelFolder:
 
 def _size(shape: tuple[int, ...]) -> str:
     return f"{shape[1]}x{shape[0]}"
+
+
+def require_end(source: Source) -> None:
+    """Raises InputError for a camera or a stream, which has no end."""
+    if source.info.live:
+        raise InputError(f"{source.info.name}: a live source has no end; record it first: steadyseg video ... -o FILE")

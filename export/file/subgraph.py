@@ -46,7 +46,8 @@ def with_features(network: Any, name: str) -> tuple[Any, list[str]]:
     """Returns a network of `network_alone` with its features as further outputs, and their names in it.
 
     Features are the inputs of the last convolution at each size after the coarsest, as at a decoder's stages. If the
-    coarsest size comes last, they are one input. InputError, for the file `name`, without such a convolution.
+    coarsest size comes last, the only feature is the input of the last convolution. InputError, for the file `name`,
+    without such a convolution.
     """
     import onnx
 
@@ -92,7 +93,7 @@ def with_network(model: Any, network: Any) -> Any:
     gone = {name for node in replaced for name in node.output}
     rest = [node for node in model.graph.node if not gone.intersection(node.output)]
     shared = {name for node in rest for name in (*node.input, *node.output)} | {IMAGE, LOGITS}
-    taken = [name for node in replaced for name in node.output if name in shared - {LOGITS}]
+    taken = [name for node in replaced for name in node.output if name in shared and name not in (LOGITS, "")]
     further = [value.name for value in network.graph.output if value.name != LOGITS]
     names = dict(zip(further, taken, strict=True))  # all other names get a prefix, since rest and network share some
     network = onnx.compose.add_prefix_graph(

@@ -93,7 +93,8 @@ class _Fitting:
     def look(self, image: np.ndarray) -> tuple[Tensor, list[Tensor], tuple[int, int]]:
         """(H, W, 3) uint8 -> logits (1, K, h / s, w / s), the features of every stage, and the size (h, w) of the
         network's input."""
-        size = network_size(image.shape[0], image.shape[1], self.meta.height)
+        fixed: tuple[int, int] | None = getattr(self.extractor.network, "fixed_size", None)
+        size = fixed or network_size(image.shape[0], image.shape[1], self.meta.height)
         return *self.extractor(image[None], size), size
 
     def distances(self) -> tuple[list[FrameDistance], tuple[int, ...], dict[str, float]]:
