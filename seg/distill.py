@@ -1,7 +1,8 @@
 """Distillation: a small network learns from the mean softmax of teachers besides the labels (arXiv 1503.02531).
 
 The teachers see every whole training picture and its mirror image once. Their mean probabilities are kept in 8 bits,
-and are zoomed, cropped and flipped with the label. Void pixels count too: there the teachers are the only source.
+0.6 GB for CamVid's images at 360x480. They are zoomed, cropped and flipped with the label. Void pixels count too: there
+the teachers are the only source.
 """
 
 from collections.abc import Sequence
@@ -23,8 +24,7 @@ from steadyseg.seg.torch_executor import torch_executor
 
 
 class Teacher:
-    """Callable (image (H, W, 3) uint8) -> (K, h, w) uint8: the teachers' mean probabilities times 255, 0.6 GB for
-    CamVid's images at 360x480.
+    """Callable (image (H, W, 3) uint8) -> (K, h, w) uint8: the teachers' mean probabilities times 255.
 
     h is the student's height. Each teacher sees pictures at the height of its own training. At 224 pixels a network of
     360 pixels would miss small things.

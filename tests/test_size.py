@@ -8,11 +8,11 @@ PROJECT = Path(__file__).parent.parent
 CEILINGS = {
     "app": (14_030, 131),
     "core": (7_260, 71),
-    "seg": (8_390, 74),
+    "seg": (8_400, 74),
     "classification": (2_990, 23),
     "export": (4_470, 34),
     "studies": (10_560, 115),
-    "tests": (32_150, 220),
+    "tests": (32_160, 220),
 }
 """Lines and files of Python by folder, little above what was reached; lines are as ruff formats them."""
 

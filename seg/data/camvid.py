@@ -106,7 +106,7 @@ class ImageFolderSplit:
 
 def read_names(path: Path) -> list[str]:
     """Reads base names from a text file, one a line."""
-    return [words[0] for words in read_words(path, "the frame list")]
+    return [words[0] for words in read_words(path, "the frame list", "expected one image name a line")]
 
 
 def open_split(root: Path, split: str, classes: ClassList = CAMVID) -> ImageFolderSplit:

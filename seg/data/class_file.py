@@ -56,7 +56,9 @@ def read_classes(path: Path) -> ClassList:
         return CLASS_LISTS[str(path)]
     try:
         if path.suffix == ".csv":
-            _, *rows, void = csv.reader(path.read_text().splitlines())
+            _, *rows, void = csv.reader(path.read_text(encoding="utf-8-sig").splitlines())
+            if [row[0] for row in rows] != [*map(str, range(len(rows)))] or void[1] != "void":
+                raise ValueError("the ids are not 0, 1, ... with void last")
             return ClassList.of_record([row[1] for row in rows], [[*map(int, row[2:])] for row in rows], int(void[0]))
         record = parse_json(path.read_bytes())
         record = {"names": record} if isinstance(record, list) else record
@@ -70,7 +72,7 @@ def read_classes(path: Path) -> ClassList:
         raise InputError(f"{path}: {error}") from error
     except OSError as error:
         raise InputError(f"{path}: the class list cannot be read ({error.strerror})") from error
-    except (ValueError, LookupError, TypeError, AttributeError) as error:
+    except (ValueError, LookupError, TypeError, AttributeError, csv.Error) as error:
         raise InputError(
             f"{path}: expected classes.csv of `video --masks`, or JSON "
             f'{{"names": [...], "colors": [[r, g, b], ...], "void": id}}, got {error!r}'

@@ -82,21 +82,22 @@ def camvid_stretches(names: Sequence[str]) -> tuple[tuple[str, str], ...]:
 
 def read_stretches(path: Path) -> tuple[tuple[str, str], ...]:
     """Reads stretches from a text file, the base names `FIRST LAST` on each line."""
-    lines = read_words(path, "the list of held-out stretches")
+    lines = read_words(path, "the list of held-out stretches", "use --hold-out none")
     for words in lines:
         if len(words) != 2:
             raise InputError(f"{path}: expected the first and the last image of a stretch on each line, got {words}")
     return tuple((Path(first).stem, Path(last).stem) for first, last in lines)
 
 
-def read_words(path: Path, what: str) -> list[list[str]]:
-    """Reads the words of each line of a text file; empty lines do not count. InputError for a file without words."""
+def read_words(path: Path, what: str, mend: str) -> list[list[str]]:
+    """Reads the words of each line of a text file; empty lines do not count. InputError for a file without words, with
+    the `mend`."""
     try:
         lines = [line.split() for line in path.read_text(encoding="utf-8-sig").splitlines() if line.strip()]
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{path}: {what} cannot be read ({error})") from error
     if not lines:
-        raise InputError(f"{path}: {what} is empty; expected image names on each line")
+        raise InputError(f"{path}: {what} is empty; {mend}")
     return lines
 
 

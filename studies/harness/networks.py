@@ -1,14 +1,18 @@
-"""What figures of a network depend on, as digests."""
+"""The arithmetic of a network, and digests of what its figures depend on."""
 
 import hashlib
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from steadyseg.app.open_model import find_model
 from steadyseg.core.method import MethodOptions
 from steadyseg.core.model.checkpoint import read_meta
 from steadyseg.core.training.run_folder import MODEL_NAME
 from steadyseg.studies.harness.study import digest_of_weights
+
+if TYPE_CHECKING:
+    from torch import nn
 
 
 def name_of(model: str) -> str:
@@ -38,3 +42,13 @@ def rests_on(model: str, data: str, *methods: MethodOptions, novelty: bool = Fal
         used = json.dumps([meta.novelty.get("scores"), meta.novelty.get("warming")])
         parts.append(hashlib.sha256(used.encode()).hexdigest()[:12])
     return "-".join(parts)
+
+
+def pass_gflops(network: "nn.Module", size: tuple[int, int]) -> float:
+    """Arithmetic of one pass over (1, 3, h, w), counted without memory or arithmetic; the network is used up."""
+    import torch
+    from torch.utils.flop_counter import FlopCounterMode
+
+    with FlopCounterMode(display=False) as counter, torch.no_grad():
+        network.eval().to("meta")(torch.empty(1, 3, *size, device="meta"))
+    return round(counter.get_total_flops() / 1e9, 3)

@@ -26,11 +26,12 @@ from steadyseg.export.run.open_file import resolve_precision
 from steadyseg.export.run.provider_options import read_provider_options
 from steadyseg.export.run.sessions import read_openvino
 from steadyseg.studies.harness.machine import load_average, peak_rss_bytes
+from steadyseg.studies.harness.networks import pass_gflops
 from steadyseg.studies.performance.baselines import NaiveDeque
 from steadyseg.studies.performance.clip import Clip, open_clip, street_clip
 from steadyseg.studies.performance.executors import open_executors
 from steadyseg.studies.performance.flags import BenchJob
-from steadyseg.studies.performance.machine import matrix_rates, pass_gflops, versions
+from steadyseg.studies.performance.machine import matrix_rates, versions
 from steadyseg.studies.performance.report import arithmetic_record, print_bench, ratios_record, rows_record
 from steadyseg.studies.performance.rows import (
     DROPOUT_ROWS,

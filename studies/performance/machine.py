@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import nn
 
 from steadyseg.core.system.machine import training_precision
 from steadyseg.studies.performance.timing import Budget, Row, measure
@@ -44,15 +43,6 @@ def matrix_rates(seconds: float, precision: str, device: str, *, on_openvino: bo
         rows.append(_openvino_product(precision))
     timings = measure(rows, Budget(seconds=min(1.0, seconds)))
     return {timing.row.executor: round(2 * SIDE**3 / timing.median_ms / 1e6, 1) for timing in timings}
-
-
-def pass_gflops(network: nn.Module, size: tuple[int, int]) -> float:
-    """Arithmetic of one pass over (1, 3, h, w), counted without memory or arithmetic; the network is used up."""
-    from torch.utils.flop_counter import FlopCounterMode
-
-    with FlopCounterMode(display=False) as counter, torch.no_grad():
-        network.eval().to("meta")(torch.empty(1, 3, *size, device="meta"))
-    return round(counter.get_total_flops() / 1e9, 3)
 
 
 def _torch_product(precision: str, number: torch.dtype, device: str) -> Row:

@@ -11,13 +11,12 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-import torch
 from torch import nn
 
 from steadyseg.app.commands import load
 from steadyseg.app.evaluation.recordings import KEYS, percent_with_interval
 from steadyseg.app.open_model import open_checkpoint
-from steadyseg.studies.harness.networks import rests_on
+from steadyseg.studies.harness.networks import pass_gflops, rests_on
 from steadyseg.studies.harness.study import PAGES, Cache, data_digest, origin
 from steadyseg.studies.harness.tables import read_record, table
 from steadyseg.studies.results.front import SHOWN, run_command
@@ -49,23 +48,9 @@ def evaluated(command: str, name: str, data: Path) -> dict[str, Any]:
 
 
 def cost_of(network: nn.Module, height: int, width: int) -> tuple[str, str, str]:
-    """(size, millions of parameters, GFLOPs), counted by a pass on torch's meta device, which computes nothing."""
-    from torch.utils.flop_counter import FlopCounterMode
-
+    """(size, millions of parameters, GFLOPs)."""
     parameters = sum(parameter.numel() for parameter in network.parameters())
-    leave_out_norms(network)
-    with FlopCounterMode(display=False) as counter, torch.no_grad():
-        network.eval().to("meta")(torch.empty(1, 3, height, width, device="meta"))
-    return f"{width}x{height}", f"{parameters / 1e6:.2f} M", f"{counter.get_total_flops() / 1e9:.2f}"
-
-
-def leave_out_norms(network: nn.Module) -> None:
-    """Removes BatchNorms, which deployment folds into the convolutions: with BatchNorms the counting takes three times
-    as long."""
-    for module in list(network.modules()):
-        for name, child in module.named_children():
-            if type(child) is nn.BatchNorm2d:
-                setattr(module, name, nn.Identity())
+    return f"{width}x{height}", f"{parameters / 1e6:.2f} M", f"{pass_gflops(network, (height, width)):.2f}"
 
 
 def protocol_table() -> str:

@@ -225,6 +225,9 @@ def test_masks_are_exported_with_the_pictures_of_their_source(
     Image.new("RGB", (8, 8)).save(pictures[1])
     assert "another size than its picture" in error_after_work(capsys, *words)
     assert len(list((out / "images").iterdir())) == 2, "the earlier folder is whole"
+    first, *rows = (masks / "classes.csv").read_text().splitlines(keepends=True)
+    (masks / "classes.csv").write_text("".join([first, *reversed(rows)]))
+    assert "ids are not 0, 1, ... with void last" in one_line_error(capsys, *words)
 
 
 def test_export_refuses_what_it_cannot_write(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
