@@ -77,8 +77,8 @@ def describe_familiarity(about: Mapping[str, Any]) -> str:
     share = about["alarms"] / about["held_out_pictures"]
     note = f"; {about['note']}" if about["note"] else ""
     return (
-        f"familiarity: {about['frames']} training pictures; of {about['held_out_pictures']} held-out views {share:.1%} "
-        f"are novel (95 % interval, were they independent: {low:.1%} to {high:.1%}){note}"
+        f"familiarity: fitted on {about['frames']} pictures; of {about['held_out_pictures']} held-out views "
+        f"{share:.1%} are novel (95 % interval, were they independent: {low:.1%} to {high:.1%}){note}"
     )
 
 

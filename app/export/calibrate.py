@@ -100,6 +100,7 @@ def calibrate_graph(job: CalibrateJob) -> int:
         method=MethodOptions(**settings(method)),
     )
     meta = replace(fitted.meta.with_fit(method, record), thresholds=thresholds)
+    Console(stderr=True).print(f"writes and proves {job.output}", soft_wrap=True)
     return export_model(export, fitted.with_record(meta))
 
 

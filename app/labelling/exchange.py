@@ -106,7 +106,7 @@ def labels_of(job: LabelExportJob) -> tuple[ClassList, int, Iterator[Pair]]:
     """Returns the classes of a data folder, the number of its pictures, and the pictures of all splits."""
     splits = [split for split in SPLITS if has_split(job.source, split)]
     if not splits:
-        raise InputError(f"{job.source}: no folder with train/ and trainannot/, nor one of `video --masks` ({TABLE})")
+        raise InputError(f"{job.source}: no data folder (as train/, trainannot/), nor one of `video --masks` ({TABLE})")
     if job.images:
         raise InputError(f"--images {job.images}: is for masks; the data folder {job.source} has its own pictures")
     classes = classes_of(job.source, None)

@@ -44,7 +44,7 @@ class Frames:
         names = set(recorded_names(meta.training))
         untrained = tuple(place for place, example in enumerate(split.examples) if example.name in names)
         if not untrained or len(untrained) < len(names):
-            note = "the training's record does not list the frames it held out, so the temperature is fitted on blocks"
+            note = "the temperature of novel frames is fitted on them; the network may have learnt their pictures"
             return cls(split, fitted, held_out, held_out, note)
         trained = len(set(held_out) - set(untrained))
         note = f"{trained} of the {len(held_out)} frames of the blocks were trained on" if trained else ""

@@ -235,7 +235,7 @@ def test_export_refuses_what_it_cannot_write(tmp_path: Path, capsys: pytest.Capt
     for words, said in {
         (data, "--images", "street"): "is for masks",
         (data, "--labels", "voc"): "Expected one of ('coco', 'cvat', 'yolo', 'label-studio')",
-        (tmp_path,): "no folder with train/ and trainannot/",
+        (tmp_path,): "no data folder",
     }.items():
         assert said in one_line_error(capsys, "data", "export", *words, "-o", output)
     for path in data.glob("*annot/*"):
