@@ -73,7 +73,6 @@ def read_classes(path: Path) -> ClassList:
     except OSError as error:
         raise InputError(f"{path}: the class list cannot be read ({error.strerror})") from error
     except (ValueError, LookupError, TypeError, AttributeError, csv.Error) as error:
-        raise InputError(
-            f"{path}: expected classes.csv of `video --masks`, or JSON "
-            f'{{"names": [...], "colors": [[r, g, b], ...], "void": id}}, got {error!r}'
-        ) from error
+        record = 'JSON {"names": [...], "colors": [[r, g, b], ...], "void": id}'
+        expected = "a table of `video --masks`" if path.suffix == ".csv" else record
+        raise InputError(f"{path}: expected {expected}, got {error!r}") from error
