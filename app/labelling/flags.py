@@ -12,7 +12,7 @@ from steadyseg.seg.data.label_writer import Tool
 
 @dataclass(frozen=True)
 class ImportJob:
-    """Labels of your own, and the data folder to make of them."""
+    """The labels to import, and the data folder to write."""
 
     source: Positional[Annotated[Path, arg(metavar="SOURCE")]]
     """COCO (.json), CVAT for images or video 1.1 (.xml), Label Studio (.json, or a folder of its brush PNGs), LabelMe
@@ -20,7 +20,7 @@ class ImportJob:
     output: Annotated[Path, arg(aliases=["-o"])]
     """Folder to write: train/, trainannot/ and so on, classes.json, notes.txt and contact-sheet.jpg."""
     images: Path | None = None
-    """Folder of the pictures; by default the folder of the labels and all folders below it."""
+    """Folder of the pictures. The default is the folder of the labels; folders below it are searched too."""
     palette: Path | None = None
     """Class names and colours of colour PNGs: lines of `name r g b` or JSON; labelmap.txt, label_colors.txt,
     class_dict.csv or classes.json in the folder by default."""
@@ -52,7 +52,7 @@ class ToolOutput:
 
 @dataclass(frozen=True)
 class LabelExportJob(ToolOutput):
-    """Labels in a data folder, or masks and their pictures, and the folder to make of them."""
+    """The data folder or masks to export, and the folder to write."""
 
     source: Positional[Annotated[Path, arg(metavar="SOURCE")]]
     """Data folder with SPLIT/ and SPLITannot/; or the folder of `steadyseg video --masks`."""

@@ -89,7 +89,7 @@ def options_of(record: dict[str, Any]) -> ClassifierOptions:
 
 
 def check_classifier(options: ClassifierOptions) -> None:
-    """Raises InputError for the first option that makes no sense; timm itself checks names after `timm:`."""
+    """Raises InputError for the first invalid option. Timm checks the name after `timm:` itself."""
     require_types(options, "option {} of a classifier")
     require_ranges(options, {name: r for name, r in RANGES.items() if getattr(options, name) is not None})
     if options.network not in MODELS and not options.network.startswith(TIMM):

@@ -116,7 +116,7 @@ def describe_extreme(temperature: float) -> str:
 
 
 def describe_few(record: dict[str, Any]) -> str:
-    """Returns one line about a fit on few pictures; empty for more pictures, and without a fit."""
+    """Returns a warning that the fit had few pictures; an empty text if it had enough, or if there was no fit."""
     note = f"{record.get('frames')} pictures are few: of 5 fits on {FEW}, 3 raised the ECE (docs/records/reliability)"
     return note if 0 < record.get("frames", 0) <= FEW else ""
 

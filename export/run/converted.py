@@ -165,7 +165,7 @@ class Recipe(NamedTuple):
     size: int
     """Their number of bytes."""
     tensor: str = ""
-    """Name of the checkpoint's tensor."""
+    """Name of the tensor in the checkpoint."""
 
 
 class ShippedGraphs:
@@ -187,7 +187,7 @@ class ShippedGraphs:
         return name in self._index
 
     def read(self, name: str, tensors: Tensors) -> Converted:
-        """Returns the network of that name, with the tensors of its checkpoint."""
+        """Returns the network `name`; `tensors` are the tensors of the checkpoint."""
         graph = self._index[name]
         with zipfile.ZipFile(self._file) as archive:
             small = archive.read(SMALL)

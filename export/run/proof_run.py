@@ -33,7 +33,7 @@ class CarriedState:
 
 
 def graph_step(streams: GraphStreams) -> Step:
-    """Returns the `Step` of a graph file in ONNX Runtime, as `GraphStreams` runs it."""
+    """Returns a `Step` that computes frames by `GraphStreams`, in ONNX Runtime."""
 
     def step(inputs: Arrays) -> Arrays:
         gaps = (inputs["gap"] * (1 - inputs["reset"])).ravel().astype(int).tolist()  # 0 is a reset

@@ -114,7 +114,7 @@ def test_masks_that_replace_earlier_ones_leave_none_of_them(tmp_path: Path) -> N
 
 
 def test_pictures_of_a_phone_are_read_whole(tmp_path: Path) -> None:
-    """One of four tiles was taken for the picture. HEIC by pillow-heif's own encoder, at most a few levels apart."""
+    """The whole picture is read, not one of its four tiles. HEIC differs by a few levels: its encoder is lossy."""
     tiles = Path(__file__).parent / "tiles.avif"
     (frame,) = open_source(str(tiles))
     assert frame.image.shape == (1024, 1024, 3) and frame.image[-1, -1].tolist() == [0, 255, 255]
