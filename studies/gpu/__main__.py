@@ -18,6 +18,7 @@ import argparse
 import sys
 from pathlib import Path
 
+from steadyseg.core.errors import InputError
 from steadyseg.core.system.machine import choose_device
 from steadyseg.studies.gpu.executors import measure_executors, row_names
 from steadyseg.studies.gpu.jobs import format_jobs, paper_jobs, recipe_jobs
@@ -38,6 +39,7 @@ def main(words: list[str] | None = None) -> int:
     parser.add_argument("--out", type=Path, default=Path("runs/gpu/out"), help="what goes home")
     parser.add_argument("--device", default="auto", help="auto, cpu or cuda")
     parser.add_argument("--minutes", type=float, default=8.0, help="after these a block stops, to go on later")
+    parser.add_argument("--only", nargs="+", default=[], help="trainings of a block, by their names in `list`")
     parser.add_argument("--parallel", type=int, default=4, help="trainings at a time")
     parser.add_argument("--models", nargs="+", default=MODELS, help="executors: pretrained networks")
     parser.add_argument("--frames", type=int, default=32, help="executors: of the val stream")
@@ -60,10 +62,19 @@ def run(given: argparse.Namespace) -> None:
             given.models, given.data, device, given.frames, given.seconds, given.runs, cache, given.minutes
         )
     else:
-        block, queue = BLOCKS[given.work](), Queue(given.data, given.runs, device, given.minutes, given.parallel)
+        block = chosen(BLOCKS[given.work](), given.only)
+        queue = Queue(given.data, given.runs, device, given.minutes, given.parallel)
         left = run_jobs(block, queue)
         bring_home(block, queue, given.out, checkpoints=given.work == "recipes")
     print(f"not done yet: {', '.join(left)}; the same command goes on" if left else "done")
+
+
+def chosen(block: list[Job], only: list[str]) -> list[Job]:
+    """The block's trainings with these names, or all."""
+    jobs = {job.name: job for job in block}
+    if unknown := sorted(set(only) - set(jobs)):
+        raise InputError(f"--only {unknown[0]}: expected a training of the block, one of {', '.join(jobs)}")
+    return [jobs[name] for name in only] or block
 
 
 def rows_of(job: Job) -> list[str]:
