@@ -38,8 +38,9 @@ lock: setup
 demo: $(if $(wildcard .venv/installed),.venv/installed,.venv/running)
 	$(BIN)/steadyseg demo
 
-# The tests, in JOBS processes of one thread and about 1.5 GB each, and one more where a browser is driven: it mostly waits.
-# Long ones measure the browser's memory, so test-all gives them the machine to themselves. On 2 cores with AVX-512 at most:
+# The tests, in processes of one thread and about 1.5 GB each: JOBS for the units, twice as many for the others, which wait
+# a fifth of their time for a browser, a server or a process (on 2 cores 6:21 with 3, 5:54 with 4). Long ones measure the
+# browser's memory, so test-all gives them the machine to themselves. On 2 cores with AVX-512 at most:
 # unit 2 minutes, test 8, with the long ones 20. On 2 with AVX2 alone test takes 16; so .ci/run, which must end within 60,
 # leaves the long ones out.
 JOBS ?= 2
@@ -51,10 +52,10 @@ unit: setup
 	$(PARALLEL) $(JOBS) -m 'not slow and not long and not browser'
 
 test: setup
-	$(PARALLEL) $$(($(JOBS) + 1)) -m 'not long'
+	$(PARALLEL) $$((2 * $(JOBS))) -m 'not long'
 
 test-all: setup
-	$(PARALLEL) $(JOBS) -m 'not browser'
+	$(PARALLEL) $$((2 * $(JOBS))) -m 'not browser'
 	$(PYTEST) -m browser
 
 lint: setup
