@@ -11,7 +11,7 @@ CEILINGS = {
     "seg": (8_400, 74),
     "classification": (2_990, 23),
     "export": (4_470, 34),
-    "studies": (10_560, 115),
+    "studies": (10_420, 114),
     "tests": (32_160, 220),
 }
 """Lines and files of Python by folder, little above what was reached; lines are as ruff formats them."""

@@ -5,9 +5,7 @@ AT_COMMIT = "its code stands at the commit that its page names"
 BY_HAND = {
     "systems/*": AT_COMMIT,
     "scale/*": AT_COMMIT,
-    "reliability/foreign.json:*": "needs a training: `python -m steadyseg.studies.fifty`",
-    "reliability/[!f]*": AT_COMMIT,
-    "reliability/f[!o]*": AT_COMMIT,
+    "reliability/*": AT_COMMIT,
     "results/vector-scaling.json:*": AT_COMMIT,
     "results/networks.json:*": AT_COMMIT,
     "results/record.json:[pc][ap][pu]*": AT_COMMIT,
