@@ -31,6 +31,8 @@ ENDINGS = re.compile(r"(_L|_mask|_labels?|_color)$")
 """Endings of label files' names that their pictures' names do not have."""
 LOSSY = (".jpg", ".jpeg", ".webp")
 """Suffixes of formats with lossy compression, which changes the colours of a mask."""
+Palette = tuple[dict[str, Color], list[int]]
+"""Colours by class name, and the class id of each row, whose place from 0 is its number in a mask; UNLABELLED: void."""
 NUMBERS = re.compile(r"(?<![\w.])\d+(?![\w.])")
 THREE_NUMBERS = re.compile(r"(?<![\w.])(\d+)[\s,;]+(\d+)[\s,;]+(\d+)(?![\w.])")
 VOC_NAMES = (
@@ -39,8 +41,8 @@ VOC_NAMES = (
 ).split()
 
 
-def read_palette(path: Path) -> dict[str, Color]:
-    """Reads class colours: lines with a name and three numbers in either order, or JSON; void is no class.
+def read_palette(path: Path) -> Palette:
+    """Reads class colours: lines with a name and three numbers in either order, or JSON.
 
     JSON is {"name": [r, g, b], ...} or {"names": [...], "colors": [...]}. A name may have a number if commas or colons
     part it from the colour. InputError for any other fourth number, such as an id or an alpha.
@@ -61,12 +63,13 @@ def read_palette(path: Path) -> dict[str, Color]:
             if len(colors) < len(found):
                 name, _ = Counter(name for name, _ in found).most_common(1)[0]
                 raise InputError(f"{path}: expected {expected}; two lines are of {shorten(name)}")
-    colors = {name: color for name, color in colors.items() if name.lower() not in NOT_A_CLASS}
-    if len(colors) > UNLABELLED:
-        raise InputError(f"{path}: has {len(colors)} classes; at most {UNLABELLED} are possible")
-    if len(set(colors.values())) < max(len(colors), 1):
-        raise InputError(f"{path}: expected {expected}; got {len(colors)} classes in {len(set(colors.values()))}")
-    return colors
+    classes = {name: color for name, color in colors.items() if name.lower() not in NOT_A_CLASS}
+    if len(classes) > UNLABELLED:
+        raise InputError(f"{path}: has {len(classes)} classes; at most {UNLABELLED} are possible")
+    if len(set(classes.values())) < max(len(classes), 1):
+        raise InputError(f"{path}: expected {expected}; got {len(classes)} classes in {len(set(classes.values()))}")
+    ids = {name: class_id for class_id, name in enumerate(classes)}
+    return classes, [ids.get(name, UNLABELLED) for name in colors]
 
 
 def _name_and_color(path: Path, line: str) -> tuple[str, Color]:
@@ -104,11 +107,11 @@ def read_colour_pngs(folder: Path, palette: Path) -> LabelSource:
 def read_voc(root: Path, palette: Path | None) -> LabelSource:
     """Reads SegmentationClass/ and the splits of ImageSets/Segmentation/. Without a palette, the classes are VOC's."""
     _refuse_lossy(files_below(root / "SegmentationClass", LOSSY))
-    colors = read_palette(palette) if palette else dict(zip(VOC_NAMES, map(_voc_color, range(21)), strict=True))
+    of_voc = dict(zip(VOC_NAMES, map(_voc_color, range(21)), strict=True)), [*range(21)]
     listed = {split: listed_names(root / "ImageSets" / "Segmentation" / f"{split}.txt") for split in SPLITS}
     splits = {name: split for split, names in listed.items() for name in names}
     labels = files_below(root / "SegmentationClass", (".png",))
-    return _open("VOC", labels, colors, splits, in_colours=False)
+    return _open("VOC", labels, read_palette(palette) if palette else of_voc, splits, in_colours=False)
 
 
 def _refuse_lossy(found: Iterable[Path]) -> None:
@@ -117,13 +120,15 @@ def _refuse_lossy(found: Iterable[Path]) -> None:
 
 
 def _open(
-    kind: str, labels: Iterable[Path], colors: Mapping[str, Color], splits: Mapping[str, str], *, in_colours: bool
+    kind: str, labels: Iterable[Path], palette: Palette, splits: Mapping[str, str], *, in_colours: bool
 ) -> LabelSource:
+    colors, rows = palette
+    by_number = np.array(rows + 256 * [UNLABELLED], np.uint8)
     table = color_table([*enumerate(colors.values())], UNLABELLED)
     source = LabelSource(kind, tuple(colors), tuple(colors.values()))
     for label in labels:
         stem = ENDINGS.sub("", label.stem)
-        read = partial(_read, label, table, len(colors), in_colours)
+        read = partial(_read, label, table, by_number, in_colours)
         source.pictures.append(LabelledPicture(f"{stem}.*", label, read, splits.get(stem, "")))
     return source
 
@@ -142,7 +147,7 @@ def color_table(colors: Sequence[tuple[int, Color]], void: int) -> np.ndarray:
     return table
 
 
-def _read(path: Path, table: np.ndarray, count: int, in_colours: bool) -> Label:
+def _read(path: Path, table: np.ndarray, by_number: np.ndarray, in_colours: bool) -> Label:
     """Reads class numbers or colours; InputError where no pixel has the colour of a class."""
 
     def look(opened: Image.Image) -> np.ndarray:
@@ -151,7 +156,7 @@ def _read(path: Path, table: np.ndarray, count: int, in_colours: bool) -> Label:
 
     pixels = look_at(path, look)
     if pixels.ndim == 2:
-        return Label(np.where(pixels < count, pixels, UNLABELLED).astype(np.uint8))
+        return Label(by_number[pixels])
     ids = table[color_codes(pixels)]
     unknown = (ids == UNLABELLED) & pixels.any(axis=2)
     if not unknown.any():

@@ -108,8 +108,8 @@ def test_cvat_s_higher_layers_hide_lower_ones_and_its_masks_have_a_place(tmp_pat
     assert found.remarks == ["a.png: 1 objects that have no outline are left out (box)"]
 
 
-def test_voc_s_own_palette_numbers_its_classes(tmp_path: Path) -> None:
-    """The colours are the development kit's: 15, a person, is (192, 128, 128)."""
+def test_voc_s_palette_numbers_its_classes(tmp_path: Path) -> None:
+    """The colours are the development kit's: 15, a person, is (192, 128, 128). A row of void has a number too."""
     folder = tmp_path / "SegmentationClass"
     folder.mkdir()
     label = Image.fromarray(np.array([[0, 15, 255]], np.uint8))
@@ -118,6 +118,8 @@ def test_voc_s_own_palette_numbers_its_classes(tmp_path: Path) -> None:
     Image.fromarray(np.array([[(0, 0, 0), (192, 128, 128), (224, 224, 192)]], np.uint8)).save(folder / "y.png")
     for picture in read_voc(tmp_path, None).pictures:
         assert picture.read().ids.tolist() == [[0, VOC_NAMES.index("person"), UNLABELLED]]
+    (tmp_path / "labelmap.txt").write_text("void:0,0,0::\n" + "".join(f"c{n}:{n},1,1::\n" for n in range(1, 16)))
+    assert open_labels(tmp_path).pictures[0].read().ids.tolist() == [[UNLABELLED, 14, UNLABELLED]]
 
 
 @pytest.mark.parametrize(
@@ -132,7 +134,7 @@ def test_voc_s_own_palette_numbers_its_classes(tmp_path: Path) -> None:
 )
 def test_palettes_of_all_tools_are_read(tmp_path: Path, name: str, text: str) -> None:
     (tmp_path / name).write_text(text)
-    assert read_palette(tmp_path / name) == {"road": (1, 2, 3), "stop sign": (4, 5, 6)}
+    assert read_palette(tmp_path / name)[0] == {"road": (1, 2, 3), "stop sign": (4, 5, 6)}
 
 
 @pytest.mark.parametrize(
@@ -140,7 +142,7 @@ def test_palettes_of_all_tools_are_read(tmp_path: Path, name: str, text: str) ->
 )
 def test_a_number_in_a_name_is_not_a_colour(tmp_path: Path, line: str) -> None:
     (tmp_path / "palette.txt").write_text(f"{line}\nroad 1 2 3\n")
-    assert read_palette(tmp_path / "palette.txt") == {"lane 2": (255, 0, 0), "road": (1, 2, 3)}
+    assert read_palette(tmp_path / "palette.txt")[0] == {"lane 2": (255, 0, 0), "road": (1, 2, 3)}
 
 
 @pytest.mark.parametrize(
