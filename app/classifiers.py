@@ -44,19 +44,15 @@ class OpenClassifier(Protocol):
 
     def predict(self, pictures: np.ndarray) -> Prediction:
         """Predicts pictures (B, s, s, 3) uint8 RGB with its last mode: probabilities (B, K)."""
-        ...
 
     def by_size(self, batch: Batch, mode: ModeName) -> Iterator[Prediction]:
         """Yields a prediction (B, K) for each ensemble size in `sizes[mode]`."""
-        ...
 
     def open_data(self, data: Path, split: str) -> ClassificationSet:
         """Opens a split of labelled pictures; `held-out` is the part of train that its training held out."""
-        ...
 
     def fit(self, mode: ModeName) -> dict[str, Any]:
         """Returns the record of the calibration in use; empty without a calibration."""
-        ...
 
 
 def open_classifier(

@@ -112,7 +112,6 @@ class Executor(Protocol):
 
     def state_size(self, height: int, width: int) -> tuple[int, int]:
         """(h, w) of the temporal mean of frames of H x W, at which motion is estimated."""
-        ...
 
     def compute(self, image: np.ndarray, gap: int, motion: Motion | None) -> tuple[Maps, FrameNovelty | None]:
         """Computes the maps of an image (H, W, 3) uint8 RGB; the second value is its novelty, None if the maps contain
@@ -122,7 +121,6 @@ class Executor(Protocol):
         before, which had this size, and the novelty to this image. The clock gets the time of preprocess, network and
         smoothing.
         """
-        ...
 
 
 class Waiting(NamedTuple):

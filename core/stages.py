@@ -21,7 +21,6 @@ class HasStages(Protocol):
 
     def named_stages(self) -> dict[str, Stage]:
         """{name: stage} in the order of computation; features are (B, C, h, w) or (B, C)."""
-        ...
 
 
 def itself(output: Any) -> Tensor:

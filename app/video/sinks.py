@@ -21,11 +21,9 @@ class Sink(Protocol):
     @property
     def notes(self) -> tuple[str, ...]:
         """Changes that the sink makes to the pictures, in words."""
-        ...
 
     def write(self, image: np.ndarray, time_s: float) -> None:
         """Takes an (H, W, 3) uint8 RGB picture and its time in seconds from the start."""
-        ...
 
     def __enter__(self) -> Self: ...
 

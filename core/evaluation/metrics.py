@@ -72,9 +72,14 @@ class StreamingMetrics:
         if unknown := truth[(truth < 0) | (truth >= self.num_classes)].unique().tolist():
             raise unknown_ids(unknown, self.num_classes, self.void)
         confidence, predicted = probs.max(dim=1)  # (B, ...)
-        _check_confidence(confidence)
+        low, high = (float(x) for x in confidence.aminmax())  # both are NaN if one value is
+        if not (low >= 0.0 and high <= LARGEST_PROBABILITY):
+            raise InputError(
+                f"the largest probability must lie in 0..1, got {low:g}..{high:g}: pass finite softmax output"
+            )
 
-        self._move_to(probs.device)
+        sums = self._confusion, self._bins, self._sums
+        self._confusion, self._bins, self._sums = (x.to(probs.device) for x in sums)
         self._add_counts(truth, predicted.take(kept), confidence.take(kept))
         self._add_scores(probs, labels, kept)
         now = Previous(*(x.clone() for x in (probs[-1:], predicted[-1], labels[-1])))  # copies free the batch
@@ -158,9 +163,6 @@ class StreamingMetrics:
                 f"after {previous}: start a sequence with continues=False"
             )
 
-    def _move_to(self, device: torch.device) -> None:
-        self._confusion, self._bins, self._sums = (x.to(device) for x in (self._confusion, self._bins, self._sums))
-
     def _add_counts(self, truth: Tensor, predicted: Tensor, confidence: Tensor) -> None:
         certain = (confidence > self.cutoff).long()
         cell = (certain * self.num_classes + truth) * self.num_classes + predicted
@@ -228,9 +230,3 @@ def kept_positions(labels: Tensor, void: int | None) -> Tensor:
 def _shares(*flags: Tensor) -> Tensor:
     """The share of each flag (N,) that is set, on the CPU."""
     return torch.stack([flag.double().mean() for flag in flags]).cpu()
-
-
-def _check_confidence(confidence: Tensor) -> None:
-    low, high = (float(x) for x in confidence.aminmax())  # both are NaN if one value is
-    if not (low >= 0.0 and high <= LARGEST_PROBABILITY):
-        raise InputError(f"the largest probability must lie in 0..1, got {low:g}..{high:g}: pass finite softmax output")

@@ -103,7 +103,8 @@ def fit(parts: TrainingParts, config: TrainConfig, run: Run) -> Iterator[StepDon
             yield StepDone(epoch + 1, step, total_steps, value, rate, samples / (time.perf_counter() - before))
 
         metrics = {}
-        if parts.evaluate and processes.is_main and config.evaluate_every and _is_due(epoch + 1, config):
+        due = config.evaluate_every and ((epoch + 1) % config.evaluate_every == 0 or epoch + 1 == config.epochs)
+        if parts.evaluate and processes.is_main and due:
             average.module.eval()
             metrics = parts.evaluate(average.module)
         if processes.is_main:
@@ -246,10 +247,6 @@ def _group(batches: Iterable[Batch], size: int) -> Iterator[list[Batch]]:
         if len(parts) == size:
             yield parts
             parts = []
-
-
-def _is_due(epochs_done: int, config: TrainConfig) -> bool:
-    return epochs_done % config.evaluate_every == 0 or epochs_done == config.epochs
 
 
 class MeanOfPasses(nn.Module):

@@ -34,12 +34,10 @@ class TrainingConfig(Protocol):
     @property
     def data(self) -> Path:
         """Path of the data set."""
-        ...
 
     @property
     def loop(self) -> TrainConfig:
         """The settings that the training loop reads."""
-        ...
 
 
 def config_record(config: TrainingConfig) -> dict[str, Any]:

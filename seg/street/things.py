@@ -28,12 +28,10 @@ class Thing(Protocol):
     @property
     def lateral(self) -> float:
         """Metres to the right of the centreline."""
-        ...
 
     @property
     def far(self) -> float:
         """Station of the far end; for short things, of the middle."""
-        ...
 
     def draw(self, canvas: Canvas, time_s: float) -> None: ...
 

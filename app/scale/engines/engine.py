@@ -27,24 +27,19 @@ class Engine(Protocol):
 
     def most(self, memory_bytes: int) -> int:
         """Largest number of workers, given the memory of one worker at work."""
-        ...
 
     def grow(self, slots: int) -> None:
         """Sets the number of slots; they are numbered from 0."""
-        ...
 
     def call(self, slot: int, method: str, *arguments: Any) -> None:
         """Calls the slot's worker, which must have answered all earlier calls."""
-        ...
 
     def wait(self, timeout_s: float) -> list[Answer]:
         """Answers that came meanwhile; empty after the time limit."""
-        ...
 
     def replace(self, slot: int) -> None:
         """Ends the slot's worker, whatever it does, and starts a new worker; the ended worker's call is never
         answered."""
-        ...
 
     def close(self) -> None: ...
 
