@@ -21,7 +21,7 @@ from steadyseg.seg.data.camvid_original import (
 )
 from steadyseg.seg.data.class_file import own_classes
 from steadyseg.seg.data.formats.cityscapes import IMAGE_ENDING, IMAGES, is_cityscapes, pair_cityscapes, read_train_ids
-from steadyseg.seg.data.formats.source import listed_names
+from steadyseg.seg.data.formats.source import known_name, listed_names
 from steadyseg.seg.data.held_out import read_words
 
 IMAGE_SUFFIXES = (".png", ".jpg", ".jpeg")
@@ -78,13 +78,14 @@ class ImageFolderSplit:
     def spaced(self, most: int) -> "ImageFolderSplit":
         """Returns at most that many examples, evenly spaced from the first to the last."""
         places = np.linspace(0, len(self) - 1, min(most, len(self))).round().astype(int)
-        return self.subset([self.examples[place].name for place in places])
+        return replace(self, examples=tuple(self.examples[place] for place in places))
 
     def subset(self, names: Sequence[str]) -> "ImageFolderSplit":
         """Returns the examples with these base names, in the split's order; InputError for an unknown name."""
-        wanted = {Path(name).stem for name in names}
+        known = {example.name for example in self.examples}
+        wanted = {known_name(name, known) for name in names}
         kept = tuple(example for example in self.examples if example.name in wanted)
-        missing = wanted - {example.name for example in kept}
+        missing = wanted - known
         if missing:
             raise InputError(
                 f"{sorted(missing)[0]}: not in {self.root / self.split}; the frame list must match the data"
@@ -139,7 +140,7 @@ def open_split(root: Path, split: str, classes: ClassList = CAMVID) -> ImageFold
     if not examples:
         raise InputError(f"{images}: holds no images ({', '.join(IMAGE_SUFFIXES)}); is this the right folder?")
     present = {example.name for example in examples}
-    for listed in (Path(name).stem for name in listed_names(root / f"{split}.txt")):
+    for listed in (known_name(name, present) for name in listed_names(root / f"{split}.txt")):
         if listed not in present:  # the copy is incomplete
             raise InputError(
                 f"{root / split}.txt: lists {listed}, but {root / split} has no such image; is the copy complete?"

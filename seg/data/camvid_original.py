@@ -13,7 +13,7 @@ from steadyseg.core.classes import CAMVID, CAMVID_31, ClassList
 from steadyseg.core.errors import InputError
 from steadyseg.core.system.pictures import look_at
 from steadyseg.seg.data.formats.colour_pngs import color_codes, color_table
-from steadyseg.seg.data.formats.source import listed_names
+from steadyseg.seg.data.formats.source import known_name, listed_names
 
 LABEL_ENDING = "_L"
 STILLS, LABELS = "701_StillsRaw_full", "LabeledApproved_full"
@@ -61,11 +61,11 @@ def find_original(root: Path, split: str) -> OriginalSplit | None:
         return None
     if not (root / STILLS).is_dir():
         raise InputError(f"{root / STILLS}: no such folder; the labels of {LABELS}/ need the stills beside them")
-    listed = root / f"{split}.txt"
-    if listed.is_file():
-        names = frozenset(Path(name).stem for name in listed_names(listed))
+    found = {path.stem for path in (root / STILLS).iterdir()}
+    if (listed := root / f"{split}.txt").is_file():
+        names = frozenset(known_name(name, found) for name in listed_names(listed))
     else:
-        names = _published(split, (path.stem for path in (root / STILLS).iterdir()), root)
+        names = _published(split, found, root)
     return OriginalSplit(root / STILLS, root / LABELS, names)
 
 

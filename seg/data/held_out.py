@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from steadyseg.core.errors import InputError
+from steadyseg.seg.data.formats.source import known_name
 
 GUARD = 2
 """Unused stills on either side of a stretch, neither for training nor for measuring; CamVid's are a second apart."""
@@ -47,6 +48,7 @@ def hold_out(names: Sequence[str], stretches: Sequence[tuple[str, str]], guard: 
     are in the wrong order or in two recordings.
     """
     place = {name: number for number, name in enumerate(names)}
+    stretches = [(known_name(first, place), known_name(last, place)) for first, last in stretches]
     held: set[int] = set()
     near: set[int] = set()
     for first, last in stretches:
@@ -68,9 +70,8 @@ def hold_out(names: Sequence[str], stretches: Sequence[tuple[str, str]], guard: 
 def hold_out_recordings(names: Sequence[str]) -> HeldOut:
     """Holds out an eighth of the frames, in whole recordings where possible, but no frame of fewer than 20."""
     splits, remarks = divide(names, {"the held-out part": 1 / 8})
-    given = [splits.get(name, "") for name in names]
-    trained = tuple(number for number, split in enumerate(given) if split == "train")
-    held = tuple(number for number, split in enumerate(given) if split not in ("train", ""))
+    trained = tuple(number for number, name in enumerate(names) if splits.get(name) == "train")
+    held = tuple(number for number, name in enumerate(names) if splits.get(name, "train") != "train")
     return HeldOut(trained, held, tuple(remarks))
 
 
@@ -81,12 +82,12 @@ def camvid_stretches(names: Sequence[str]) -> tuple[tuple[str, str], ...]:
 
 
 def read_stretches(path: Path) -> tuple[tuple[str, str], ...]:
-    """Reads stretches from a text file, the base names `FIRST LAST` on each line."""
+    """Reads stretches from a text file, the names `FIRST LAST` on each line."""
     lines = read_words(path, "the list of held-out stretches", "use --hold-out none")
     for words in lines:
         if len(words) != 2:
             raise InputError(f"{path}: expected the first and the last image of a stretch on each line, got {words}")
-    return tuple((Path(first).stem, Path(last).stem) for first, last in lines)
+    return tuple((first, last) for first, last in lines)
 
 
 def read_words(path: Path, what: str, mend: str) -> list[list[str]]:

@@ -67,11 +67,7 @@ def picture_of(task: Mapping[str, Any]) -> str:
 
 def _outlines(task: Mapping[str, Any]) -> tuple[list[dict[str, Any]], str]:
     """Returns the regions that have an outline and a class, and a remark about all other regions."""
-    kept = [
-        annotation
-        for annotation in task.get("annotations") or task["predictions"]
-        if not annotation.get("was_cancelled")
-    ]
+    kept = [one for one in task.get("annotations") or task["predictions"] if not one.get("was_cancelled")]
     regions = [region for region in (kept[0]["result"] if kept else []) if "original_width" in region]
     outlined = [region for region in regions if _class_of(region)]
     remarks = [

@@ -90,6 +90,12 @@ def listed_names(path: Path) -> list[str]:
     return [line.split()[0] for line in lines if line.strip()]
 
 
+def known_name(listed: str, known: Collection[str]) -> str:
+    """Returns a listed name that is known; of another name, the part without folders and a picture's suffix."""
+    path = Path(listed)
+    return listed if listed in known else path.stem if has_suffix(path, PICTURE_SUFFIXES) else path.name
+
+
 class PictureFinder:
     """Finds pictures below one folder by name; where two pictures share a name, more of the path decides."""
 
