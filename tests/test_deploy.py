@@ -29,10 +29,6 @@ def test_manifests_are_valid_strictly(path: Path) -> None:
         kubernetes_validate.validate(document, kubernetes_validate.latest_version(), strict=True)
 
 
-def pods_of(path: Path) -> list[dict[str, Any]]:
-    return [document["spec"]["template"]["spec"] for document in documents(path) if "template" in document["spec"]]
-
-
 @pytest.mark.parametrize("path", MANIFESTS, ids=lambda path: path.stem)
 def test_what_decodes_videos_from_elsewhere_reaches_the_named_places_alone_and_ends(path: Path) -> None:
     policies = [document["spec"] for document in documents(path) if document["kind"] == "NetworkPolicy"]
@@ -50,7 +46,7 @@ def test_what_decodes_videos_from_elsewhere_reaches_the_named_places_alone_and_e
 
 @pytest.mark.parametrize("path", MANIFESTS, ids=lambda path: path.stem)
 def test_they_run_our_commands_as_nobody_in_particular(path: Path) -> None:
-    pods = pods_of(path)
+    pods = [one["spec"]["template"]["spec"] for one in documents(path) if "template" in one["spec"]]
     assert len(pods) == 1
     (container,) = pods[0]["containers"]
     command, *words = (

@@ -4,7 +4,6 @@ alone."""
 import ast
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 from made.waiting import PATIENCE_S
@@ -20,17 +19,13 @@ TINY = {
 NOTEBOOKS = sorted(DEMOS.glob("*.ipynb"))
 
 
-def code_cells(path: Path) -> list[dict[str, Any]]:
-    return [cell for cell in json.loads(path.read_text())["cells"] if cell["cell_type"] == "code"]
-
-
 def test_there_is_one_for_each_paper_and_one_for_its_toy() -> None:
     assert [path.stem for path in NOTEBOOKS] == ["regression", "spatial", "temporal", "why"]
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_pictures_are_kept_and_public_names_and_studies_alone_are_used(path: Path) -> None:
-    cells = code_cells(path)
+    cells = [cell for cell in json.loads(path.read_text())["cells"] if cell["cell_type"] == "code"]
     assert [cell["execution_count"] for cell in cells] == list(range(1, len(cells) + 1)), "run it from top to bottom"
     kept = [output for cell in cells for output in cell["outputs"]]
     assert any("image/png" in output.get("data", {}) for output in kept)

@@ -32,19 +32,17 @@ class DataStatistics:
 
 def measure(pairs: Iterable[tuple[np.ndarray, np.ndarray]], classes: ClassList) -> DataStatistics:
     """Computes the statistics in one pass over (image, label) pairs."""
-    sums, squares, counts = np.zeros(3), np.zeros(3), []
+    levels, colours, counts = np.arange(256.0), np.zeros((3, 256)), []
     for image, label in pairs:
         for channel in range(3):  # a histogram is exact and 8 times faster than a float copy of the image
-            histogram = np.bincount(image[..., channel].ravel(), minlength=256)
-            sums[channel] += histogram @ np.arange(256.0)
-            squares[channel] += histogram @ np.arange(256.0) ** 2
+            colours[channel] += np.bincount(image[..., channel].ravel(), minlength=256)
         counts.append(count_pixels([label], classes))
     pixels = np.concatenate(counts)
     sizes, of_class = pixels.sum(1), pixels[:, :-1]
     if not of_class.any():
         raise InputError("the training labels hold no pixel of any class; is this the right class list?")
-    mean = sums / sizes.sum()
-    std = np.sqrt(squares / sizes.sum() - mean**2)
+    mean = colours @ levels / sizes.sum()
+    std = np.sqrt(colours @ levels**2 / sizes.sum() - mean**2)
     frequency = of_class.sum(0) / np.maximum(sizes @ (of_class > 0), 1)
     return DataStatistics(_rgb(mean), _rgb(std), _median_over(frequency), pixels)
 

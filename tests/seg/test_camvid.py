@@ -93,11 +93,7 @@ def test_an_image_and_a_label_of_different_sizes_are_refused(tmp_path: Path) -> 
 def test_a_subset_keeps_the_split_s_order_and_knows_what_is_missing(tmp_path: Path) -> None:
     """A name may have dots: clip.mp4_001 lost its end."""
     split = open_split(made(tmp_path, ("c.mp4_1", "a", "b.rf.x")), "train")
-    for part in (
-        split.subset(["train/c.mp4_1.png", "b.rf.x"]),
-        split.without(["a.png"]),
-        split.spaced(3).without(["a"]),
-    ):
+    for part in (split.subset(["train/c.mp4_1.png", "b.rf.x"]), split.spaced(3).without(["a.png"])):
         assert [example.name for example in part.examples] == ["b.rf.x", "c.mp4_1"]
     assert "nosuch" in refusal(lambda: split.subset(["a", "nosuch"]))
     assert "nosuch" in refusal(lambda: split.without(["nosuch"]))
