@@ -33,7 +33,7 @@ def read_label_studio(path: Path, overlaps: Overlaps) -> LabelSource:
                 size = outlined[0].get("original_height"), outlined[0]["original_width"]
                 shapes = [Shape(_class_of(region), partial(_draw, region["value"])) for region in outlined]
                 read = partial(paint, shapes, size, names, overlaps)
-                source.pictures.append(LabelledPicture(named, path, read, size=size))
+                source.pictures.append(LabelledPicture(named, path, read, size=size, is_upload=True))
     return source
 
 
@@ -52,7 +52,7 @@ def read_label_studio_pngs(files: Sequence[Path], listing: Path | None, overlaps
         height, width = _read_png(found[0][1]).shape
         shapes = [Shape(name, partial(_draw_png, file)) for name, file in found]
         read = partial(paint, shapes, (height, width), source.names, overlaps)
-        source.pictures.append(LabelledPicture(pictures.get(task, f"{task}.*"), found[0][1], read))
+        source.pictures.append(LabelledPicture(pictures.get(task, f"{task}.*"), found[0][1], read, is_upload=True))
     return source
 
 

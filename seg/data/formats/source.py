@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import re
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
@@ -26,8 +27,8 @@ SPLITS = ("train", "val", "test")
 """The splits of a data folder."""
 SPLIT_NAMES = {name: name for name in SPLITS} | {"training": "train", "validation": "val", "valid": "val"}
 """Splits by their names in label files, in lower case."""
-UPLOAD_PREFIX = 9
-"""Letters that Label Studio puts before the name of an uploaded file: eight hexadecimal digits and a hyphen."""
+UPLOAD_PREFIX = re.compile(r"^[0-9a-f]{8}-")
+"""Label Studio puts this before the name of an uploaded file."""
 Color = tuple[int, int, int]
 
 
@@ -50,6 +51,8 @@ class LabelledPicture(NamedTuple):
     """Name of its split in the source, as written there; empty without a split."""
     size: tuple[Any, Any] | None = None
     """(height, width) as the label file says; None where the label is a picture itself."""
+    is_upload: bool = False
+    """True where the name may begin with an UPLOAD_PREFIX that the picture here lacks."""
 
 
 @dataclass(frozen=True)
@@ -112,7 +115,8 @@ class PictureFinder:
         """Returns the file; InputError where no file or several files fit."""
         parts = PurePosixPath(picture.named.replace("\\", "/")).parts
         name = parts[-1] if parts else ""  # "" and "." have no parts
-        found = self._by_name.get(name, []) or self._by_name.get(name[UPLOAD_PREFIX:], [])
+        uploaded = UPLOAD_PREFIX.sub("", name) if picture.is_upload else name
+        found = self._by_name.get(name, []) or self._by_name.get(uploaded, [])
         for count in range(2, len(parts) + 1):
             found = [path for path in found if path.parts[-count:-1] == parts[-count:-1]] or found
         if not found:

@@ -60,8 +60,9 @@ def test_brush_pngs_find_their_pictures_by_an_export_beside_them(tmp_path: Path)
     assert [picture.named for picture in open_labels(tmp_path).pictures] == ["1.*", "2.*"]
     smaller = [{"id": task, "image": f"/data/upload/1/0a1b2c3d-a_{task}.png", "tag": []} for task in (1, 2)]
     (tmp_path / "min.json").write_text(json.dumps(smaller))
-    finder = PictureFinder(EXPORTS / "pictures", set())
-    assert [finder.find(picture).name for picture in open_labels(tmp_path).pictures] == ["a_1.png", "a_2.png"]
+    finder, (first, second) = PictureFinder(EXPORTS / "pictures", set()), open_labels(tmp_path).pictures
+    assert [finder.find(picture).name for picture in (first, second)] == ["a_1.png", "a_2.png"]
+    assert "no such picture" in refusal(finder.find, first._replace(named="cam_left_a_1.png"))
 
 
 def test_polygons_that_share_an_edge_share_no_pixel_and_leave_none() -> None:
