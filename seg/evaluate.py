@@ -14,7 +14,7 @@ from steadyseg.core.errors import InputError
 from steadyseg.core.evaluation.metrics import CUTOFF, StreamingMetrics
 from steadyseg.core.frame import Frame, Maps
 from steadyseg.core.seeds import mix_seed
-from steadyseg.core.segmenter import Segmenter, segment
+from steadyseg.core.segmenter import Continuity, Segmenter, segment
 
 EDGE_KEYS = ("nll", "accuracy", "miou", "ece")
 """Metrics of the pixels on edges and away from them."""
@@ -54,7 +54,7 @@ class FrameMetrics:
         self.metrics = StreamingMetrics(num_classes, void, cutoff=cutoff)
         self.frames = 0
         self.unlabelled = 0
-        self._last = -2
+        self._continuity = Continuity()
 
     @classmethod
     def of(cls, classes: ClassList, cutoff: float = CUTOFF) -> "FrameMetrics":
@@ -67,10 +67,8 @@ class FrameMetrics:
             return
         probs = probs_at(frame.label, maps)
         label = torch.from_numpy(frame.label)[None].long()
-        follows = frame.index == self._last + 1 and not frame.discontinuity
-        self.metrics.update(probs, label, continues=follows)
+        self.metrics.update(probs, label, continues=self._continuity.gap_before(frame) == 1)
         self.frames += 1
-        self._last = frame.index
 
     def result(self) -> dict[str, Any]:
         """The metrics of all labelled frames; InputError without a labelled frame."""

@@ -11,6 +11,7 @@ from steadyseg.app.evaluation.evaluate_segmenter import NoveltyMetrics
 from steadyseg.app.evaluation.recordings import RecordingMetrics, percent_with_interval
 from steadyseg.core.classes import ClassList
 from steadyseg.core.frame import Frame, Maps
+from steadyseg.seg.evaluate import FrameMetrics
 
 CLASSES = ClassList(("a", "b"), ((0, 0, 0), (9, 9, 9)), void=2)
 
@@ -34,6 +35,15 @@ def test_the_expected_accuracy_is_compared_with_that_of_labelled_pixels() -> Non
     assert (found["novel_share"], found["familiarity_p50"]) == (pytest.approx(2 / 3), 0.05)
     assert found["expected_accuracy_gap"] == pytest.approx(0.025)  # 0.9 - 0.8 and 0.75 - 0.8
     assert found["expected_accuracy_error"] == pytest.approx(0.075)
+
+
+def test_a_frame_of_another_size_starts_anew() -> None:
+    """A stream of two picture sizes ended in an internal message."""
+    metrics, (frame, maps) = FrameMetrics.of(CLASSES), seen(0.8)
+    small = replace(frame, image=frame.image[:8], label=frame.label[:8])
+    for index, (one, size) in enumerate(((frame, 10), (frame, 10), (small, 8), (small, 8))):
+        metrics.update(replace(one, index=index), replace(maps, probs=maps.probs[:, :size]))
+    assert metrics.result()["consistency_pairs"] == 2
 
 
 def test_stretches_are_of_one_recording_and_drawn_as_a_whole() -> None:
