@@ -107,6 +107,7 @@ def prepare_classification(config: ClassTrainConfig, run: Run) -> TrainingParts:
         held_out=len(held_out),
         describe=describe,
         evaluate=partial(evaluate_held_out, data=held_out, size=size, normalize=normalize) if len(held_out) else None,
+        data=f"{trained.list_hash} {held_out.list_hash}",
     )
 
 
@@ -181,8 +182,8 @@ def measured_colours(images: np.ndarray) -> tuple[Colour, Colour]:
     counts = np.stack([np.bincount(images[..., channel].ravel(), minlength=256) for channel in range(3)])  # (3, 256)
     levels = np.arange(256) / 255
     mean = counts @ levels / counts.sum(1)
-    std = np.sqrt((counts @ levels**2) / counts.sum(1) - mean**2)
-    return tuple(mean.round(4).tolist()), tuple(std.clip(1e-3).round(4).tolist())
+    std = np.sqrt(((counts @ levels**2) / counts.sum(1) - mean**2).clip(1e-6))  # a constant channel has none
+    return tuple(mean.round(4).tolist()), tuple(std.round(4).tolist())
 
 
 def require_size(network: nn.Module, config: ClassTrainConfig, size: int) -> None:

@@ -1,6 +1,7 @@
 """The parts of a segmentation training, made from its configuration: data, network, loss, evaluation, record."""
 
 import dataclasses
+import hashlib
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -149,6 +150,7 @@ def prepare_segmentation(config: SegTrainConfig, run: Run) -> TrainingParts:
         about=about,
         evaluate=evaluate if (held_out_pixels[:, :-1].sum(0) > 0).sum() > 1 else None,
         deployed=lambda trained: trained.network if isinstance(trained, DeepSupervision) else trained,
+        data=hashlib.sha256(statistics.pixels.tobytes() + held_out_pixels.tobytes()).hexdigest()[:12],
     )
 
 

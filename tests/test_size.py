@@ -7,12 +7,12 @@ import pytest
 PROJECT = Path(__file__).parent.parent
 CEILINGS = {
     "app": (14_030, 131),
-    "core": (7_260, 71),
-    "seg": (8_400, 74),
-    "classification": (2_990, 23),
+    "core": (7_270, 71),
+    "seg": (8_410, 74),
+    "classification": (2_995, 23),
     "export": (4_470, 34),
     "studies": (10_420, 114),
-    "tests": (32_160, 220),
+    "tests": (32_240, 220),
 }
 """Lines and files of Python by folder, little above what was reached; lines are as ruff formats them."""
 

@@ -71,7 +71,7 @@ def fit(parts: TrainingParts, config: TrainConfig, run: Run) -> Iterator[StepDon
     average = AveragedModel(network, multi_avg_fn=warmed_up_average(config.average_decay), use_buffers=True)
     scaler = torch.amp.GradScaler(run.device.type, enabled=config.precision == "fp16")
     state = TrainingState(network, average, optimizer, scaler)
-    first_epoch = _resume(state, run, config.epochs) if run.resume else 0
+    first_epoch = _resume(state, run, config.epochs, parts.data) if run.resume else 0
     if not first_epoch and processes.is_main:
         _save_snapshot(average.module, 0, parts, config, run)
     called: nn.Module = MeanOfPasses(network, config.train_samples) if config.train_samples > 1 else network
@@ -93,8 +93,8 @@ def fit(parts: TrainingParts, config: TrainConfig, run: Run) -> Iterator[StepDon
             value = train_step(trained, group, parts.loss, optimizer, scaler, config, run)
             if not math.isfinite(value):
                 raise CheckFailed(
-                    f"the loss or its gradient became {value} at epoch {epoch + 1}, step {step + 1}. The last whole "
-                    f"epoch is in {run.folder}: continue from it with --resume and a smaller learning rate"
+                    f"the loss or its gradient became {value} at epoch {epoch + 1}, step {step + 1}; start in another "
+                    "folder with a smaller --learning-rate"
                 )
             average.update_parameters(network)
             step += 1
@@ -109,7 +109,7 @@ def fit(parts: TrainingParts, config: TrainConfig, run: Run) -> Iterator[StepDon
             metrics = parts.evaluate(average.module)
         if processes.is_main:
             _save_snapshot(average.module, epoch + 1, parts, config, run)
-            save_state(state, run.folder, epochs_done=epoch + 1)
+            save_state(state, run.folder, epoch + 1, parts.data)
         processes.wait()
         yield EpochDone(epoch + 1, sum(losses) / len(losses), time.perf_counter() - started, metrics)
 
@@ -227,10 +227,10 @@ def dropout_seed(seed: int, epoch: int, step: int, rank: int) -> int:
     return mix_seed(seed, epoch, step, rank) if rank else mix_seed(seed, epoch, step)
 
 
-def _resume(state: TrainingState, run: Run, epochs: int) -> int:
+def _resume(state: TrainingState, run: Run, epochs: int, data: str) -> int:
     """Loads the state and returns the number of epochs done; InputError where the processes find different numbers."""
     processes = run.processes
-    done = processes.all_gather(processes.together(lambda: load_state(state, run.folder, epochs)))
+    done = processes.all_gather(processes.together(lambda: load_state(state, run.folder, epochs, data)))
 
     def check() -> None:
         if len(set(done)) > 1:

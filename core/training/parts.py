@@ -56,6 +56,8 @@ class TrainingParts:
     """(network) -> metrics of single dropout-free passes on the held-out images; None without held-out images."""
     deployed: Callable[[nn.Module], nn.Module] = lambda network: network
     """(trained network) -> the part of it that the checkpoint stores."""
+    data: str = ""
+    """Digest of the trained and held-out data: a run resumes on the data that it began with."""
 
 
 def count_steps(images: int, config: TrainConfig, processes: Processes) -> int:

@@ -163,13 +163,17 @@ class TrainingState:
         self.scaler.load_state_dict({name: value.item() for name, value in below(tensors, "scaler.").items()})
 
 
-def save_state(state: TrainingState, run: Path, epochs_done: int) -> None:
+def save_state(state: TrainingState, run: Path, epochs_done: int, data: str) -> None:
     """Replaces `run/state.safetensors` atomically: after a kill at any moment the old or the new file is there."""
-    write_tensors(run / STATE_NAME, state.tensors(), json.dumps({"epochs_done": epochs_done}))
+    write_tensors(run / STATE_NAME, state.tensors(), json.dumps({"epochs_done": epochs_done, "data": data}))
 
 
-def load_state(state: TrainingState, run: Path, epochs: int) -> int:
-    """Fills the state and returns the number of epochs done, out of `epochs`; 0 before the end of the first epoch."""
+def load_state(state: TrainingState, run: Path, epochs: int, data: str) -> int:
+    """Fills the state and returns the number of epochs done, out of `epochs`; 0 before the end of the first epoch.
+
+    InputError where the digest of the data is another than the state's: images may have moved to or from the held-out
+    images. A state of an earlier version has no digest.
+    """
     path = run / STATE_NAME
     for leftover in run.glob(".*.safetensors.*"):  # half written when an earlier process was killed: state or model
         leftover.unlink(missing_ok=True)
@@ -177,6 +181,11 @@ def load_state(state: TrainingState, run: Path, epochs: int) -> int:
         return 0
     tensors, header = read_tensors(path)
     epochs_done = _epochs_done(header, path, epochs)
+    if parse_json(header).get("data", data) != data:
+        raise InputError(
+            f"{run}: its images or labels have changed since it began; resume with the data of then, or start in "
+            "another folder"
+        )
     try:
         state.load(tensors)
     except (IndexError, KeyError, ValueError, RuntimeError) as error:

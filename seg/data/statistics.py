@@ -32,7 +32,7 @@ class DataStatistics:
 
 def measure(pairs: Iterable[tuple[np.ndarray, np.ndarray]], classes: ClassList) -> DataStatistics:
     """Computes the statistics in one pass over (image, label) pairs."""
-    levels, colours, counts = np.arange(256.0), np.zeros((3, 256)), []
+    levels, colours, counts = np.arange(256) / 255, np.zeros((3, 256)), []
     for image, label in pairs:
         for channel in range(3):  # a histogram is exact and 8 times faster than a float copy of the image
             colours[channel] += np.bincount(image[..., channel].ravel(), minlength=256)
@@ -42,7 +42,7 @@ def measure(pairs: Iterable[tuple[np.ndarray, np.ndarray]], classes: ClassList) 
     if not of_class.any():
         raise InputError("the training labels hold no pixel of any class; is this the right class list?")
     mean = colours @ levels / sizes.sum()
-    std = np.sqrt(colours @ levels**2 / sizes.sum() - mean**2)
+    std = np.sqrt((colours @ levels**2 / sizes.sum() - mean**2).clip(1e-6))  # a constant channel has none
     frequency = of_class.sum(0) / np.maximum(sizes @ (of_class > 0), 1)
     return DataStatistics(_rgb(mean), _rgb(std), _median_over(frequency), pixels)
 
@@ -65,7 +65,7 @@ def _median_over(frequency: np.ndarray) -> tuple[float, ...]:
 
 
 def _rgb(values: np.ndarray) -> tuple[float, float, float]:
-    red, green, blue = (round(float(value) / 255, 6) for value in values)
+    red, green, blue = (round(float(value), 6) for value in values)
     return red, green, blue
 
 

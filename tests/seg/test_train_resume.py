@@ -292,10 +292,16 @@ def test_the_number_format_is_decided_once(
     assert main([*command, "precision=bf16", "--resume"]) == 0
 
 
-def test_a_run_moves_with_its_data_to_another_place(data: Path, done: Path, tmp_path: Path) -> None:
+def test_a_run_moves_with_its_data_to_another_place_but_not_to_other_data(
+    data: Path, done: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With a picture less, other pictures would be held out."""
     shutil.copytree(data, tmp_path / data.name)
     shutil.copytree(done, tmp_path / "run")
-    assert main([*arguments(tmp_path / data.name, tmp_path / "run", epochs=1), "--resume"]) == 0
+    command = [*arguments(tmp_path / data.name, tmp_path / "run", epochs=1), "--resume"]
+    assert main(command) == 0
+    min((tmp_path / data.name / "train").iterdir()).unlink()
+    assert "images or labels have changed" in error_after_work(capsys, *command)
 
 
 def test_a_loss_that_is_no_number_ends_with_code_one_and_keeps_the_last_epoch(
@@ -306,7 +312,7 @@ def test_a_loss_that_is_no_number_ends_with_code_one_and_keeps_the_last_epoch(
     settings = "schedule=step step_epochs=1 warmup=0 step_factor=1e36 clip_norm=0 optimizer=sgd".split()
     command = [*arguments(data, run, epochs=4), "--config", *settings]
     message = error_after_work(capsys, *command, code=1)
-    assert "epoch 2, step" in message and "--resume" in message
+    assert "epoch 2, step" in message and "smaller --learning-rate" in message
     assert epochs_logged(run) == 1 and not (run / "model.safetensors").exists()
     from safetensors.torch import load_file
 
