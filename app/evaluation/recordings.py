@@ -43,7 +43,7 @@ class RecordingMetrics:
         recordings = list(dict.fromkeys(name for name, _ in counts))
         of = {name: [count for other, count in counts if other == name] for name in recordings}
         if len(of) > 1:
-            of[ALL] = [count for _, count in counts]
+            of[f"{ALL} recordings" if ALL in of else ALL] = [count for _, count in counts]
         rows: dict[str, dict[str, Any]] = {}
         for name, found in of.items():
             told = Stretches.read(found).intervals()

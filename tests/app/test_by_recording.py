@@ -47,15 +47,15 @@ def test_a_frame_of_another_size_starts_anew() -> None:
 
 
 def test_stretches_are_of_one_recording_and_drawn_as_a_whole() -> None:
-    names = [f"one_{number:03d}" for number in range(20)] + ["two_f001", "two_f002"]
+    names = [f"one_{number:03d}" for number in range(20)] + ["all_f001", "all_f002"]
     metrics = RecordingMetrics(EvaluationFrames(names, "", iter(()), len(names)), CLASSES)
     for place in range(22):
         metrics.update(place, *seen(0.9 if place < 10 else 0.5 if place < 20 else 0.8))
     found = metrics.result()
-    assert {name: row["stretches"] for name, row in found.items()} == {"one": 2, "two": 1, "all": 3}
+    assert {name: row["stretches"] for name, row in found.items()} == {"one": 2, "all": 1, "all recordings": 3}
     # Two blocks of equal size: both drawn twice are 0.9 and 0.5, one time in four each.
     assert found["one"]["accuracy"] == pytest.approx((0.7, 0.5, 0.9))
     assert found["one"]["ece"] == pytest.approx((0.05, 0.05, 0.25))  # of both together; the second alone
-    assert found["two"]["accuracy"] == (pytest.approx(0.8), None, None)  # it was said to lie in 0.8 to 0.8
-    assert percent_with_interval(*found["two"]["accuracy"]) == "80.0 (one stretch)"
-    assert found["all"]["accuracy"][0] == pytest.approx((9 + 5 + 1.6) / 22)
+    assert found["all"]["accuracy"] == (pytest.approx(0.8), None, None)  # it was said to lie in 0.8 to 0.8
+    assert percent_with_interval(*found["all"]["accuracy"]) == "80.0 (one stretch)"
+    assert found["all recordings"]["accuracy"][0] == pytest.approx((9 + 5 + 1.6) / 22)
