@@ -1,6 +1,5 @@
 """Image files in natural order as a video."""
 
-import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -8,7 +7,7 @@ from pathlib import Path
 from steadyseg.app.sources.source import MAX_PIXELS, LabelFolder, Source, SourceInfo, check_size, frame_name
 from steadyseg.core.errors import InputError
 from steadyseg.core.frame import Frame
-from steadyseg.core.system.pictures import HEIC, has_suffix, look_at, read_upright, upright_size
+from steadyseg.core.system.pictures import HEIC, has_suffix, look_at, natural_order, read_upright, upright_size
 
 IMAGE_SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".webp", ".ppm", ".pgm", ".avif", *HEIC)
 VIDEO_SUFFIXES = tuple(".mp4 .mkv .mov .avi .webm .m4v .mpg .mpeg .ts .flv .wmv .mxf .gif .ogv".split())
@@ -27,13 +26,7 @@ def list_images(folder: Path) -> tuple[Path, ...]:
         raise InputError(f"{folder}: cannot be read ({error.strerror})") from error
     if not paths:
         raise InputError(f"{folder}: holds no images; expected {', '.join(IMAGE_SUFFIXES)}")
-    return tuple(sorted(paths, key=lambda path: (natural_order(path.name), path.name)))
-
-
-def natural_order(name: str) -> list[tuple[bool, int, str]]:
-    """Sort key that compares runs of digits as numbers."""
-    parts = re.split(r"(\d+)", name)
-    return [(True, int(part), "") if part.isdecimal() else (False, 0, part) for part in parts]
+    return tuple(sorted(paths, key=lambda path: natural_order(path.name)))
 
 
 Header = tuple[tuple[int, int], str]

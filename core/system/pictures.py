@@ -4,6 +4,7 @@ Two decoders can read two sizes out of one file. A TIFF of 1.9 kB had its size t
 made 9000x9000 of it, 2.6 GB. So the decoder that reads the size for the check also decodes the picture.
 """
 
+import re
 import warnings
 from collections.abc import Callable, Collection
 from importlib import import_module
@@ -46,6 +47,12 @@ Seen = TypeVar("Seen")
 def has_suffix(path: Path, suffixes: Collection[str]) -> bool:
     """Returns True for one of these endings; False for a hidden file, such as ._NAME in a Mac's archive."""
     return path.suffix.lower() in suffixes and not path.name.startswith(".")
+
+
+def natural_order(name: str) -> tuple[list[tuple[bool, int, str]], str]:
+    """Sort key that compares runs of digits as numbers: frame2 comes before frame10."""
+    parts = re.split(r"(\d+)", name)
+    return [(True, int(part), "") if part.isdecimal() else (False, 0, part) for part in parts], name
 
 
 warnings.filterwarnings("ignore", module=r"PIL\.")  # remarks about damaged metadata are no line for a user

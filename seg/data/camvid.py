@@ -11,7 +11,7 @@ import numpy as np
 from steadyseg.core.classes import CAMVID, CAMVID_31, ClassList
 from steadyseg.core.errors import InputError
 from steadyseg.core.frame import Frame
-from steadyseg.core.system.pictures import has_suffix, read_upright
+from steadyseg.core.system.pictures import has_suffix, natural_order, read_upright
 from steadyseg.seg.data.camvid_original import (
     LABEL_ENDING,
     OriginalSplit,
@@ -107,7 +107,7 @@ class ImageFolderSplit:
 
 def read_names(path: Path) -> list[str]:
     """Reads base names from a text file, one a line."""
-    return [words[0] for words in read_words(path, "the frame list", "expected one image name a line")]
+    return [" ".join(words) for words in read_words(path, "the frame list", "expected one image name a line")]
 
 
 def open_split(root: Path, split: str, classes: ClassList = CAMVID) -> ImageFolderSplit:
@@ -184,7 +184,7 @@ def _pair(images: Path, labels: Path, original: OriginalSplit | None) -> tuple[L
     names = original.names if original else None
     by_name = {path.stem: path for path in sorted(labels.iterdir()) if has_suffix(path, (".png",))}
     examples: list[LabelledImage] = []
-    for path in sorted(images.iterdir()):
+    for path in sorted(images.iterdir(), key=lambda path: natural_order(path.name)):
         if not has_suffix(path, IMAGE_SUFFIXES) or (names is not None and path.stem not in names):
             continue
         name = path.stem + ending

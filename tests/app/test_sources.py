@@ -19,12 +19,12 @@ from PIL import Image
 from refusals import refusal
 
 from steadyseg.app.sources.ffmpeg import FrameClock
-from steadyseg.app.sources.image_folder import natural_order
 from steadyseg.app.sources.live import CameraConnection, LiveSource, Wanted
 from steadyseg.app.sources.open_source import open_source
 from steadyseg.app.sources.source import describe_losses
 from steadyseg.core.errors import InputError
 from steadyseg.core.frame import Frame
+from steadyseg.core.system.pictures import natural_order
 
 
 def read(spec: object, **options: object) -> tuple[list[Frame], Counter[str]]:

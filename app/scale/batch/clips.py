@@ -9,11 +9,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from steadyseg.app.scale.flags import flag_reader
-from steadyseg.app.sources.image_folder import IMAGE_SUFFIXES, VIDEO_SUFFIXES, natural_order
+from steadyseg.app.sources.image_folder import IMAGE_SUFFIXES, VIDEO_SUFFIXES
 from steadyseg.app.sources.open_source import is_street
 from steadyseg.app.video.flags import VideoJob, VideoOptions
 from steadyseg.core.errors import InputError
-from steadyseg.core.system.pictures import has_suffix
+from steadyseg.core.system.pictures import has_suffix, natural_order
 
 OWN_COLUMNS = ("source", "name")
 OF_THE_BATCH = ("output", "overwrite", "masks", "report", "show")

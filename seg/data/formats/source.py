@@ -88,15 +88,18 @@ def _written(folder: Path) -> bool:
 
 
 def listed_names(path: Path) -> list[str]:
-    """Returns the first word of each line, a name or a path on another machine; nothing where there is no file."""
+    """Returns the lines that are not empty; nothing where there is no file."""
     lines = path.read_text(errors="replace").splitlines() if path.is_file() else []
-    return [line.split()[0] for line in lines if line.strip()]
+    return [line.strip() for line in lines if line.strip()]
 
 
 def known_name(listed: str, known: Collection[str]) -> str:
-    """Returns a listed name that is known; of another name, the part without folders and a picture's suffix."""
-    path = Path(listed)
-    return listed if listed in known else path.stem if has_suffix(path, PICTURE_SUFFIXES) else path.name
+    """Returns the known name in a line of a list. The line is a name or path, which may have spaces, or begins with it.
+
+    For a line without a known name, it returns the line's end without folders and a picture's suffix."""
+    paths = Path(listed), Path(listed.split()[0])
+    names = [path.stem if has_suffix(path, PICTURE_SUFFIXES) else path.name for path in paths]
+    return next((name for name in (listed, *names) if name in known), names[0])
 
 
 class PictureFinder:
