@@ -115,3 +115,10 @@ def test_pixels_are_those_that_opencv_decodes(tmp_path: Path) -> None:
     for name in ("i.png", "i.jpg", "i.webp", "i.bmp"):
         Image.fromarray(picture(1, 48, 64)).save(tmp_path / name)
         np.testing.assert_array_equal(read_upright(tmp_path / name), cv2.imread(str(tmp_path / name))[..., ::-1])
+
+
+@pytest.mark.parametrize("name", ["i.webp", "i.png", "i.tif", "i.avif"])
+def test_a_file_of_several_pictures_is_refused(tmp_path: Path, name: str) -> None:
+    first, second = (Image.fromarray(picture(seed)) for seed in range(2))
+    first.save(tmp_path / name, save_all=True, append_images=[second])
+    assert "several pictures in one file" in refusal(read_upright, tmp_path / name)
