@@ -94,6 +94,17 @@ def test_sampled_frames_are_evenly_spaced_and_missed_ones_are_not_caught_up() ->
     assert [stream._next_due(10.0, now_s) for now_s in (10.1, 10.4, 10.6, 13.0)] == [10.5, 10.5, 11.1, 13.5]
 
 
+def test_a_break_at_a_frame_that_is_not_sampled_comes_with_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for index, width in enumerate((64, 96, 96, 96)):
+        Image.fromarray(np.zeros((48, width, 3), np.uint8)).save(tmp_path / f"{index}.png")
+    stream, offered = CameraStream(Camera("a", str(tmp_path), sample_fps=10), CAMVID, threading.Condition()), []
+    monkeypatch.setattr(stream, "_offer", offered.append)
+    stream._read()
+    assert [arrived.frame.discontinuity for arrived in offered[:2]] == [True, True]
+
+
 def test_networks_of_few_sizes_are_kept_and_compiling_one_stops_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("steadyseg.app.video.caches.MAX_KEPT", 2)
     networks, gate = BackgroundNetworks(), threading.Event()

@@ -89,15 +89,17 @@ class CameraStream:
             self.counts["opened"] += 1
             self.trouble = ""
             self.pace.due_s = 0.0
-            began_s = time.monotonic()
+            began_s, broke = time.monotonic(), False
             for frame in source:
+                broke |= frame.discontinuity
                 if not source.info.live:
                     time.sleep(min(max(0.0, began_s + frame.time_s - time.monotonic()), LONGEST_DELAY_S))
                 now_s = time.monotonic()
                 if now_s < self.pace.due_s:
                     continue
                 self.pace.due_s = self._next_due(self.pace.due_s, now_s)
-                self._offer(Arrived(frame, now_s))
+                self._offer(Arrived(replace(frame, discontinuity=broke), now_s))
+                broke = False
 
     def _next_due(self, due_s: float, now_s: float) -> float:
         """Time of the next frame to segment: evenly spaced, without catching up on missed frames."""
