@@ -134,11 +134,17 @@ def test_alarms_begin_and_end_once_each_without_secrets(tmp_path: Path) -> None:
 
 
 def test_the_text_is_what_prometheus_reads() -> None:
-    text = prometheus_text(
-        [CameraFigures(CameraState("a", frames=12345678, age_s=None)), CameraFigures(CameraState("b"))]
+    states = (
+        CameraState("a", frames=12345678, age_s=None),
+        CameraState("b", age_s=0.1, silent_s=4.0),
+        CameraState("c", age_s=0.1, silent_s=6.0),  # connects again, and has no trouble yet
+        CameraState("d", age_s=0.1, trouble="gone"),
     )
+    cameras = [Camera(state.name, "0", silent_s=5.0) for state in states]
+    text = prometheus_text(cameras, map(CameraFigures, states))
+    assert re.findall(r'camera_up\{camera="(.)"} 1', text) == ["b"]
     assert 'steadyseg_camera_frames_total{camera="a"} 12345678\n' in text
-    assert "age_seconds{" not in text  # not known yet
+    assert 'age_seconds{camera="a"}' not in text  # not known yet
     line = r'# (HELP|TYPE) \w+ .+|\w+\{camera="[\w.-]+"\} -?[0-9.e+]+'
     assert all(re.fullmatch(line, one) for one in text.splitlines())
 

@@ -49,7 +49,7 @@ def run_cameras(job: CamerasJob) -> int:
         supervisor = Supervisor(engine, placed)
 
         def text() -> str:
-            return prometheus_text(supervisor.figures())
+            return prometheus_text(watched.cameras, supervisor.figures())
 
         with contextlib.closing(MetricsServer(job.host, job.port, text, supervisor.trouble, job.allow_host)) as server:
             console.print(f"figures: {server.address}")

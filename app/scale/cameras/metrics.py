@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from steadyseg.app.scale.cameras.state import CameraFigures
+from steadyseg.app.scale.cameras.camera_file import Camera
+from steadyseg.app.scale.cameras.state import CameraFigures, CameraState
 from steadyseg.core.errors import InputError
 from steadyseg.core.system.hosts import LOCAL_HOSTS, AllowedHosts
 
@@ -18,7 +19,7 @@ MAX_CONNECTIONS, REQUEST_WITHIN_S = 16, 5.0
 some milliseconds."""
 
 METRICS = (
-    ("up", "gauge", "trouble", "1 while frames come and are segmented."),
+    ("up", "gauge", "up", "1 if a frame was segmented within the last silent_s seconds and nothing fails now."),
     ("frames_total", "counter", "frames", "Frames segmented."),
     ("dropped_total", "counter", "dropped", "Frames replaced by a newer one before they were segmented."),
     ("reconnections_total", "counter", "reconnections", "Times that the picture came back."),
@@ -40,17 +41,21 @@ METRICS = (
 """Name after `steadyseg_camera_`, type, field of the state and help text of each metric; None omits the line."""
 
 
-def prometheus_text(cameras: Iterable[CameraFigures]) -> str:
+def is_up(state: CameraState, silent_s: float) -> bool:
+    """True if a frame came within `silent_s`. A camera that connects again has no trouble yet and no picture."""
+    return not state.trouble and state.age_s is not None and state.silent_s <= silent_s
+
+
+def prometheus_text(cameras: Iterable[Camera], figures: Iterable[CameraFigures]) -> str:
     """The metrics in Prometheus's text format, version 0.0.4."""
-    known = [vars(one.state) | vars(one) for one in cameras]
-    lines = []
+    limits, lines = {camera.name: camera.silent_s for camera in cameras}, []
+    known = [vars(one.state) | vars(one) | {"up": int(is_up(one.state, limits[one.state.name]))} for one in figures]
     for name, kind, field, words in METRICS:
         lines += [f"# HELP steadyseg_camera_{name} {words}", f"# TYPE steadyseg_camera_{name} {kind}"]
-        for figures in known:
-            value = int(not figures["trouble"]) if name == "up" else figures[field]
-            if value is not None:
+        for values in known:
+            if (value := values[field]) is not None:
                 digits = value if isinstance(value, int) else f"{value:.9g}"
-                lines.append(f'steadyseg_camera_{name}{{camera="{figures["name"]}"}} {digits}')
+                lines.append(f'steadyseg_camera_{name}{{camera="{values["name"]}"}} {digits}')
     return "\n".join(lines) + "\n"
 
 
