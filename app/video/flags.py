@@ -8,8 +8,9 @@ from tyro.conf import Positional, arg
 
 from steadyseg.app.flags import DEFAULT_MODEL, ComputeOptions, Settings
 from steadyseg.core.alarm import LOW_ACCURACY
+from steadyseg.core.errors import InputError
 from steadyseg.core.method import MethodOptions
-from steadyseg.core.options import Rare
+from steadyseg.core.options import Rare, require_ranges
 
 ViewName = Literal["overlay", "side-by-side", "uncertainty", "confidence", "disagreement", "energy", "set-size"]
 VIEW_NAMES: tuple[ViewName, ...] = get_args(ViewName)
@@ -38,6 +39,13 @@ class VideoOptions:
     """Settings without a flag, NAME=VALUE or files of them, such as palette=own; `--config list` prints all."""
     method: MethodOptions = field(default_factory=MethodOptions)
     compute: ComputeOptions = field(default_factory=ComputeOptions)
+
+
+def check_options(options: VideoOptions) -> None:
+    """Raises InputError for numbers out of range."""
+    require_ranges(options, {"low_accuracy": (0.0, 1.0)})
+    if options.max_frames is not None and options.max_frames < 1:
+        raise InputError(f"--max-frames must be 1 or more, got {options.max_frames}")
 
 
 @dataclass(frozen=True)

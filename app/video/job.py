@@ -14,7 +14,7 @@ from steadyseg.app.sources.open_source import is_path, is_street, open_source
 from steadyseg.app.sources.source import SourceInfo, describe_losses
 from steadyseg.app.sources.url import redact
 from steadyseg.app.video.caches import Recent
-from steadyseg.app.video.flags import VideoJob, VideoOptions
+from steadyseg.app.video.flags import VideoJob, VideoOptions, check_options
 from steadyseg.app.video.recording import Recording
 from steadyseg.app.video.render import conformal_threshold
 from steadyseg.app.video.sinks import MaskSink, Sink
@@ -24,7 +24,6 @@ from steadyseg.app.video.video_writer import VideoSink
 from steadyseg.app.video.views import SCALES, Painter
 from steadyseg.core.classes import ClassList
 from steadyseg.core.errors import InputError
-from steadyseg.core.options import require_ranges
 from steadyseg.core.seeds import seed_masks
 from steadyseg.core.segmenter import Segmenter
 from steadyseg.export.run.networks import FrameNetwork
@@ -32,8 +31,7 @@ from steadyseg.export.run.networks import FrameNetwork
 
 def check_job(job: VideoJob) -> None:
     """Raises InputError, before any work, for a job that cannot be done."""
-    if job.options.max_frames is not None and job.options.max_frames < 1:
-        raise InputError(f"--max-frames must be 1 or more, got {job.options.max_frames}")
+    check_options(job.options)
     if is_path(job.source) and not os.path.exists(job.source):
         open_source(job.source)  # refuses what is not there before a network is opened
     if job.output and is_stream(job.output):
@@ -65,7 +63,7 @@ def open_for(job: VideoJob, take: TakeNetwork | None = None) -> Segmenter:
     are kept, since folders and streams may switch between sizes.
     """
     options = job.options
-    require_ranges(options, {"low_accuracy": (0.0, 1.0)})
+    check_options(options)
     seed_masks(0)  # so that results repeat
     run = RunOptions(**vars(options.compute), size=options.size, keep_probs=needs_probs(job))
     segmenter = make_segmenter(open_model(options.model), options.method, run, take or Recent[FrameNetwork]().take)

@@ -73,6 +73,7 @@ def test_folders_patterns_lists_and_tables_name_videos(videos: Path, tmp_path: P
         ("a.csv", "path\nx.mp4\n", "no column source"),
         ("a.csv", "source,mode\nstreet,fast\n", "line 2: "),
         ("a.csv", "source,colour\nstreet,red\n", "line 2: "),
+        ("a.csv", "source,max-frames\nstreet,-1\n", "line 2: --max-frames must be 1 or more"),
         ("a.csv", "source,output\nstreet,x\n", "decided by the batch"),
         ("a.csv", "source,mode\nstreet,dnn,2\n", "has not the 2 columns"),
         ("a.csv", "source,name\nstreet,../up\n", "cannot be"),
@@ -96,6 +97,7 @@ def test_what_makes_no_batch_is_refused_before_any_work(
         (["-o", tmp_path / "other"], "holds no results of a batch"),
         (["--workers", "0"], "must be 1 or more"),
         (["--workers", "9999"], "cores"),
+        (["--max-frames", "0"], "--max-frames must be 1 or more, got 0"),
         (["--model", "no-such-model"], "no-such-model"),
     ):
         assert said in one_line_error(capsys, "batch", videos, "-o", tmp_path / "out", *flags)

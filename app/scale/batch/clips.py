@@ -11,7 +11,7 @@ from pathlib import Path
 from steadyseg.app.scale.flags import flag_reader
 from steadyseg.app.sources.image_folder import IMAGE_SUFFIXES, VIDEO_SUFFIXES
 from steadyseg.app.sources.open_source import is_street
-from steadyseg.app.video.flags import VideoJob, VideoOptions
+from steadyseg.app.video.flags import VideoJob, VideoOptions, check_options
 from steadyseg.core.errors import InputError
 from steadyseg.core.system.pictures import has_suffix, natural_order
 
@@ -138,6 +138,7 @@ def _read_table(path: Path, options: VideoOptions) -> Iterator[Clip]:
         for source in _sources(line["source"].strip(), path.parent, where):
             try:
                 job = read(flags)
+                check_options(job.options)
             except InputError as error:
                 raise InputError(f"{where}: {error}") from error
             name = _checked_name(line["name"].strip(), where) if line.get("name") else name_of(source)

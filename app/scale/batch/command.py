@@ -19,6 +19,7 @@ from steadyseg.app.scale.batch.worker import VideoWorker, about
 from steadyseg.app.scale.engines.local_engine import open_engine
 from steadyseg.app.scale.engines.machine import usable_cores
 from steadyseg.app.scale.flags import BatchJob
+from steadyseg.app.video.flags import check_options
 from steadyseg.app.video.verdict import CAVEAT
 from steadyseg.core.errors import CheckFailed, InputError
 from steadyseg.core.system.files import lock
@@ -66,6 +67,7 @@ def run_batch(job: BatchJob) -> int:
 
 def check_numbers(job: BatchJob) -> None:
     """Raises InputError for numbers out of range, before any file is read."""
+    check_options(job.options)
     if job.workers is not None and job.workers < 1:
         raise InputError(f"--workers must be 1 or more, got {job.workers}")
     if job.ray is None and job.workers and job.workers > usable_cores():
