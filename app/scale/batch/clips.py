@@ -16,8 +16,8 @@ from steadyseg.core.errors import InputError
 from steadyseg.core.system.pictures import has_suffix, natural_order
 
 OWN_COLUMNS = ("source", "name")
-OF_THE_BATCH = ("output", "overwrite", "masks", "report", "show")
-"""Flags of `steadyseg video` that the batch decides, so no line of a table may have them."""
+OF_THE_BATCH = ("output", "overwrite", "masks", "report", "show", "grid")
+"""Flags of `steadyseg video` that a batch decides or lacks, so no line of a table may have them."""
 LONGEST_NAME = 100
 """Longest name in characters: file systems end at 255 bytes, and results are first made under a longer name."""
 
@@ -128,7 +128,7 @@ def _read_table(path: Path, options: VideoOptions) -> Iterator[Clip]:
     read = flag_reader(options)
     for name in columns:
         if name.replace("-", "_") in OF_THE_BATCH:
-            raise InputError(f"{path}: the column {name} is decided by the batch; omit it")
+            raise InputError(f"{path}: the column {name} is not for a line of a batch; omit it")
     count = 0
     for line in _rows(lines, path):
         where = f"{path}, line {lines.line_num}"
