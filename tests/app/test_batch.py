@@ -76,6 +76,7 @@ def test_folders_patterns_lists_and_tables_name_videos(videos: Path, tmp_path: P
         ("a.csv", "source,max-frames\nstreet,-1\n", "line 2: --max-frames must be 1 or more"),
         ("a.csv", "source,output\nstreet,x\n", "the column output is not for a line of a batch"),
         ("a.csv", "source,grid\nstreet,dnn\n", "the column grid is not for a line of a batch"),
+        ("a.csv", "source,labels\nstreet,gone\n", "line 2: no such folder of labels"),
         ("a.csv", "source,mode\nstreet,dnn,2\n", "has not the 2 columns"),
         ("a.csv", "source,name\nstreet,../up\n", "cannot be"),
         ("a.csv", "source\n", "names no video"),
@@ -198,7 +199,7 @@ def test_images_or_labels_that_changed_are_another_source(tmp_path: Path, look: 
         for number in range(2):
             Image.fromarray(np.full((48, 64), number, np.uint8)).save(tmp_path / folder / f"{number}.png")
     table = tmp_path / "table.csv"
-    table.write_text(f"source,labels\n{tmp_path}/images,{tmp_path}/labels\n")
+    table.write_text("source,labels\nimages,labels\n")  # both beside the table
     look(table)
     for folder in ("labels", "images"):
         picture = tmp_path / folder / "1.png"

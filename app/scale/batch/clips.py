@@ -141,8 +141,11 @@ def _read_table(path: Path, options: VideoOptions) -> Iterator[Clip]:
                 check_options(job.options)
             except InputError as error:
                 raise InputError(f"{where}: {error}") from error
+            labels = job.labels and path.parent / job.labels
+            if labels and not labels.is_dir():
+                raise InputError(f"{where}: no such folder of labels: {str(labels)!r}")
             name = _checked_name(line["name"].strip(), where) if line.get("name") else name_of(source)
-            yield Clip(name, replace(job, source=source))
+            yield Clip(name, replace(job, source=source, labels=labels))
             count += 1
     if not count:
         raise InputError(f"{path}: names no video; expected a line for each under the first one")
