@@ -1,6 +1,7 @@
 """Access to FFmpeg through PyAV: opens containers within limits and gives their pictures as upright RGB."""
 
 import math
+import re
 import threading
 import time
 from collections import Counter
@@ -218,6 +219,24 @@ def count_announced(container: "InputContainer", stream: "VideoStream") -> int |
     if "mp4" in container.format.name and stream.frames:
         return sum(not entry.is_discard for entry in stream.index_entries)
     return stream.frames or None
+
+
+STATING = ("matroska,webm", "flv")
+"""Formats whose header states a duration. Others have frames announced, or a duration guessed from what is there."""
+LENGTH = re.compile(r"(\d+):(\d+):(\d+(?:\.\d+)?)")
+"""The tag DURATION of a stream of Matroska: hours, minutes and seconds."""
+
+
+def stated_end_s(container: "InputContainer", stream: "VideoStream") -> float:
+    """The time in seconds at which the video ends as its file states, 0 if unknown. The container's duration may be its
+    sound's, so it counts for a video alone."""
+    if container.format.name not in STATING or not container.duration:
+        return 0.0
+    end_s = container.duration / 1e6
+    if tag := LENGTH.fullmatch(stream.metadata.get("DURATION", "")):
+        hours, minutes, seconds = map(float, tag.groups())
+        return min(end_s, 3600 * hours + 60 * minutes + seconds)
+    return end_s if len(container.streams) == 1 else 0.0
 
 
 def nominal_fps(container: "InputContainer", stream: "VideoStream", stamps_s: Sequence[float | None] = ()) -> float:

@@ -17,6 +17,7 @@ from steadyseg.app.sources.ffmpeg import (
     picture_notes,
     pixel_shape,
     stamp_s,
+    stated_end_s,
     ticks_as_rate,
     to_rgb,
     video_stream,
@@ -31,6 +32,9 @@ if TYPE_CHECKING:
 
 MEASURED = 10
 """First frames that give the rate of a file, if it announces only the rate of its clock."""
+
+TOLERATED = 2
+"""Longest steps between frames by which a stated duration may exceed the frames: it is rounded, or the last stands."""
 
 
 def open_file(path: Path, labels: LabelFolder | None = None, max_pixels: int = MAX_PIXELS) -> "RecordedSource":
@@ -106,12 +110,17 @@ class RecordedSource(Source):
     def _read(self) -> Generator[Frame, None, None]:
         clock = FrameClock(1 / self.info.fps, self.losses)
         shape = (self.info.height, self.info.width)
-        index = -1
+        index, last_s, longest_s = -1, stamp_s(self._first[0]) or 0.0, 1 / self.info.fps
         for index, picture in enumerate(chain(self._first, self._frames)):
             image = to_rgb(picture, self.info.name)
             resized, shape = image.shape[:2] != shape, image.shape[:2]
             self.losses["size_change"] += resized
+            now_s = stamp_s(picture) or last_s
+            last_s, longest_s = max(last_s, now_s), max(longest_s, now_s - last_s)
             label = None if self._labels is None else self._labels.find(frame_name(index), shape, self.losses)
             yield Frame(image, index, clock(stamp_s(picture)), label, discontinuity=index == 0 or resized)
         if not self._stopped.is_set():
-            self.losses["missing_frames"] += max(0, (self.info.length or 0) - (index + 1))
+            left_s = stated_end_s(self._container, self._stream) - last_s - longest_s
+            unseen = round(left_s * self.info.fps) if left_s > TOLERATED * longest_s else 0
+            missing = unseen if self.info.length is None else self.info.length - (index + 1)
+            self.losses["missing_frames"] += max(0, missing)

@@ -96,18 +96,27 @@ def pictures_in_memory() -> int:
 
 
 @pytest.fixture
-def noisy(tmp_path: Path) -> Path:
+def noisy(tmp_path: Path, request: pytest.FixtureRequest) -> Path:
     """A file whose 60 frames of noise take many bytes; its index is at the front."""
     rng = np.random.default_rng(0)
     noise = [rng.integers(0, 255, (96, 128, 3), np.uint8) for _ in range(60)]
-    return write_video(tmp_path / "noisy.mp4", noise, movflags="+faststart")
+    name = getattr(request, "param", "noisy.mp4")
+    options = {"movflags": "+faststart"} if name == "noisy.mp4" else {}
+    return write_video(tmp_path / name, noise, audio="sound" in name, **options)
 
 
+@pytest.mark.parametrize("noisy", ["noisy.mp4", "noisy.mkv", "sound.mkv"], indirect=True)
 def test_a_truncated_file_gives_what_it_has_and_counts_the_rest(noisy: Path) -> None:
+    """Matroska announces no number of frames but a duration."""
+    assert not read(noisy)[1]
     noisy.write_bytes(noisy.read_bytes()[: noisy.stat().st_size // 2])
     frames, losses = read(noisy)
     assert 10 < len(frames) < 50 and losses["missing_frames"] == 60 - len(frames)
     assert f"{60 - len(frames)} frames that the file announces but did not deliver" in describe_losses(losses)
+
+
+def test_sound_that_outlasts_the_frames_is_no_loss(tmp_path: Path) -> None:
+    assert not read(write_video(tmp_path / "sound.mkv", grey_frames(3), fps=500, audio=True))[1]
 
 
 def test_a_damaged_stretch_is_counted_and_the_frames_after_it_still_come(noisy: Path) -> None:
