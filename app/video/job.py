@@ -17,7 +17,7 @@ from steadyseg.app.video.caches import Recent
 from steadyseg.app.video.flags import VideoJob, VideoOptions, check_options
 from steadyseg.app.video.recording import Recording
 from steadyseg.app.video.render import conformal_threshold
-from steadyseg.app.video.sinks import MaskSink, Sink
+from steadyseg.app.video.sinks import MaskSink, Sink, check_names
 from steadyseg.app.video.stream_sink import StreamSink, is_stream, require_stream
 from steadyseg.app.video.verdict import percent
 from steadyseg.app.video.video_writer import VideoSink
@@ -82,6 +82,8 @@ def open_recording(job: VideoJob, segmenter: Segmenter) -> Iterator[Recording]:
     classes = shown_classes(options, segmenter)
     paint = open_painter(options, segmenter, classes)
     with open_source(job.source, labels=job.labels, classes=segmenter.classes) as source:
+        if job.masks:
+            check_names({source.frame_name(index) for index in range(source.info.length or 0)})
         size = paint.size(source.info.width, source.info.height)
         sink = open_sink(job, size, source.info)
         masks = MaskSink(job.masks, classes, job.overwrite).write if job.masks else None

@@ -3,7 +3,7 @@
 import csv
 import io
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from typing import Protocol, Self
 
@@ -41,8 +41,8 @@ class MaskSink:
     The folder's classes.csv has the name and colour of each id.
 
     The ids are from `Maps.label`; the grey value is `Maps.entropy`, 255 = ln K. With `overwrite`, the first frame
-    replaces all pairs of an earlier run, and nothing else in the folder. Raises InputError for a folder that is not
-    empty (unless `overwrite`) or cannot be made, OSError for a full disk.
+    replaces all pairs of an earlier run, which has left its classes.csv, and nothing else. Raises InputError for a
+    folder that is not empty (unless `overwrite`) or cannot be made, OSError for a full disk.
     """
 
     def __init__(self, folder: Path, classes: ClassList, overwrite: bool = False) -> None:
@@ -62,12 +62,20 @@ class MaskSink:
         """Writes both files; `name` is the frame's base name, as `Source.frame_name` gives it."""
         if not self._begun:
             self._begun = True
-            for grey in self._folder.glob(f"*{GREY}"):  # an earlier run's, which wrote the grey file of a pair first
+            ours = (self._folder / TABLE).exists()  # otherwise the pairs are somebody else's
+            for grey in self._folder.glob(f"*{GREY}") if ours else ():  # a run writes the grey file of a pair first
                 grey.with_name(f"{grey.name.removesuffix(GREY)}.png").unlink(missing_ok=True)
                 grey.unlink()
             write_atomic(self._folder / TABLE, class_table(self._classes).encode(), durable=False)
         for file, data in mask_files(maps, name, self._classes):
             write_atomic(self._folder / file, data, durable=False)
+
+
+def check_names(names: Collection[str]) -> None:
+    """Raises InputError if the grey file of one frame would be the label file of another."""
+    for name in names:
+        if (other := f"{name}{GREY}".removesuffix(".png")) in names:
+            raise InputError(f"the masks of the frames {name} and {other} would both be {other}.png; rename one image")
 
 
 def class_table(classes: ClassList) -> str:

@@ -134,26 +134,31 @@ def test_bad_input_is_one_line_and_changes_no_file(
     assert files_under(tmp_path) == before
 
 
+READ = "while it is read"
+
+
 @pytest.mark.parametrize(
-    "words",
+    ("words", "said"),
     [
-        "imgs/../imgs --masks imgs",
-        "imgs/0.png --masks imgs",
-        "imgs --masks labels --labels labels",
-        "imgs/0.mp4 -o imgs/0.mp4",
+        ("imgs/../imgs --masks imgs", READ),
+        ("imgs/0.png --masks imgs", READ),
+        ("imgs --masks labels --labels labels", READ),
+        ("imgs/0.mp4 -o imgs/0.mp4", READ),
+        ("imgs --masks masks", "would both be 0_uncertainty.png"),
     ],
 )
-def test_what_is_read_is_never_written_over(
-    words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+def test_what_is_read_or_written_is_never_written_over(
+    words: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
     for folder in ("imgs", "labels"):
         (tmp_path / folder).mkdir()
-        Image.fromarray(np.zeros((48, 64), np.uint8)).save(f"{folder}/0.png")
+        for name in ("0", "0_uncertainty"):
+            Image.fromarray(np.zeros((48, 64), np.uint8)).save(f"{folder}/{name}.png")
     (tmp_path / "imgs" / "0.mp4").write_bytes(b"a video")
     before = files_under(tmp_path)
     flags = ["--model", "street-tiny", "--overwrite"]
-    assert "while it is read" in one_line_error(capsys, "video", *words.split(), *flags)
+    assert said in one_line_error(capsys, "video", *words.split(), *flags)
     assert files_under(tmp_path) == before
 
 

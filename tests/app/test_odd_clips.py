@@ -103,6 +103,10 @@ def test_masks_that_replace_earlier_ones_leave_none_of_them(tmp_path: Path) -> N
     shades = np.zeros((4, 8), np.uint8)
     maps = Maps(shades, shades, shades, shades)
     folder = tmp_path / "masks"
+    folder.mkdir()
+    (folder / "hand_uncertainty.png").touch()
+    MaskSink(folder, CAMVID, overwrite=True).write(maps, "2")
+    assert (folder / "hand_uncertainty.png").exists(), "the folder was not ours"
     for names in (("0", "1", "2"), ("0",)):
         sink = MaskSink(folder, CAMVID, overwrite=True)
         (folder / "notes.png").write_bytes(b"somebody else's")
