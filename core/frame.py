@@ -97,6 +97,8 @@ class Maps:
     energy: np.ndarray | None = None
     """(H, W) uint8: free energy of the logits, higher where no class has much. Level 0 is the training domain's median
     or less; 128 is its 99th percentile."""
+    cut: bool = False
+    """True for the first frame after a scene cut."""
 
     @property
     def finite(self) -> bool:

@@ -54,10 +54,9 @@ class StageClock:
         """{stage: {latency_p50_ms, latency_p95_ms}} in order of first use."""
         summary = {}
         for stage, samples in self.samples.items():
-            if not samples:
-                continue
-            p50, p95 = np.percentile(np.array(samples), [50, 95])
-            summary[stage] = {"latency_p50_ms": round(float(p50), 3), "latency_p95_ms": round(float(p95), 3)}
+            if samples:
+                p50, p95 = np.percentile(np.array(samples), [50, 95])
+                summary[stage] = {"latency_p50_ms": round(float(p50), 3), "latency_p95_ms": round(float(p95), 3)}
         return summary
 
 
@@ -128,6 +127,7 @@ class Waiting(NamedTuple):
 
     frame: Frame
     gap: int
+    cut: bool
     novelty: FrameNovelty | None
 
 
@@ -214,13 +214,13 @@ class Segmenter:
 
     def _take(self, frame: Frame, ends: bool = False) -> Iterator[tuple[Frame, Maps]]:
         started, motion = time.perf_counter(), None
-        gap = 0 if ends else self._gap_before(frame)
+        gap, cut = (0, False) if ends else self._gap_before(frame)
         if self.method.motion:
             motion = self._estimate_motion(frame.image, self._executor.state_size(*frame.image.shape[:2]), gap)
         motion_ms = (time.perf_counter() - started) * 1e3
         maps, novelty = self._executor.compute(frame.image, gap, motion)
         started = time.perf_counter()
-        self._waiting.append(Waiting(frame, gap, novelty))
+        self._waiting.append(Waiting(frame, gap, cut, novelty))
         if len(self._waiting) <= self.method.lag:
             return
         ready = self._waiting.popleft()
@@ -230,7 +230,7 @@ class Segmenter:
 
     def _about(self, ready: Waiting, maps: Maps) -> dict[str, Any]:
         """The fields of a frame's maps that the executor does not compute."""
-        about: dict[str, Any] = {}
+        about: dict[str, Any] = {"cut": ready.cut}
         if not maps.finite:
             self.resets["not_finite"] += 1
             about["probs"] = None if maps.probs is None else np.full_like(maps.probs, 1.0 / len(maps.probs))
@@ -244,20 +244,19 @@ class Segmenter:
             about |= self._over_time(familiarity, accuracy, ready.frame.time_s)
         return about
 
-    def _gap_before(self, frame: Frame) -> int:
-        """Source frames since the previous frame, 0 where the stream or the scene starts anew."""
+    def _gap_before(self, frame: Frame) -> tuple[int, bool]:
+        """Source frames since the previous frame, 0 where the stream or the scene starts anew; True at a scene cut."""
         gap = self._continuity.gap_before(frame)
         if self._is_cut and self._is_cut(frame.image, gap):
             self.resets["cut"] += 1
-            return 0
-        return gap
+            return 0, True
+        return gap, False
 
     def _mean_score(self, score: float, gap: int, finite: bool) -> float:
         """The mean novelty score over time. A frame that is not finite is fully novel, and the mean leaves it out."""
         assert self.reference is not None
-        tau = self.method.tau
+        tau, (mean, mass) = self.method.tau, self._score
         decay = math.exp(-gap / tau) if gap and tau else 0.0
-        mean, mass = self._score
         if not finite:
             self._score = mean, decay * mass
             return math.nan

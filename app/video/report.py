@@ -56,6 +56,8 @@ class FrameFigures:
     """Seconds for which the place has differed from the training's; None without an alarm."""
     wall_ms: float
     """Milliseconds since the previous frame was done. The first frame counts from the start of the work."""
+    cut: bool = False
+    """True for the first frame after a scene cut."""
 
 
 class StreamReport:
@@ -86,8 +88,8 @@ class StreamReport:
         self.whole_frames.update(maps, frame.time_s)
         before, self.ended = self.ended, time.perf_counter()
         wall_ms = 1e3 * (self.ended - before)
-        told = (maps.familiarity, maps.expected_accuracy, maps.ood_s)
-        return FrameFigures(frame.index, frame.time_s, confidence, entropy, disagreement, shares, *told, wall_ms)
+        told = (maps.familiarity, maps.expected_accuracy, maps.ood_s, wall_ms, maps.cut)
+        return FrameFigures(frame.index, frame.time_s, confidence, entropy, disagreement, shares, *told)
 
     def record(self, segmenter: Segmenter, source: Source, notes: tuple[str, ...]) -> dict[str, Any]:
         """The report as JSON values: shares in 0..1, entropies as shares of ln K, times in ms."""

@@ -1,9 +1,7 @@
 """Pictures of labels and uncertainty, their legends, and the timeline of a file."""
 
 import dataclasses
-from collections import Counter
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import av
@@ -282,16 +280,14 @@ def test_a_contact_sheet_has_the_colours_of_a_video() -> None:
 
 
 def figures(index: int, novelty: float, accuracy: float) -> FrameFigures:
-    return FrameFigures(
-        index, index / 10, accuracy, 0.1, 0.1, np.zeros(2), novelty, accuracy, 3.0 if index > 9_990 else None, 1.0
-    )
+    alarm_s = 3.0 if index > 9_990 else None
+    means = (accuracy, 0.1, 0.1, np.zeros(2))
+    return FrameFigures(index, index / 10, *means, novelty, accuracy, alarm_s, 1.0, cut=index == 7_003)
 
 
 def test_a_long_stream_keeps_its_worst_frames_and_its_cut() -> None:
-    segmenter: Any = SimpleNamespace(resets=Counter())
-    timeline = Timeline(segmenter)
+    timeline = Timeline()
     for index in range(10_001):
-        segmenter.resets["cut"] += index == 7_003
         timeline.add(figures(index, 0.01 if index == 1_234 else 0.6, 0.5 if index == 9_876 else 0.9))
     points = timeline._points
     assert MAX_POINTS / 2 <= len(points) <= MAX_POINTS

@@ -109,6 +109,14 @@ def test_a_segmenter_gives_every_frame_its_own_mean(count: int, lag: int) -> Non
     assert lagged.resets == single.resets
 
 
+@pytest.mark.parametrize("lag", [0, 2])
+def test_a_cut_is_said_at_its_own_frame(lag: int) -> None:
+    images = [frame.image for seed in (3, 4) for frame in Street(seed=seed, height=64, width=96).frames(5)]
+    frames = [Frame(image, index, 0.0) for index, image in enumerate(images)]
+    found = segment(frames, opened_by_torch("street-tiny", mode="vq-dnn", lag=lag, size=64))
+    assert [frame.index for frame, maps in found if maps.cut] == [5]
+
+
 def test_a_segmenter_forgets_what_waits_when_it_is_reset() -> None:
     lagged = opened_by_torch("street-tiny", mode="vq-dnn", lag=2, size=64)
     frames = street(6)

@@ -135,7 +135,7 @@ def _segment_file(
         sink: Sink = PictureSink(output)
         if not still:
             sink = VideoSink(output, *paint.size(info), info.fps, pixel_shape=info.pixel_shape)
-        timeline = Timeline(segmenter)
+        timeline = Timeline()
         recording = opened.enter_context(Recording(source, segmenter, sink, paint, masks, limit))
         stopped = yield from _run(recording, timeline, paint, limit, stop_reason)
     report = recording.report

@@ -9,7 +9,6 @@ from html import escape
 from steadyseg.app.video.report import FrameFigures
 from steadyseg.app.video.verdict import percent
 from steadyseg.core.reference import NOVEL
-from steadyseg.core.segmenter import Segmenter
 
 MAX_POINTS = 600
 """This many points are merged in pairs, so that an hour takes no more memory than a minute."""
@@ -44,8 +43,7 @@ class Point:
 class Timeline:
     """Familiarity and expected accuracy of a stream over its time."""
 
-    def __init__(self, segmenter: Segmenter) -> None:
-        self._segmenter, self._cuts = segmenter, segmenter.resets["cut"]
+    def __init__(self) -> None:
         self._points: list[Point] = []
         self._frames_a_point, self._frames = 1, 0
         self.is_calibrated = False
@@ -53,13 +51,12 @@ class Timeline:
 
     def add(self, frame: FrameFigures) -> None:
         """Adds the values of a frame."""
-        cuts, before = self._segmenter.resets["cut"], self._cuts
-        self._cuts, self.end_s = cuts, frame.time_s
+        self.end_s = frame.time_s
         self.is_calibrated = frame.expected_accuracy is not None
         accuracy = frame.confidence if frame.expected_accuracy is None else frame.expected_accuracy
         alarm = frame.ood_s is not None
         is_novel = alarm or (frame.familiarity is not None and frame.familiarity <= NOVEL)
-        point = Point(frame.time_s, frame.familiarity, None if is_novel else accuracy, cuts > before, alarm)
+        point = Point(frame.time_s, frame.familiarity, None if is_novel else accuracy, frame.cut, alarm)
         if self._frames % self._frames_a_point:
             self._points[-1] = self._points[-1].merge(point)
         else:
