@@ -46,7 +46,7 @@ class Recording:
         """`paint` draws the picture of a frame, (H, W, 3) uint8 RGB, in the size that the sink expects."""
         self.source, self.segmenter, self.report = source, segmenter, StreamReport(segmenter.classes)
         self._sink, self._paint, self._masks = sink, paint, masks
-        self._frames = self._record(max_frames)
+        self._frames, self._unread = self._record(max_frames), iter(tuple[Frame]())
 
     def __iter__(self) -> Generator[Recorded, None, None]:
         return self._frames
@@ -62,6 +62,10 @@ class Recording:
         """Changes that the source and the sink make to pictures, in words."""
         return (*self.source.info.notes, *(self._sink.notes if self._sink else ()))
 
+    def has_more(self) -> bool:
+        """True if the source has a frame after `max_frames`. Call it at the last of them; a camera may need a while."""
+        return next(self._unread, None) is not None
+
     def record(self) -> dict[str, Any]:
         """The report as JSON values."""
         return self.report.record(self.segmenter, self.source, self.notes)
@@ -73,9 +77,9 @@ class Recording:
             self._sink or contextlib.nullcontext(),
             contextlib.closing(
                 read_ahead(self.source, decode_ms=decode_ms, live=isinstance(self._sink, StreamSink))
-            ) as frames,
+            ) as self._unread,
         ):
-            for frame, maps in segment(islice(frames, max_frames), self.segmenter):
+            for frame, maps in segment(islice(self._unread, max_frames), self.segmenter):
                 with uninterrupted():  # each frame is in the video, the masks and the report, or in none of the three
                     figures = self._write(frame, maps)
                 yield Recorded(frame, maps, figures)

@@ -386,6 +386,14 @@ def test_what_was_done_until_a_stop_is_whole(model: str, tmp_path: Path) -> None
     assert drawn.count("<rect") == sum(one["count"] > 0 for one in result.metrics["reliability"]) > 0
 
 
+@pytest.mark.parametrize(("limit", "said"), [(3, ""), (2, "stopped after 2 frames, the most on this page")])
+def test_a_file_is_stopped_if_it_has_more_frames_than_the_limit(
+    model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: int, said: str
+) -> None:
+    monkeypatch.setattr("steadyseg.app.page.file.file_job.MAX_FRAMES", limit)
+    assert run_file(str(write_video(tmp_path / "film.mkv", stripes(3))), of(model), tmp_path).stopped == said
+
+
 def test_both_views_of_a_large_video_fit_a_page_and_it_is_said(graphs: Graphs, tmp_path: Path) -> None:
     video = write_video(tmp_path / "wide.mp4", stripes(2, 200, 2000))
     result = run_file(str(video), of(str(graphs("vq-dnn")), mode="vq-dnn", tau=1.25, motion=False), tmp_path)

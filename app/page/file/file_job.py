@@ -160,7 +160,9 @@ def _run(
         if time.perf_counter() - reported > REPORT_EVERY_S:
             reported = time.perf_counter()
             yield Progress(report.frames, length, reported - began, paint.preview(), metrics_so_far(report))
-    return f"stopped after {limit} frames, the most on this page" if report.frames == limit else ""
+        if report.frames == limit and recording.has_more():
+            return f"stopped after {limit} frames, the most on this page"
+    return ""
 
 
 class PagePainter:
