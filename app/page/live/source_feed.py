@@ -1,5 +1,6 @@
 """A video or camera on the server's side for the Live tab: one reader for all visitors, who get the newest frame."""
 
+import math
 import threading
 import time
 from pathlib import Path
@@ -13,7 +14,8 @@ from steadyseg.app.sources.url import redact
 from steadyseg.core.errors import InputError
 
 PATIENCE_S = 10.0
-"""A source is reported as silent after this many seconds without a frame."""
+"""A source is reported as silent after this many seconds without a frame. A recording gives a picture that stands for
+longer again, at half this time."""
 BETWEEN_LOOPS_S = 10.0
 """Time added when a recording starts again, so that the temporal mean restarts."""
 MIN_PASS_S = 0.5
@@ -155,7 +157,7 @@ class SourceFeed:
                 return
         for frame in source:
             if not source.info.live:
-                self._left.wait(max(0.0, began_s + frame.time_s - time.perf_counter()))
+                self._stand(began_s + frame.time_s, PATIENCE_S / 2)
             if self._left.is_set():
                 return
             self._time_s = offset_s + frame.time_s
@@ -164,11 +166,16 @@ class SourceFeed:
             return
         if source.info.live or self._picture is None or self._number == before:
             raise InputError(f"{self._name}: {'has ended' if source.info.live else 'gives no picture'}")
-        image, frames = self._picture[0], self._number - before
-        while frames == 1 and not self._left.wait(MIN_PASS_S):  # a photograph is decoded once
-            self._time_s += MIN_PASS_S
-            self._give((image, self._time_s, time.perf_counter()))
+        if self._number - before == 1:  # a photograph is decoded once
+            self._stand(math.inf, MIN_PASS_S)
         self._left.wait(max(1 / source.info.fps, began_s + MIN_PASS_S - time.perf_counter()))
+
+    def _stand(self, until_s: float, step_s: float) -> None:
+        """Waits until a time of `time.perf_counter()`, and gives the picture again after each step."""
+        while (left_s := until_s - time.perf_counter()) > 0 and not self._left.wait(min(left_s, step_s)):
+            if left_s > step_s and self._picture is not None:
+                self._time_s += step_s
+                self._give((self._picture[0], self._time_s, time.perf_counter()))
 
     def _give(self, picture: TimedPicture) -> None:
         with self._changed:
