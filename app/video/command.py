@@ -11,6 +11,7 @@ from steadyseg.app.report_file import check_place, write_json
 from steadyseg.app.sources.source import describe_losses
 from steadyseg.app.video.caches import Recent
 from steadyseg.app.video.flags import VideoJob
+from steadyseg.app.video.grid import Grid, print_methods
 from steadyseg.app.video.job import check_job, job_record, open_for, open_recording
 from steadyseg.app.video.recording import Recorded, Recording
 from steadyseg.app.video.report import print_report
@@ -28,16 +29,12 @@ FASTER_MODEL = "camvid-mobile"
 def run_video(job: VideoJob) -> int:
     """Segments one source. Everything is opened and checked before the first frame. Playable files and a report remain
     after Ctrl-C (exit code 130), after the final loss of a camera (2), and on a full disk (1)."""
-    if job.grid is not None:
-        from steadyseg.app.video.grid import run_grid
-
-        return run_grid(job)
     check_place(job.report, overwrite=job.overwrite)
     check_job(job)
+    grid, networks = Grid(job) if job.grid is not None else None, Recent[FrameNetwork]()
     if job.show:
         check_display()
-    networks = Recent[FrameNetwork]()
-    segmenter = open_for(job, networks.take)
+    segmenter = grid.columns[0].segmenter if grid else open_for(job, networks.take)
 
     def with_method(method: MethodOptions) -> Segmenter:
         return open_for(replace(job, options=replace(job.options, method=method)), networks.take)
@@ -47,7 +44,7 @@ def run_video(job: VideoJob) -> int:
 
     with (
         Window(player) if player else contextlib.nullcontext() as window,
-        open_recording(job, segmenter) as recording,
+        open_recording(job, segmenter, grid, grid.steps if grid else None) as recording,
     ):
         info = recording.source.info
         console.print(f"executor: {segmenter.executor} on {segmenter.device} ({segmenter.why})", soft_wrap=True)
@@ -57,18 +54,22 @@ def run_video(job: VideoJob) -> int:
         for frame, maps, _ in with_speed(recording, job.options.model, console, total):
             if window and not window(frame, maps, info):
                 break
-    record, broken_off = job_record(job, recording), recording.broken_off
-    record["notes"] += player.notes if player else []
+    record = grid.record(recording) if grid else job_record(job, recording)
+    if player:
+        record["notes"] += player.notes
     if job.report:
         write_json(job.report, record)
-    print_report(record)
+    if grid:
+        print_methods(record["methods"])
+    else:
+        print_report(record)
     if lost := describe_losses(recording.source.losses):
         console.print(f"warning: {lost}")
-    if isinstance(broken_off, KeyboardInterrupt):
+    if isinstance(recording.broken_off, KeyboardInterrupt):
         console.print("interrupted: what was done until then is whole")
         return 130
-    if broken_off:
-        raise broken_off
+    if recording.broken_off:
+        raise recording.broken_off
     return 0
 
 

@@ -1,35 +1,24 @@
 """`steadyseg video --grid`: several methods on the same frames in one video, with time and uncertainty of each."""
 
-import contextlib
-from collections.abc import Generator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from itertools import islice
 from typing import Any
 
 import numpy as np
 
-from steadyseg.app.console import METRIC_WORDS, Console, figure_table, track
-from steadyseg.app.executors import RunOptions
-from steadyseg.app.open_model import is_graph, make_segmenter, open_model
+from steadyseg.app.console import METRIC_WORDS, Console, figure_table
+from steadyseg.app.open_model import is_graph
 from steadyseg.app.opencv import opencv
-from steadyseg.app.report_file import check_place, write_json
-from steadyseg.app.sources.open_source import open_source
-from steadyseg.app.sources.read_ahead import read_ahead
-from steadyseg.app.sources.source import Source, describe_losses
 from steadyseg.app.video.flags import VideoJob
-from steadyseg.app.video.job import check_job, needs_probs, open_sink, shown_classes
-from steadyseg.app.video.legend import Legend
+from steadyseg.app.video.job import open_for, shown_classes
+from steadyseg.app.video.recording import Recording
 from steadyseg.app.video.report import StreamReport
-from steadyseg.app.video.stream_sink import StreamSink
 from steadyseg.app.video.verdict import figure, frame_level, stream_level
-from steadyseg.app.video.views import SCALES, draw_map, draw_segmentation
-from steadyseg.core.classes import ClassList
+from steadyseg.app.video.views import Painter, draw_map, draw_segmentation
 from steadyseg.core.errors import InputError
 from steadyseg.core.frame import Frame, Maps
 from steadyseg.core.method import MODE_NAMES, ModeName, mode_title
-from steadyseg.core.seeds import seed_masks
 from steadyseg.core.segmenter import Segmenter, StageClock
-from steadyseg.core.system.interrupts import uninterrupted
 
 MIN_CELL = 320
 """Pictures are drawn at half their size, unless they were then narrower than this many pixels."""
@@ -40,8 +29,8 @@ CAPTION = 22
 class Column:
     """One method: its segmenter, its times and its report."""
 
-    def __init__(self, mode: ModeName, segmenter: Segmenter, classes: ClassList) -> None:
-        self.mode, self.segmenter, self.classes = mode, segmenter, classes
+    def __init__(self, mode: ModeName, segmenter: Segmenter) -> None:
+        self.mode, self.segmenter = mode, segmenter
         self._label: np.ndarray | None = None
         self.flicker = self.flicker_sum = 0.0
         """Share of the labels that changed since the frame before; 0 for the first."""
@@ -58,11 +47,10 @@ class Column:
         self._label = maps.label
         return maps
 
-    def draw(self, frame: Frame, maps: Maps, size: tuple[int, int]) -> np.ndarray:
+    def draw(self, frame: Frame, maps: Maps, palette: np.ndarray, size: tuple[int, int]) -> np.ndarray:
         """A line of text, below it the overlay, below it the uncertainty: (CAPTION + 2 h, w, 3) uint8 RGB."""
         cv2, (height, width) = opencv(), size
-        overlay = draw_segmentation(frame.image, maps, self.classes.palette())
-        pictures = [overlay, draw_map(maps, "uncertainty")]
+        pictures = [draw_segmentation(frame.image, maps, palette), draw_map(maps, "uncertainty")]
         small = [cv2.resize(picture, (width, height), interpolation=cv2.INTER_AREA) for picture in pictures]
         caption = np.zeros((CAPTION, width, 3), np.uint8)
         milliseconds = self.clock.samples["frame"][-1]
@@ -72,38 +60,42 @@ class Column:
         return np.concatenate([caption, *small])
 
 
-def run_grid(job: VideoJob) -> int:
-    """Segments one source by every method of --grid, and writes one video. Ctrl-C leaves a playable file; exit code
-    130."""
-    check_place(job.report, overwrite=job.overwrite)
-    check_job(job)
-    modes = read_modes(job)
-    opened = [open_method(job, mode) for mode in modes]
-    columns = [Column(mode, one, shown_classes(job.options, one)) for mode, one in zip(modes, opened, strict=True)]
-    with open_source(job.source, labels=job.labels, classes=columns[0].segmenter.classes) as source:
-        total = min(filter(None, (source.info.length, job.options.max_frames)), default=None)
-        broken_off: InputError | OSError | KeyboardInterrupt | None = None
-        try:
-            with contextlib.closing(compared(job, source, columns)) as frames:
-                for _ in track(frames, "frames", total):
-                    pass
-        except (InputError, OSError, KeyboardInterrupt) as error:  # the earlier frames are still reported
-            broken_off = error
-        if not columns[0].report.frames and not isinstance(broken_off, KeyboardInterrupt):
-            unread = f"{source.info.name}: none of its frames could be read ({describe_losses(source.losses)})"
-            raise broken_off or InputError(unread)
-        methods = {column.mode: column.report.record(column.segmenter, source, source.info.notes) for column in columns}
-    for column in columns:
-        methods[column.mode] |= column.clock.summary()["frame"] if column.clock.samples else {}
-        methods[column.mode] |= {"flicker": column.flicker_sum / max(1, column.report.frames - 1)}
-    if job.report:
-        write_json(job.report, {"source": source.info.name, "methods": methods})
-    print_methods(methods)
-    if isinstance(broken_off, KeyboardInterrupt):
-        return 130
-    if broken_off:
-        raise broken_off
-    return 0
+class Grid(Painter):
+    """Several methods on the same frames, with a column of pictures for each."""
+
+    def __init__(self, job: VideoJob) -> None:
+        """Raises InputError for a wrong --grid, and for flags that do not go with it."""
+        self.columns = [Column(mode, open_method(job, mode)) for mode in read_modes(job)]
+        classes = shown_classes(job.options, self.columns[0].segmenter)
+        super().__init__("side-by-side", classes, legend=job.options.legend)
+        self._maps: list[Maps] = []
+        self._cell = (0, 0)
+
+    def steps(self, frames: Iterable[Frame]) -> Iterator[tuple[Frame, Maps]]:
+        """Yields every frame with the maps of the first method, after all methods have computed it."""
+        for frame in frames:
+            self._maps = [column.step(frame) for column in self.columns]
+            yield frame, self._maps[0]
+
+    def size(self, width: int, height: int) -> tuple[int, int]:
+        """(width, height) of the picture of a frame of this size."""
+        cell_width = (width // 2 if width // 2 >= MIN_CELL else width) // 2 * 2
+        self._cell = (round(height * cell_width / width / 2) * 2, cell_width)
+        size = (cell_width * len(self.columns), 2 * self._cell[0] + CAPTION)
+        return self._legend.size(*size) if self._legend else size
+
+    def _picture(self, frame: Frame, maps: Maps) -> np.ndarray:
+        found = zip(self.columns, self._maps, strict=True)
+        return np.hstack([column.draw(frame, its, self._palette, self._cell) for column, its in found])
+
+    def record(self, recording: Recording) -> dict[str, Any]:
+        """The report as JSON values: figures of each method, its time a frame and its flicker."""
+        source, methods = recording.source, dict[str, Any]()
+        for column in self.columns:
+            report = column.report
+            record = report.record(column.segmenter, source, recording.notes) | column.clock.summary().get("frame", {})
+            methods[column.mode] = record | {"flicker": column.flicker_sum / max(1, report.frames - 1)}
+        return {"source": source.info.name, "methods": methods}
 
 
 def read_modes(job: VideoJob) -> tuple[ModeName, ...]:
@@ -140,27 +132,7 @@ def open_method(job: VideoJob, mode: ModeName) -> Segmenter:
         samples=method.samples if mode == "bnn" else None,
         calibrated=False if method.calibrated is False else None,
     )
-    seed_masks(0)  # the dropout masks, so that results repeat
-    run = RunOptions(**vars(job.options.compute), size=job.options.size, keep_probs=needs_probs(job))
-    return make_segmenter(open_model(job.options.model), options, run)
-
-
-def compared(job: VideoJob, source: Source, columns: Sequence[Column]) -> Generator[Frame, None, None]:
-    """Yields every frame after its picture was written. Closing the generator finishes the video."""
-    halved = source.info.width // 2 if source.info.width // 2 >= MIN_CELL else source.info.width
-    width = halved // 2 * 2
-    height = round(source.info.height * width / source.info.width / 2) * 2
-    legend, info = Legend(columns[0].classes, (None, SCALES["uncertainty"])), source.info
-    size = legend.size(width * len(columns), 2 * height + CAPTION)
-    sink = open_sink(job, size, info)
-    assert sink is not None
-    with sink, contextlib.closing(read_ahead(source, live=isinstance(sink, StreamSink))) as frames:
-        for frame in islice(frames, job.options.max_frames):
-            found = [column.step(frame) for column in columns]
-            with uninterrupted():
-                cells = [column.draw(frame, maps, (height, width)) for column, maps in zip(columns, found, strict=True)]
-                sink.write(legend.add(np.concatenate(cells, axis=1), found[0]), frame.time_s)
-            yield frame
+    return open_for(replace(job, options=replace(job.options, method=options)))
 
 
 def print_methods(methods: dict[Any, dict[str, Any]]) -> None:

@@ -48,7 +48,8 @@ def test_an_interruption_before_the_first_frame_ends_quietly(
     monkeypatch.setattr("steadyseg.app.video.grid.Column.step", interrupted)
     words = ["--grid", "dnn,vq-dnn", "-o", str(tmp_path / "g.mp4")]
     assert main(["video", "street:7:5", *SIZE, *words, "--executor", "torch"]) == 130
-    assert "Traceback" not in capsys.readouterr().err
+    said = capsys.readouterr()
+    assert "Traceback" not in said.err and "interrupted: what was done until then is whole" in said.err
 
 
 def test_a_source_that_ends_early_leaves_video_and_report(
@@ -63,12 +64,12 @@ def test_a_source_that_ends_early_leaves_video_and_report(
 
     monkeypatch.setattr(Column, "step", gone)
     words = ["--grid", "dnn,vq-dnn", "--report", str(report), "-o", str(tmp_path / "g.mp4")]
-    assert main(["video", "street:7:5", *SIZE, *words, "--executor", "torch"]) == 2
+    assert main(["video", "street:7:5", *SIZE, *words, "--executor", "torch", "--config", "legend=false"]) == 2
     assert "camera: lost" in capsys.readouterr().err
     methods = json.loads(report.read_text())["methods"]
     assert methods["dnn"]["frames"] == 3 and 0 < methods["vq-dnn"]["flicker"] < methods["dnn"]["flicker"]
     with av.open(str(tmp_path / "g.mp4")) as video:
-        assert len(list(video.decode(video=0))) == 3
+        assert [frame.height for frame in video.decode(video=0)] == 3 * [2 * 360 + 22], "no legend"
 
 
 @pytest.mark.parametrize(
@@ -77,6 +78,7 @@ def test_a_source_that_ends_early_leaves_video_and_report(
         (["--grid", "dnn,all", "-o", "g.mp4"], "got 'dnn,all'"),
         (["--grid", "dnn,dnn", "-o", "g.mp4"], "each once"),
         (["--grid", "dnn,bnn"], "name its file"),
+        (["--grid", "dnn", "-o", "g.mp4", "--config", "low_accuracy=80"], "low_accuracy must lie in 0..1"),
         (["--grid", "dnn", "--mode", "dnn", "-o", "g.mp4"], "--mode is for one method"),
         (["--grid", "vq-dnn", "--lag", "1", "-o", "g.mp4"], "--lag is for one method"),
     ],
