@@ -59,10 +59,7 @@ def run_video(job: VideoJob) -> int:
         record["notes"] += player.notes
     if job.report:
         write_json(job.report, record)
-    if grid:
-        print_methods(record["methods"])
-    else:
-        print_report(record)
+    (print_methods if grid else print_report)(record)
     if lost := describe_losses(recording.source.losses):
         console.print(f"warning: {lost}")
     if isinstance(recording.broken_off, KeyboardInterrupt):

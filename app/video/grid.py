@@ -135,8 +135,9 @@ def open_method(job: VideoJob, mode: ModeName) -> Segmenter:
     return open_for(replace(job, options=replace(job.options, method=options)))
 
 
-def print_methods(methods: dict[Any, dict[str, Any]]) -> None:
+def print_methods(record: dict[str, Any]) -> None:
     """Prints a column for each method on stdout."""
+    methods = record["methods"]
     rows = {"ms": "latency_p50_ms", "confidence": "mean_confidence", "uncertainty": "mean_entropy"}
     measured = ("flicker", "nll", "accuracy", "ece")
     rows |= {METRIC_WORDS.get(key, key): key for key in measured if all(key in one for one in methods.values())}

@@ -1,7 +1,6 @@
 """One visitor's live stream: a camera picture in, two pictures and the facts about them out."""
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,8 +36,8 @@ class LivePictures:
 class LiveStream:
     """The temporal state of one visitor's camera. Not thread-safe."""
 
-    def __init__(self, pool: NetworkPool, clock: Callable[[], float] = time.perf_counter) -> None:
-        self._lease, self._clock = Lease(pool), clock
+    def __init__(self, pool: NetworkPool) -> None:
+        self._lease = Lease(pool)
         self._open: dict[MethodSettings, OpenMethod] = {}
         self._labels: dict[MethodSettings, np.ndarray] = {}
         self._index, self._time_s = -1, -np.inf
@@ -48,14 +47,14 @@ class LiveStream:
 
         Raises InputError for a method that the model cannot run; the stream goes on with the next frame.
         """
-        frame, began_s = self._numbered(image, time_s), self._clock()
+        frame, began_s = self._numbered(image, time_s), time.perf_counter()
         self._close_all_but(settings.methods)
         needs_probs = settings.watch is not None or (settings.view.second == "set-size" and settings.against is None)
         is_first = any(method not in self._open for method in settings.methods)
         results = [self._segment(frame, method, needs_probs) for method in settings.methods]
         flicker = [self._flicker(method, maps) for method, (_, _, maps) in zip(settings.methods, results, strict=True)]
         changes = [changed if settings.view.mark_changes else None for changed, _ in flicker]
-        stepped_s = self._clock()
+        stepped_s = time.perf_counter()
         opened, shown, maps = results[-1]
         classes = opened.meta.classes
         left = overlay_picture(*results[0][1:], classes, settings.view, changes[0])

@@ -10,7 +10,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from steadyseg.app.scale.cameras.camera_file import Camera
-from steadyseg.app.scale.cameras.state import CameraFigures, CameraState
+from steadyseg.app.scale.cameras.state import CameraFigures
 from steadyseg.core.errors import InputError
 from steadyseg.core.system.hosts import LOCAL_HOSTS, AllowedHosts
 
@@ -41,15 +41,12 @@ METRICS = (
 """Name after `steadyseg_camera_`, type, field of the state and help text of each metric; None omits the line."""
 
 
-def is_up(state: CameraState, silent_s: float) -> bool:
-    """True if a frame came within `silent_s`. A camera that connects again has no trouble yet and no picture."""
-    return not state.trouble and state.age_s is not None and state.silent_s <= silent_s
-
-
 def prometheus_text(cameras: Iterable[Camera], figures: Iterable[CameraFigures]) -> str:
     """The metrics in Prometheus's text format, version 0.0.4."""
     limits, lines = {camera.name: camera.silent_s for camera in cameras}, []
-    known = [vars(one.state) | vars(one) | {"up": int(is_up(one.state, limits[one.state.name]))} for one in figures]
+    known = [vars(one.state) | vars(one) for one in figures]
+    for one in known:  # a camera that connects again has no trouble yet, and no picture
+        one["up"] = int(not one["trouble"] and one["age_s"] is not None and one["silent_s"] <= limits[one["name"]])
     for name, kind, field, words in METRICS:
         lines += [f"# HELP steadyseg_camera_{name} {words}", f"# TYPE steadyseg_camera_{name} {kind}"]
         for values in known:
