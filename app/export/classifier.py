@@ -9,7 +9,7 @@ import torch
 
 from steadyseg.app.console import Console
 from steadyseg.app.export.flags import ExportJob
-from steadyseg.app.export.metadata import graph_meta
+from steadyseg.app.export.segmenter import graph_meta
 from steadyseg.app.open_model import frame_flags, refuse_flags
 from steadyseg.classification.evaluate import default_samples
 from steadyseg.classification.exported import ExportedClassifier

@@ -1,26 +1,28 @@
 """Export of a segmentation network: one proven graph of the whole stream, or of the network alone."""
 
+import platform
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import onnx
 import torch
 
 from steadyseg.app.console import Console
 from steadyseg.app.export.flags import ExportJob
 from steadyseg.app.export.int8_loss import check_data, fitting_images, measure_loss, network_input
-from steadyseg.app.export.metadata import graph_meta
 from steadyseg.app.export.onnx_network import OnnxNetwork
 from steadyseg.app.sources.open_source import open_source
 from steadyseg.core.errors import CheckFailed, InputError
-from steadyseg.core.method import Method, MethodOptions, draws_dropout
+from steadyseg.core.method import Method, MethodOptions, draws_dropout, method_of_fit, settings
 from steadyseg.core.model.model import Model
 from steadyseg.core.novelty.stored import novelty_head
 from steadyseg.core.picture_size import network_size
 from steadyseg.core.reference import ReferenceScores
-from steadyseg.export.file.metadata import GraphMeta
+from steadyseg.export.file.metadata import GraphMeta, KindName
 from steadyseg.export.file.subgraph import with_network
 from steadyseg.export.kernels.resize import resize_frame
 from steadyseg.export.write.proof import BOUNDS
@@ -80,6 +82,28 @@ def export_segmenter(job: ExportJob, model: Model, console: Console) -> tuple[Tr
     if method.note:
         console.print(f"not calibrated: {method.note}", soft_wrap=True)
     return traced, meta
+
+
+def graph_meta(model: Model, kind: KindName, method: Method, size: tuple[int, int], **more: Any) -> GraphMeta:
+    """Returns the metadata of a graph for inputs of size (h, w); `more`: the other fields of `GraphMeta`."""
+    meta = model.meta
+    if kind == "stream" and (fit := meta.fit_in_use(method)) and "conformal" in fit:
+        of_method = bool(meta.thresholds) and settings(method_of_fit(meta.thresholds)) == settings(method)
+        more |= {"fit": fit, "thresholds": meta.thresholds if of_method else {}}
+    return GraphMeta(
+        kind=kind,
+        classes=meta.classes,
+        height=size[0],
+        width=size[1],
+        mean=meta.mean,
+        std=meta.std,
+        method=method,
+        source=model.path.stem,
+        source_sha256=model.sha256,
+        versions={"torch": torch.__version__, "onnx": onnx.__version__, "python": platform.python_version()},
+        licence=meta.licence,
+        **more,
+    )
 
 
 def plan_export(job: ExportJob, model: Model) -> ExportPlan:
