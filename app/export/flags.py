@@ -89,7 +89,7 @@ class WrapJob:
     """File (.onnx) to write, or the folder of another target."""
     mean: tuple[float, ...] = ()
     """RGB mean for normalising the network's pictures, of pixels in 0..1 (ImageNet: 0.485 0.456 0.406; none: 0 0
-    0)."""
+    0). Omit mean and std for a uint8 network, which normalises its pictures itself."""
     std: tuple[float, ...] = ()
     """RGB standard deviation by which the network's pictures are divided (ImageNet: 0.229 0.224 0.225; none: 1 1 1)."""
     classes: Path | None = None

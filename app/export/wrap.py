@@ -8,7 +8,7 @@ from steadyseg.app.export.flags import ExportJob, WrapJob
 from steadyseg.app.export.onnx_network import OnnxNetwork
 from steadyseg.app.export.segmenter import exported_options
 from steadyseg.app.export.steady import class_list, input_size, normalisation
-from steadyseg.core.errors import InputError
+from steadyseg.core.errors import InputError, shorten
 from steadyseg.core.method import MethodOptions, settings
 from steadyseg.core.model.checkpoint import CheckpointMeta
 from steadyseg.core.preprocess import Normalize
@@ -31,6 +31,11 @@ def run_wrap(job: WrapJob) -> int:
         raise InputError(f"--size {job.size}: expected HEIGHTxWIDTH in pixels, as 384x512")
     foreign = read_foreign(job.network, (height, width) if height and width else None, OPSET, job.logits)
     height, width = input_size(foreign.size)
+    for flag, given, level in (("--mean", job.mean, 0.0), ("--std", job.std, 1 / 255)):
+        if foreign.levels and not all(abs(value - level) <= 1e-6 for value in given):
+            raise InputError(
+                f"{flag} {shorten(given)}: {job.network} takes uint8 pixels and normalises them itself; omit {flag}"
+            )
     mean, std = (job.mean or (0.0,) * 3, job.std or (1 / 255,) * 3) if foreign.levels else (job.mean, job.std)
     mean, std = normalisation("--mean", mean or None), normalisation("--std", std or None)
     network = OnnxNetwork(foreign, Normalize(mean, std), None if named is None else len(named))
