@@ -35,7 +35,6 @@ DIGEST_BYTES = 32
 DIGITS = 16
 """A file's name begins with this many digits of the checkpoint's digest."""
 LENGTH_BYTES = 8
-_told: set[str] = set()
 
 
 class Converted(NamedTuple):
@@ -69,11 +68,10 @@ def kept(key: str | None, convert: Callable[[], Converted]) -> Converted:
     return unpack(data)  # not the model that was written: OpenVINO rounds it differently from one that it read
 
 
+@functools.cache
 def tell_once(line: str) -> None:
     """Prints a line to stderr, once in a process."""
-    if line not in _told:
-        _told.add(line)
-        print(line, file=sys.stderr)
+    print(line, file=sys.stderr)
 
 
 def pack(network: Converted) -> bytes:

@@ -40,7 +40,8 @@ class GraphStreams:
         self._session, self.device = open_session(data, device, options)
         self.count, self._follows = count, meta.method.motion
         self.state_size = meta.state_size
-        self._zeros = zero_states(self._session, count)
+        states = (value for value in self._session.get_inputs() if value.name.startswith("state_"))
+        self._zeros = {one.name: np.zeros((count, *one.shape[1:]), element_type(one.type)) for one in states}
         self._binding: Binding | None = None
 
     def __call__(
@@ -172,12 +173,6 @@ class GraphExecutor:
             )
             probs = outputs["probs"][0].astype(np.float32) if self.keep_probs else None
             return Maps(label, confidence, entropy, disagreement, probs, **told), None
-
-
-def zero_states(session: Any, count: int) -> Arrays:
-    """Returns the states of so many streams before their first frame."""
-    states = (value for value in session.get_inputs() if value.name.startswith("state_"))
-    return {one.name: np.zeros((count, *one.shape[1:]), element_type(one.type)) for one in states}
 
 
 def element_type(name: str) -> np.dtype[Any]:

@@ -50,13 +50,11 @@ def to_int8(model: Any, images: Iterable[np.ndarray], whole: bool = False) -> An
     import_onnxruntime()
     from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_static
 
-    class Reader(CalibrationDataReader):
-        def __init__(self) -> None:
-            self.images = iter(images)
+    inputs = ({IMAGE: image} for image in images)
 
+    class Reader(CalibrationDataReader):
         def get_next(self) -> dict[str, np.ndarray] | None:
-            image = next(self.images, None)
-            return None if image is None else {IMAGE: image}
+            return next(inputs, None)
 
     floats_out = [] if whole else list(CONVOLUTIONS)
     with _quiet(), tempfile.TemporaryDirectory() as folder:
