@@ -120,7 +120,7 @@ def model_of(file: OnnxFile, familiarity: bool) -> GivenModel:
         Console(stderr=True).print(f"familiarity compares the features {', '.join(tensors)}", soft_wrap=True)
     outputs = tuple(value.name for value in network.graph.output)
     data = network.SerializeToString()
-    graph = ForeignGraph(file.path, data, digest, network, IMAGE, outputs, False, size, False, ())
+    graph = ForeignGraph(file.path, data, digest, network, IMAGE, outputs, False, size, False, (), {})
     given = OnnxNetwork(graph, Normalize(meta.mean, meta.std), len(meta.classes), outputs[1:])
     record, source = replace(meta.record(), calibration={}), Path(meta.source)
     return GivenModel(str(file.path), source, digest, record, {}, {}, given, is_file=False)

@@ -7,6 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from steadyseg.core.errors import InputError
 from steadyseg.core.preprocess import Normalize
 from steadyseg.core.stages import Stage, itself
 from steadyseg.core.tracing import Signature, is_exporting
@@ -40,6 +41,12 @@ class OnnxNetwork(AnyNetwork):
             return found
 
         super().__init__(run, foreign.size, normalize, classes, str(foreign.path))
+        threshold = foreign.thresholds.get(self.taken[0])
+        if threshold not in (None, 0.5 if self.form.is_probability else 0.0):
+            raise InputError(
+                f"{foreign.path}: its labels are {self.form}, cut at {threshold:g}; expected 0.5 of probabilities or 0 "
+                "of logits. Export the network without its threshold"
+            )
         self.fixed_size = foreign.size
         stride = self.head_stride
         self.stand_in = nn.Parameter(torch.zeros(self.form.classes, 3, stride, stride), requires_grad=False)

@@ -4,6 +4,7 @@ import contextlib
 import copy
 import hashlib
 import json
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -12,7 +13,8 @@ from pathlib import Path
 import onnx
 import onnx.inliner
 import onnx.version_converter
-from onnx import ModelProto, NodeProto, ValueInfoProto
+from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto
+from onnx.shape_inference import infer_shapes
 
 from steadyseg.core.errors import InputError
 from steadyseg.export.file.child import run_limited
@@ -27,7 +29,7 @@ INLINED = frozenset(("Attention", "CastLike", "RMSNormalization", "RotaryEmbeddi
 FOLDED = INLINED | {"Constant", "Dropout", "EyeLike", "Size"}
 """All operators that only a foreign graph may contain. Wrapping replaces the last four by constants or removes them."""
 DECIDING = ("ArgMax", "Greater")
-"""Operators that make labels of logits or probabilities; `Greater` of one channel."""
+"""Operators that make labels of logits or probabilities; `Greater` with a constant."""
 FORMING = ("Cast", "Identity", "Reshape", "Resize", "Squeeze", "Transpose", "Unsqueeze")
 """Operators that bring labels into another form."""
 
@@ -55,6 +57,8 @@ class ForeignGraph:
     """True if the input takes levels 0..255."""
     notes: tuple[str, ...]
     """Sentences about the parts of the file that are not used."""
+    thresholds: dict[str, float | None]
+    """Constants that the labels of the file are cut at, by output; None where no labels are cut."""
 
 
 def read_foreign(path: Path, size: tuple[int, int] | None, opset: int, output: str = "") -> ForeignGraph:
@@ -116,20 +120,22 @@ def reduced(data: bytes, name: str, length: int, output: str) -> bytes:
     _embed(model, data[length:], path)
     graph = model.graph
     makers = {key: node for node in graph.node for key in node.output}
+    constants = {tensor.name: tensor for tensor in graph.initializer}
+    constants |= {node.output[0]: one.t for node in graph.node for one in node.attribute if one.name == "value"}
     given = [value.name for value in graph.output]
     if output and output not in (*given, *makers):
         shown = ", ".join(repr(key[:40]) for key in given[:8])
         raise InputError(f"{path}: has no output {output!r}; it has {shown}")
-    ends = dict[str, None]()
+    ends = dict[str, float | None]()
     for key in [output] if output else given:
-        before = _before_labels(key, makers)
-        ends[before] = None
+        before, threshold = _before_labels(key, makers, constants)
+        ends[before] = ends.get(before) if threshold is None else threshold
         if before != key:
             notes.append(f"output {key[:40]!r} holds labels: {before[:40]!r} is taken, from which they are computed")
     keep_outputs(model, list(ends))
     model = parse_foreign(model.SerializeToString(), path, FOLDED)
     levels = _take_floats(model, path)
-    model.doc_string = json.dumps({"levels": levels, "notes": notes})
+    model.doc_string = json.dumps({"levels": levels, "notes": notes, "thresholds": ends})
     return model.SerializeToString()
 
 
@@ -151,17 +157,25 @@ def _embed(model: ModelProto, weights: bytes, path: Path) -> None:
         tensor.ClearField("data_location")
 
 
-def _before_labels(name: str, makers: dict[str, NodeProto]) -> str:
-    """Returns the tensor that the labels `name` are computed from, or `name` if it holds no labels."""
-    key = name
+def _before_labels(
+    name: str, makers: dict[str, NodeProto], constants: dict[str, TensorProto]
+) -> tuple[str, float | None]:
+    """Returns the tensor that the labels `name` are computed from, and their threshold unless an arg-max makes them;
+    `name` if it holds no labels."""
+    key, threshold = name, None
     while (node := makers.get(key)) is not None and node.op_type in FORMING:
         key = node.input[0]
     if node is None or node.op_type not in DECIDING:
-        return name
+        return name, None
+    if node.op_type == "Greater":
+        constant = constants.get(node.input[1])
+        if constant is None or math.prod(constant.dims) != 1:
+            return name, None
+        threshold = onnx.numpy_helper.to_array(constant).item()
     key = node.input[0]
     while (before := makers.get(key)) is not None and before.op_type == "Squeeze":  # which removed a single channel
         key = before.input[0]
-    return key
+    return key, threshold
 
 
 def keep_outputs(model: ModelProto, names: Sequence[str]) -> None:
@@ -170,7 +184,7 @@ def keep_outputs(model: ModelProto, names: Sequence[str]) -> None:
     nodes = inside(model, "", names)
     needed = {*names, *(key for node in nodes for key in node.input)}
     with contextlib.suppress(Exception):  # onnx raises many classes for operators that are refused later
-        inferred = _inferred(model).graph
+        inferred = infer_shapes(model).graph
     known = {value.name: value for value in (*inferred.value_info, *inferred.output)}
     unknown = partial(onnx.helper.make_tensor_value_info, elem_type=onnx.TensorProto.FLOAT, shape=[None] * 4)
     kept = {
@@ -224,7 +238,7 @@ def prepare(data: bytes, name: str, height: int, width: int, opset: int) -> byte
     graph.input.append(picture)
     for value in graph.output:  # their sizes are inferred again, since free sizes are now fixed
         value.type.tensor_type.ClearField("shape")
-    model = _inferred(_converted(_inferred(model), opset, path))
+    model = infer_shapes(_converted(infer_shapes(model), opset, path))
     check_sizes(model, None, name)
     return model.SerializeToString()
 
@@ -238,10 +252,6 @@ def _picture(model: ModelProto, path: Path) -> ValueInfoProto:
         names = ", ".join(repr(value.name[:40]) for value in inputs[:8]) or "none"
         raise InputError(f"{path}: has {len(inputs)} inputs ({names}), expected one: a normalised picture")
     return inputs[0]
-
-
-def _inferred(model: ModelProto) -> ModelProto:
-    return onnx.shape_inference.infer_shapes(model)
 
 
 def _converted(model: ModelProto, opset: int, path: Path) -> ModelProto:

@@ -13,7 +13,7 @@ import torch.nn.functional as F
 from made.foreign import MEAN, NORMALISED, STD, Change, add_end, build, foreign_onnx
 from made.graphs import Graphs
 from made.methods import opened
-from onnx import TensorProto, helper
+from onnx import TensorProto, helper, numpy_helper
 from refusals import one_line_error, refusal
 from torch import nn
 
@@ -282,9 +282,22 @@ def external(location: str, **more: object) -> Change:
     return change
 
 
+def cut(threshold: float) -> Change:
+    """A change that makes labels of the output by a threshold."""
+
+    def change(model: onnx.ModelProto) -> None:
+        last = model.graph.output[0]
+        model.graph.initializer.append(numpy_helper.from_array(np.float32(threshold), "threshold"))
+        model.graph.node.append(helper.make_node("Greater", [last.name, "threshold"], ["labels"]))
+        last.name, last.type.tensor_type.elem_type = "labels", TensorProto.BOOL
+
+    return change
+
+
 FREE = (1, 3, "h", "w")
 REFUSED: dict[str, tuple[dict[str, Any], list[str], str]] = {
     "several sigmoids": ({"end": "Sigmoid"}, [], "export the network without its last sigmoid"),
+    "low threshold": ({"end": "Sigmoid", "classes": 1, "change": cut(0.1)}, [], "2 classes in one channel, cut at 0.1"),
     "classes": ({}, ["--classes", "camvid"], "which is 3 classes, and 11 were named"),
     "free size": ({"shape": FREE}, [], "so give the size to fix: --size HxW"),
     "size of one number": ({"shape": FREE}, ["--size", "64"], "expected HEIGHTxWIDTH"),
