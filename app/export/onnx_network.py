@@ -42,10 +42,10 @@ class OnnxNetwork(AnyNetwork):
 
         super().__init__(run, foreign.size, normalize, classes, str(foreign.path))
         threshold = foreign.thresholds.get(self.taken[0])
-        if threshold not in (None, 0.5 if self.form.is_probability else 0.0):
+        if threshold is not None and (self.form.channels, threshold) != (1, 0.5 if self.form.is_probability else 0.0):
             raise InputError(
-                f"{foreign.path}: its labels are {self.form}, cut at {threshold:g}; expected 0.5 of probabilities or 0 "
-                "of logits. Export the network without its threshold"
+                f"{foreign.path}: its labels are {self.form}, cut at {threshold:g}; expected one channel, cut at 0.5 "
+                "of probabilities or 0 of logits. Export the network without its threshold"
             )
         self.fixed_size = foreign.size
         stride = self.head_stride

@@ -298,6 +298,7 @@ FREE = (1, 3, "h", "w")
 REFUSED: dict[str, tuple[dict[str, Any], list[str], str]] = {
     "several sigmoids": ({"end": "Sigmoid"}, [], "export the network without its last sigmoid"),
     "low threshold": ({"end": "Sigmoid", "classes": 1, "change": cut(0.1)}, [], "2 classes in one channel, cut at 0.1"),
+    "thresholds": ({"change": cut(0.0)}, [], "logits of 3 classes, cut at 0; expected one channel"),
     "classes": ({}, ["--classes", "camvid"], "which is 3 classes, and 11 were named"),
     "free size": ({"shape": FREE}, [], "so give the size to fix: --size HxW"),
     "size of one number": ({"shape": FREE}, ["--size", "64"], "expected HEIGHTxWIDTH"),
