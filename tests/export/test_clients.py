@@ -280,6 +280,21 @@ def test_a_client_of_raw_frames_is_video(
 
 
 @pytest.mark.long
+@every_client
+def test_a_full_disk_is_one_line(
+    request: pytest.FixtureRequest, graphs: Graphs, pictures: Path, tmp_path: Path, name: str
+) -> None:
+    """The output was lost, with exit code 0."""
+    client, source = [*request.getfixturevalue(name), str(graphs("vq-dnn"))], str(pictures / "%05d.png")
+    full = ["sh", "-c", 'exec "$@" > /dev/full', "sh", *client]
+    (tmp_path / "000000.png").symlink_to("/dev/full")
+    commands = [[*full, source], [*client, source, "-o", str(tmp_path)]] if name == "python" else [full]
+    for command in commands:
+        done = ran(command, input=decoded(pictures)[0].tobytes())
+        assert done.returncode == 2 and b"no space left" in done.stderr.lower().splitlines()[-1], done
+
+
+@pytest.mark.long
 def test_cpp_has_no_fault_of_memory(graphs: Graphs, pictures: Path, tmp_path: Path) -> None:
     """The sanitizers of addresses and of undefined behaviour end a faulty program with exit code 1.
 

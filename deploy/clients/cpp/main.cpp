@@ -8,7 +8,9 @@
 
 #include "proof.hpp"
 
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 
 int main(int count, char** words) {
     const std::vector<std::string> flags(words + std::min(count, 2), words + count);
@@ -24,7 +26,8 @@ int main(int count, char** words) {
         while (std::fread(frame.data(), 1, frame.size(), stdin) == frame.size()) {
             client.step(frame.data());
             const ov::Tensor label = client.output("label"), entropy = client.output("entropy");
-            std::fwrite(label.data<uint8_t>(), 1, label.get_size(), stdout);
+            if (std::fwrite(label.data<uint8_t>(), 1, label.get_size(), stdout) != label.get_size() || std::fflush(stdout))
+                throw std::runtime_error(std::string("the labels cannot be written: ") + std::strerror(errno));
             std::vector<size_t> pixels(256);
             double unsure = 0;
             for (size_t at = 0; at < label.get_size(); ++at)

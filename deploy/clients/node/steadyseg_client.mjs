@@ -84,12 +84,15 @@ async function main([path, flag]) {
   if (client.props.lag !== '0') throw new Error(`its maps come ${client.props.lag} frames late; export it without --lag`);
   console.error(`frames of ${client.size[1]}x${client.size[0]}, RGB, 8 bits`);
   const length = 3 * client.size[0] * client.size[1];
+  process.stdout.on('error', () => {}); // which would end the process with a trace; the write below tells the error
   let waiting = Buffer.alloc(0);
   for await (const chunk of process.stdin) {
     waiting = Buffer.concat([waiting, chunk]);
     for (; waiting.length >= length; waiting = waiting.subarray(length)) {
       const { label, entropy } = await client.step(Uint8Array.from(waiting.subarray(0, length)));
-      await new Promise((written) => process.stdout.write(label.data, written));
+      await new Promise((written, failed) => {
+        process.stdout.write(label.data, (error) => (error ? failed(error) : written()));
+      });
       const pixels = new Uint32Array(256);
       label.data.forEach((value) => pixels[value]++);
       const most = pixels.indexOf(Math.max(...pixels));

@@ -182,11 +182,11 @@ def main():
         maps = client.step(frame)
         shares = np.bincount(maps["label"].ravel(), minlength=256)[: len(client.classes)] / maps["label"].size
         shown = ", ".join(f"{client.classes[place]} {shares[place]:.0%}" for place in np.argsort(-shares)[:3])
-        print(f"{number}: {shown}; mean uncertainty {maps['entropy'].mean() / 255:.3f}")
+        print(f"{number}: {shown}; mean uncertainty {maps['entropy'].mean() / 255:.3f}", flush=True)
         if given.output:
-            cv2.imwrite(str(given.output / f"{number:06}.png"), maps["label"])
             overlay = frame // 2 + client.palette[maps["label"]] // 2
-            cv2.imwrite(str(given.output / f"{number:06}.jpg"), overlay[..., ::-1])
+            for end, values in ((".png", maps["label"]), (".jpg", overlay[..., ::-1])):  # imwrite hides a full disk
+                (given.output / f"{number:06}{end}").write_bytes(cv2.imencode(end, values)[1])
 
 
 if __name__ == "__main__":
