@@ -26,6 +26,7 @@ from steadyseg.export.file.metadata import GraphMeta, KindName
 from steadyseg.export.file.subgraph import with_network
 from steadyseg.export.kernels.resize import resize_frame
 from steadyseg.export.write.proof import BOUNDS
+from steadyseg.export.write.stream_run import alone
 from steadyseg.export.write.traced import Traced, start_of, trace
 from steadyseg.seg.exported import ExportedStep, network_signature
 from steadyseg.seg.streaming import StreamingSegmenter
@@ -167,7 +168,7 @@ def refuse_precision(precision: str, method: Method, streams: int | None) -> Non
 def export_stream(plan: ExportPlan, console: Console) -> Traced:
     """Exports the whole computation of a frame with its state."""
     raw, streams = proof_frames(), plan.streams
-    frames = [resize_frame(frame, plan.size)[0] for frame in raw]
+    frames = [resize_frame(frame, plan.size)[0] for frame in (raw * 2)[: len(raw) + plan.module.method.lag]]
     traced = trace_stream(plan)
     of_streams = "" if streams == 1 else f" of {streams or 'one to three'} streams a call, each against itself alone"
     masked = " with the masks as inputs" if traced.masked else ""
@@ -175,7 +176,7 @@ def export_stream(plan: ExportPlan, console: Console) -> Traced:
     if traced.masked:
         console.print(f"proof of the masks drawn inside: {traced.prove_draws(frames[0])}")
     elif not plan.for_page:
-        equal = resize_agreement(traced, raw[0])
+        equal = resize_agreement(traced, raw[0], plan.module.method.lag)
         console.print(f"its own resize of a {raw[0].shape[1]}x{raw[0].shape[0]} frame: labels equal in {equal:.4%}")
     if plan.precision == "fp32":
         return traced
@@ -203,17 +204,22 @@ def trace_stream(plan: ExportPlan) -> Traced:
     return replace(traced, masked=trace(masked, masked.signature(*form)))
 
 
-def resize_agreement(traced: Traced, frame: np.ndarray) -> float:
+def resize_agreement(traced: Traced, frame: np.ndarray, lag: int) -> float:
     """Returns the share of equal labels between the graph, which resizes in float, and torch, which resizes in 8 bits.
     CheckFailed if too few labels are equal and the probabilities differ.
+
+    The maps of the frame come `lag` calls later. Each side keeps its own states.
     """
-    inputs = dict(zip(traced.signature.inputs, traced.signature.example, strict=True))
-    inputs |= start_of(traced.signature, frame)
-    with torch.no_grad():
-        values = traced.module(*inputs.values())
-    got = traced.runner({name: value.numpy() for name, value in inputs.items()})
-    equal = float((got["label"] == values[0].numpy()).mean())
-    apart = float(np.abs(got[traced.signature.outputs[4]] - values[4].numpy()).mean())
+    signature, run = traced.signature, traced.runner
+    ours = dict(zip(signature.inputs, signature.example, strict=True)) | start_of(signature, frame)
+    theirs = {name: value.numpy() for name, value in ours.items()}
+    states = {name: name.removesuffix("_in") + "_out" for name in ours if name.startswith("state_")}
+    for _ in range(lag + 1):
+        expected, got = alone(traced.module, signature, ours), run(theirs)
+        ours |= {name: torch.from_numpy(expected[after]) for name, after in states.items()}
+        theirs |= {name: got[after] for name, after in states.items()}
+    equal = float((got["label"] == expected["label"]).mean())
+    apart = float(np.abs(got[signature.outputs[4]] - expected[signature.outputs[4]]).mean())
     if equal < RESIZED_LABELS and not apart <= RESIZED_PROBS:
         raise CheckFailed(
             f"the graph resizes otherwise than torch: {equal:.3%} of the labels are equal, and probabilities "
