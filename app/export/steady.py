@@ -63,7 +63,7 @@ def steady(
         classes: Names of the K classes; by default the library's, else class 0, class 1, ...
         options: The method; by default one pass (`vq-dnn`), averaged over time along the motion. The modes `bnn` and
             `vq-bnn` need dropout, which `insert_dropout` adds.
-        temperature: Divisor of the logits.
+        temperature: Divisor of the logits; `data` fits it instead.
         data: Folder with val/ and valannot/ (of `steadyseg data import`), or street: fits temperature and prediction
             sets, as `steadyseg calibrate` does. `Segmenter.fit` holds them.
         risk_class: Class of which at most 5 % of the pixels of `data` are missed, at the threshold in `fit`.
@@ -88,8 +88,13 @@ def steady(
     if not isinstance(size, int):
         adapted.fixed_size = height, width
     meta, fit = CheckpointMeta("any", {}, names, height, width, *values), dict[str, Any]()
-    if risk_class is not None and data is None:
-        raise InputError("risk_class needs labelled data to fit its bound; give data too")
+    if data is None and (risk_class is not None or options.calibrated):
+        raise InputError("risk_class and calibrated=True need labelled data for their fit; give data too")
+    if data is not None and (temperature != 1.0 or options.calibrated is False):
+        raise InputError(
+            f"got temperature={shorten(temperature)} and calibrated={options.calibrated} with data, which fits the "
+            "temperature; omit them, or omit data"
+        )
     if data is not None:  # imported here: only a fit needs it
         from steadyseg.app.evaluation.flags import CalibrateJob
         from steadyseg.app.export.calibrate import fit_given

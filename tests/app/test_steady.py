@@ -195,6 +195,17 @@ NETWORKS: dict[str, tuple[Any, dict[str, Any], str]] = {
     "levels of 255": (convolution(), {"mean": (123.7, 116.3, 103.5)}, "divide it by 255"),
     "random": (lambda image: F.dropout(image, 0.3), {}, "draws random numbers: two outputs for one picture differ"),
     "one number": (convolution(), {"std": (0.2,)}, "std is (0.2,), expected three numbers"),
+    "nothing fitted": (
+        convolution(),
+        {"options": MethodOptions(calibrated=True)},
+        "calibrated=True need labelled data",
+    ),
+    "two temperatures": (convolution(), {"temperature": 2.0, "data": "street"}, "got temperature=2.0"),
+    "fit unused": (
+        convolution(),
+        {"options": MethodOptions(calibrated=False), "data": "street"},
+        "calibrated=False with",
+    ),
     "size": (convolution(), {"size": (8, 8)}, "size is (8, 8), expected a height or (height, width)"),
 }
 
