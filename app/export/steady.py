@@ -150,18 +150,22 @@ class TorchNetwork(FrameNetwork):
 def normalisation(name: str, values: Sequence[float] | None) -> Triple:
     """Returns mean or std as three numbers of pixels in 0..1; InputError for anything else."""
     low, high = (MIN_STD, MAX_MEAN) if name == "std" else (-MAX_MEAN, MAX_MEAN)
-    if values is None or len(values) != 3 or not all(is_number(value, low, high) for value in values):
+    try:
+        numbers = [] if values is None else list(values)
+    except TypeError:  # a single number
+        numbers = []
+    if len(numbers) != 3 or not all(is_number(value, low, high) for value in numbers):
         given = "is missing" if values is None else f"is {shorten(values)}"
         raise InputError(
             f"{name} {given}, expected three numbers for red, green and blue in 0..1, by which the network's training "
             "normalised its pictures (ImageNet: mean 0.485 0.456 0.406, std 0.229 0.224 0.225; none: 0 0 0 and 1 1 1)"
         )
-    if max(values) > 2.0:
+    if max(numbers) > 2.0:
         raise InputError(
             f"{name} is {shorten(values)}, which is of pixels in 0..255; divide it by 255 (a network of raw pixels in "
             "0..255: mean 0 0 0, std 0.00392157 three times)"
         )
-    red, green, blue = map(float, values)
+    red, green, blue = map(float, numbers)
     return red, green, blue
 
 

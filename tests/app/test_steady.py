@@ -194,6 +194,7 @@ NETWORKS: dict[str, tuple[Any, dict[str, Any], str]] = {
     "fails": (nn.Conv2d(4, 3, 1), {}, "Conv2d cannot run on a picture of 96x128"),
     "levels of 255": (convolution(), {"mean": (123.7, 116.3, 103.5)}, "divide it by 255"),
     "random": (lambda image: F.dropout(image, 0.3), {}, "draws random numbers: two outputs for one picture differ"),
+    "no sequence": (convolution(), {"mean": 0.5}, "mean is 0.5, expected three numbers"),
     "one number": (convolution(), {"std": (0.2,)}, "std is (0.2,), expected three numbers"),
     "nothing fitted": (
         convolution(),
