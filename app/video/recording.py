@@ -5,7 +5,7 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from functools import partial
 from itertools import islice
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -31,7 +31,7 @@ class Recorded(NamedTuple):
     figures: FrameFigures
 
 
-class Recording:
+class Recording(contextlib.AbstractContextManager["Recording"]):
     """Iterate over it inside `with`: it yields every frame after the frame was written and counted. Leaving `with`
     finishes the files."""
 
@@ -57,9 +57,6 @@ class Recording:
 
     def __iter__(self) -> Generator[Recorded, None, None]:
         return self._frames
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self._frames.close()

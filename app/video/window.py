@@ -4,8 +4,9 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import replace
-from typing import Self, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
@@ -112,7 +113,7 @@ class Player:
             self._change_view("overlay")
 
 
-class Window:
+class Window(AbstractContextManager["Window"]):
     """An OpenCV window. Call it with every frame; it waits until the frame is due."""
 
     def __init__(self, player: Player) -> None:
@@ -161,9 +162,6 @@ class Window:
             self._player.trouble or f"{source}: {self._player.segmenter.method}, {self._player.view}{rate}  ({KEYS})"
         )
         self._cv2.setWindowTitle(NAME, f"{NAME}  {words}")
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self._cv2.destroyAllWindows()

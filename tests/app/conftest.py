@@ -117,7 +117,8 @@ def playwright() -> Iterator[Any]:
 def browser(playwright: Any, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """Chromium, whose camera shows CamVid's val drive where it is there, else stripes that wander."""
     drive = Path(request.config.getoption("--data")) / "camvid" / "val"
-    images = drive_images(sorted(drive.glob("*.png"))[:40]) if drive.is_dir() else stripes(50)
+    paths = sorted(drive.glob("*.png"))[:40]
+    images = [np.asarray(Image.open(path).convert("RGB").resize((160, 120))) for path in paths] or stripes(50)
     chromium = launched(playwright, write_camera(tmp_path_factory.mktemp("camera") / "moving.mjpeg", images))
     yield chromium
     chromium.close()
@@ -129,10 +130,6 @@ def still_browser(playwright: Any, tmp_path_factory: pytest.TempPathFactory) -> 
     chromium = launched(playwright, write_camera(tmp_path_factory.mktemp("camera") / "still.mjpeg", stripes(1) * 25))
     yield chromium
     chromium.close()
-
-
-def drive_images(paths: list[Path]) -> list[np.ndarray]:
-    return [np.asarray(Image.open(path).convert("RGB").resize((160, 120))) for path in paths]
 
 
 @pytest.fixture(scope="session")

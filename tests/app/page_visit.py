@@ -86,11 +86,8 @@ def start_camera(page: Any, shown: int = 1) -> None:
 
 def wait_for_shown(page: Any, more: int) -> None:
     """Waits until so many further pictures were shown."""
-    page.wait_for_function("count => steadyseg.counts.shown >= count", arg=shown_count(page) + more)
-
-
-def shown_count(page: Any) -> int:
-    return int(page.evaluate("steadyseg.counts.shown"))
+    count = int(page.evaluate("steadyseg.counts.shown")) + more
+    page.wait_for_function("count => steadyseg.counts.shown >= count", arg=count)
 
 
 def picture(page: Any, side: str, tab: str = "live") -> str:

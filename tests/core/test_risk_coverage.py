@@ -25,16 +25,12 @@ def ranked(certainty: np.ndarray, right: np.ndarray, parts: int = 1) -> RiskCove
     return ranking
 
 
-def largest_bin(certainty: np.ndarray) -> int:
-    return int(np.bincount((certainty * RANKS).astype(int)).max())
-
-
 @pytest.mark.parametrize("slope", [0.0, 1.0, 4.0])
 def test_area_curve_and_caught_errors_equal_sorting(slope: float) -> None:
     certainty, right = drawn(1, slope)
     wrong = ~right[np.argsort(-certainty)]
     risks = wrong.cumsum() / np.arange(1, SAMPLES + 1)
-    ranking, bin_ = ranked(certainty, right), largest_bin(certainty)
+    ranking, bin_ = ranked(certainty, right), int(np.bincount((certainty * RANKS).astype(int)).max())
     assert bin_ < 10
     assert ranking.aurc() == pytest.approx(risks.mean(), abs=1e-3)  # the first few samples weigh the most
     for point, coverage in zip(ranking.curve(), np.arange(1, CURVE_POINTS + 1) / CURVE_POINTS, strict=True):

@@ -1,6 +1,7 @@
 """A classifier's graph file: proven, opened safely, and the same digits as its checkpoint."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from made.graphs import scale_weights, skip_tracing
 from made.methods import fit
 from onnx import ModelProto, TensorProto, helper
 from refusals import one_line_error, refusal
+from test_onnx_file import META as STREAM
 
 from steadyseg.app.cli import main
 from steadyseg.app.export.classifier import proof_pictures, prove_draws
@@ -29,20 +31,13 @@ from steadyseg.export.run.sessions import session_runner
 from steadyseg.export.write.traced import Traced
 
 pytestmark = pytest.mark.usefixtures("checked_here")
-META = GraphMeta(
+META = replace(
+    STREAM,
     kind="classifier",
     classes=ClassList.of_names(ANIMALS),
-    height=8,
     width=8,
-    mean=(0.4, 0.4, 0.4),
-    std=(0.3, 0.3, 0.3),
     method=Method("bnn", samples=4, temperature=1.25, calibrated=True),
     head_stride=1,
-    precision="fp32",
-    source="tiny",
-    source_sha256="0" * 64,
-    versions={"onnx": onnx.__version__},
-    licence="CC0",
 )
 
 

@@ -228,7 +228,8 @@ def test_files_of_other_kinds_are_refused(tmp_path: Path) -> None:
 @linux
 def test_a_small_file_that_would_fill_the_memory_is_refused(tmp_path: Path) -> None:
     """5 MiB of empty nodes take 380 MB, but not in the process that opens the file."""
-    path = written(tmp_path, in_graph(b"\x0a\x00" * (5 * 2**19)))
+    nodes = b"\x0a\x00" * (5 * 2**19)
+    path = written(tmp_path, b"\x3a" + varint(len(nodes)) + nodes)
     message, peak = refused_with_peak(path)
     assert "no steadyseg_format" in message and peak < 200_000
 
@@ -248,10 +249,6 @@ def varint(number: int) -> bytes:
     while number > 127:
         digits, number = digits + bytes([number & 127 | 128]), number >> 7
     return digits + bytes([number])
-
-
-def in_graph(content: bytes) -> bytes:
-    return b"\x3a" + varint(len(content)) + content
 
 
 def test_a_field_of_the_future_is_refused(tmp_path: Path) -> None:
@@ -306,13 +303,9 @@ def custom(domain: str, operator: str = "Run") -> NodeProto:
     return helper.make_node(operator, ["gap"], ["c"], domain=domain)
 
 
-def in_subgraph(node: NodeProto) -> NodeProto:
-    return branch(helper.make_graph([node], "inner", [], [tensor("c", FLOAT, [1])]))
-
-
 OPERATORS: dict[str, tuple[str, list[NodeProto]]] = {
     "of-another-domain": ("'ai.onnx.ml'", [custom("ai.onnx.ml", "Add")]),
-    "subgraph": ("'evil'", [in_subgraph(custom("evil"))]),
+    "subgraph": ("'evil'", [branch(helper.make_graph([custom("evil")], "inner", [], [tensor("c", FLOAT, [1])]))]),
     "line-break": (r"'e\nvil'", [custom("e\nvil")]),
     "loop": ("'Loop'", [custom("", "Loop")]),
 }

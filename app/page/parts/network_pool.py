@@ -3,8 +3,8 @@
 import threading
 from collections import deque
 from collections.abc import Callable, Hashable
+from contextlib import AbstractContextManager
 from functools import partial
-from typing import Self
 
 from steadyseg.app.open_model import is_graph, open_segmenter
 from steadyseg.app.page.parts.settings import MethodSettings, model_meta
@@ -44,7 +44,7 @@ class NetworkPool:
             self._idle.append((key, network))
 
 
-class Lease:
+class Lease(AbstractContextManager["Lease"]):
     """The networks of one visitor, whose methods run one after the other and share a network of the same kind."""
 
     def __init__(self, pool: NetworkPool) -> None:
@@ -68,9 +68,6 @@ class Lease:
     def _release_unused(self) -> None:
         for key in self._taken.keys() - self._uses.values():
             self._pool.release(key, self._taken.pop(key))
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self._uses.clear()
