@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 from steadyseg.app.console import Console
-from steadyseg.app.export.segmenter import proof_frames
+from steadyseg.app.export.segmenter import proof_frames, torch_runner
 from steadyseg.core.errors import CheckFailed
 from steadyseg.core.method import SETTINGS, Method, draws_dropout
 from steadyseg.core.model.checkpoint import CheckpointMeta
@@ -25,7 +25,6 @@ from steadyseg.export.run.graph import GraphStreams
 from steadyseg.export.run.proof_run import CarriedState, Step, drawn, graph_step, sampled, verify
 from steadyseg.export.run.sessions import Arrays
 from steadyseg.export.write.proof import BOUNDS, LABELS, TOLERANCE, moments
-from steadyseg.export.write.stream_run import alone
 from steadyseg.export.write.traced import Traced
 
 KEYS = set(
@@ -124,20 +123,11 @@ def make_proof(
     pictures = [resize_frame(frames[number], size)[0] for number in PICTURES]
     stored = [*pictures, 255 - pictures[-1]][: 1 + max(turn.frame for turn in turns)]
     arrays = {"frame": np.stack(stored)} | (moved(plan, stored, meta) if meta.method.motion else {})
-    proof, step = CarriedProof(plan, arrays, record), torch_step(traced)
+    example = zip(traced.signature.inputs, traced.signature.example, strict=True)
+    zeros = {name: value[:1].numpy() for name, value in example if name.startswith("state_")}
+    proof, step = CarriedProof(plan, arrays, record), CarriedState(torch_runner(traced), zeros)
     inputs = [proof.inputs(number, meta) for number in range(len(turns))]
     return CarriedProof(plan, arrays | expected_values(proof, step, inputs), record)
-
-
-def torch_step(traced: Traced) -> Step:
-    """Returns the module as a step of one stream."""
-    signature = traced.signature
-    example = {name: value[:1] for name, value in zip(signature.inputs, signature.example, strict=True)}
-
-    def run(arrays: Arrays) -> Arrays:
-        return alone(traced.module, signature, {name: torch.from_numpy(value) for name, value in arrays.items()})
-
-    return CarriedState(run, {name: value.numpy() for name, value in example.items() if name.startswith("state_")})
 
 
 def moved(plan: ProofPlan, stored: Sequence[np.ndarray], meta: GraphMeta) -> Arrays:

@@ -25,6 +25,8 @@ from steadyseg.core.reference import ReferenceScores
 from steadyseg.export.file.metadata import GraphMeta, KindName
 from steadyseg.export.file.subgraph import with_network
 from steadyseg.export.kernels.resize import resize_frame
+from steadyseg.export.run.proof_run import CarriedState
+from steadyseg.export.run.sessions import Runner
 from steadyseg.export.write.proof import BOUNDS
 from steadyseg.export.write.stream_run import alone
 from steadyseg.export.write.traced import Traced, start_of, trace
@@ -210,14 +212,13 @@ def resize_agreement(traced: Traced, frame: np.ndarray, lag: int) -> float:
 
     The maps of the frame come `lag` calls later. Each side keeps its own states.
     """
-    signature, run = traced.signature, traced.runner
-    ours = dict(zip(signature.inputs, signature.example, strict=True)) | start_of(signature, frame)
-    theirs = {name: value.numpy() for name, value in ours.items()}
-    states = {name: name.removesuffix("_in") + "_out" for name in ours if name.startswith("state_")}
+    signature = traced.signature
+    given = dict(zip(signature.inputs, signature.example, strict=True)) | start_of(signature, frame)
+    inputs = {name: value.numpy() for name, value in given.items()}
+    states = {name: value for name, value in inputs.items() if name.startswith("state_")}
+    ours, theirs = CarriedState(torch_runner(traced), states), CarriedState(traced.runner, states)
     for _ in range(lag + 1):
-        expected, got = alone(traced.module, signature, ours), run(theirs)
-        ours |= {name: torch.from_numpy(expected[after]) for name, after in states.items()}
-        theirs |= {name: got[after] for name, after in states.items()}
+        expected, got = ours(inputs), theirs(inputs)
     equal = float((got["label"] == expected["label"]).mean())
     apart = float(np.abs(got[signature.outputs[4]] - expected[signature.outputs[4]]).mean())
     if equal < RESIZED_LABELS and not apart <= RESIZED_PROBS:
@@ -226,6 +227,13 @@ def resize_agreement(traced: Traced, frame: np.ndarray, lag: int) -> float:
             f"{apart:.1e} apart on average; no file was written"
         )
     return equal
+
+
+def torch_runner(traced: Traced) -> Runner:
+    """Returns the module as a function of named arrays."""
+    return lambda arrays: alone(
+        traced.module, traced.signature, {name: torch.from_numpy(value) for name, value in arrays.items()}
+    )
 
 
 def export_network(plan: ExportPlan, console: Console) -> Traced:
