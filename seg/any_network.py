@@ -134,9 +134,10 @@ class AnyNetwork(nn.Module):
         except InputError as error:
             raise InputError(f"{name}: {error}") from error
         except Exception as error:  # a stranger's code may raise anything
+            is_float32 = all(one.dtype == torch.float32 for one in self.parameters())
+            remedy = "give a size that it takes" if is_float32 else "it must compute in float32: network.float()"
             raise InputError(
-                f"{name} cannot run on a picture of {size[0]}x{size[1]} ({first_line(error)}); give a size that it "
-                "takes"
+                f"{name} cannot run on a picture of {size[0]}x{size[1]} ({first_line(error)}); {remedy}"
             ) from error
         self.taken = choose(outputs[0], size, classes)
         """Names of the output, or of two outputs of queries."""

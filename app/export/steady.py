@@ -91,10 +91,7 @@ def steady(
     if data is None and (risk_class is not None or options.calibrated):
         raise InputError("risk_class and calibrated=True need labelled data for their fit; give data too")
     if data is not None and (temperature != 1.0 or options.calibrated is False):
-        raise InputError(
-            f"got temperature={shorten(temperature)} and calibrated={options.calibrated} with data, which fits the "
-            "temperature; omit them, or omit data"
-        )
+        raise InputError("data fits the temperature, so omit temperature and calibrated=False, or omit data")
     if data is not None:  # imported here: only a fit needs it
         from steadyseg.app.evaluation.flags import CalibrateJob
         from steadyseg.app.export.calibrate import fit_given
@@ -169,15 +166,15 @@ def normalisation(name: str, values: Sequence[float] | None) -> Triple:
     return red, green, blue
 
 
-def input_size(size: int | tuple[int, int]) -> tuple[int, int]:
-    """Returns (h, w) of the pictures for a network's first test: 4:3 for a height alone."""
+def input_size(size: int | tuple[int, int], name: str = "size") -> tuple[int, int]:
+    """Returns (h, w) of the pictures for a network's first test: 4:3 for a height alone. `name`: for messages."""
     if is_whole(size, SIZE_MULTIPLE, MAX_INPUT_PIXELS) and isinstance(size, int):
         return network_size(3, 4, size)
     pair = isinstance(size, tuple) and len(size) == 2 and all(is_whole(one, SIZE_MULTIPLE, MAX_SIDE) for one in size)
     if not (pair and isinstance(size, tuple) and size[0] * size[1] <= MAX_INPUT_PIXELS):
         raise InputError(
-            f"size is {shorten(size)}, expected a height or (height, width) of {SIZE_MULTIPLE} pixels or more, at most "
-            f"{MAX_INPUT_PIXELS} in all"
+            f"{name} is {shorten(size)}, expected a height or (height, width) of {SIZE_MULTIPLE} pixels or more, at "
+            f"most {MAX_INPUT_PIXELS} in all"
         )
     return size
 

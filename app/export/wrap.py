@@ -30,7 +30,7 @@ def run_wrap(job: WrapJob) -> int:
     if height is not None and width is None:
         raise InputError(f"--size {job.size}: expected HEIGHTxWIDTH in pixels, as 384x512")
     foreign = read_foreign(job.network, (height, width) if height and width else None, OPSET, job.logits)
-    height, width = input_size(foreign.size)
+    height, width = input_size(foreign.size, f"{job.network}: its size")
     for flag, given, level in (("--mean", job.mean, 0.0), ("--std", job.std, 1 / 255)):
         if foreign.levels and not all(abs(value - level) <= 1e-6 for value in given):
             raise InputError(
@@ -46,11 +46,10 @@ def run_wrap(job: WrapJob) -> int:
     console.print(
         f"{job.network}: pictures of {height}x{width} {layout}; its output is taken for {network.form}", soft_wrap=True
     )
-    for note in filter(None, (*foreign.notes, network.note)):
+    unnamed = f"its classes are called class 0 to class {len(classes) - 1}; --classes names them"
+    lacking = "no MC dropout, so disagreement is that between frames; no familiarity yet"
+    for note in filter(None, (*foreign.notes, network.note, unnamed * (named is None), lacking)):
         console.print(f"note: {note}", soft_wrap=True)
-    if named is None:
-        console.print(f"note: its classes are called class 0 to class {len(classes) - 1}; --classes names them")
-    console.print("note: no MC dropout, so disagreement is that between frames; no familiarity yet", soft_wrap=True)
     if job.temperature is not None:
         for mode in web_modes(export, model) if export.target == "web" else (None,):
             method = exported_options(replace(export, method=replace(export.method, mode=mode))).resolve()

@@ -192,21 +192,14 @@ NETWORKS: dict[str, tuple[Any, dict[str, Any], str]] = {
     "another aspect": (lambda image: image[..., :50], {}, "no axis can be the class axis"),
     "not finite": (lambda image: image / 0, {}, "NaN or infinity"),
     "fails": (nn.Conv2d(4, 3, 1), {}, "Conv2d cannot run on a picture of 96x128"),
+    "half": (convolution().half(), {}, "it must compute in float32: network.float()"),
     "levels of 255": (convolution(), {"mean": (123.7, 116.3, 103.5)}, "divide it by 255"),
     "random": (lambda image: F.dropout(image, 0.3), {}, "draws random numbers: two outputs for one picture differ"),
     "no sequence": (convolution(), {"mean": 0.5}, "mean is 0.5, expected three numbers"),
     "one number": (convolution(), {"std": (0.2,)}, "std is (0.2,), expected three numbers"),
-    "nothing fitted": (
-        convolution(),
-        {"options": MethodOptions(calibrated=True)},
-        "calibrated=True need labelled data",
-    ),
-    "two temperatures": (convolution(), {"temperature": 2.0, "data": "street"}, "got temperature=2.0"),
-    "fit unused": (
-        convolution(),
-        {"options": MethodOptions(calibrated=False), "data": "street"},
-        "calibrated=False with",
-    ),
+    "nothing fitted": (convolution(), {"options": MethodOptions(calibrated=True)}, "need labelled data"),
+    "two temperatures": (convolution(), {"temperature": 2.0, "data": "street"}, "data fits the temperature"),
+    "fit unused": (convolution(), {"options": MethodOptions(calibrated=False), "data": "street"}, "so omit temp"),
     "size": (convolution(), {"size": (8, 8)}, "size is (8, 8), expected a height or (height, width)"),
 }
 

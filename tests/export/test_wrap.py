@@ -13,7 +13,7 @@ import torch.nn.functional as F
 from made.foreign import MEAN, NORMALISED, STD, Change, add_end, build, foreign_onnx
 from made.graphs import Graphs
 from made.methods import opened
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto, helper
 from refusals import one_line_error, refusal
 from torch import nn
 
@@ -173,13 +173,12 @@ def to_fp16(path: Path) -> None:
 def to_int8(path: Path) -> None:
     from onnxruntime.quantization import CalibrationDataReader, QuantFormat, quantize_static
 
-    class Pictures(CalibrationDataReader):  # type: ignore[misc]
-        left = 3
+    noise = np.random.default_rng(0).normal(size=(1, 3, 64, 96)).astype(np.float32)
+    pictures = iter([{onnx.load(path).graph.input[0].name: noise}] * 2)
 
+    class Pictures(CalibrationDataReader):  # type: ignore[misc]
         def get_next(self) -> dict[str, np.ndarray] | None:
-            self.left -= 1
-            noise = np.random.default_rng(0).normal(size=(1, 3, 64, 96)).astype(np.float32)
-            return {onnx.load(path).graph.input[0].name: noise} if self.left else None
+            return next(pictures, None)
 
     quantize_static(path, path, Pictures(), quant_format=QuantFormat.QDQ)
 
@@ -282,27 +281,16 @@ def external(location: str, **more: object) -> Change:
     return change
 
 
-def cut(threshold: float) -> Change:
-    """A change that makes labels of the output by a threshold."""
-
-    def change(model: onnx.ModelProto) -> None:
-        last = model.graph.output[0]
-        model.graph.initializer.append(numpy_helper.from_array(np.float32(threshold), "threshold"))
-        model.graph.node.append(helper.make_node("Greater", [last.name, "threshold"], ["labels"]))
-        last.name, last.type.tensor_type.elem_type = "labels", TensorProto.BOOL
-
-    return change
-
-
 FREE = (1, 3, "h", "w")
 REFUSED: dict[str, tuple[dict[str, Any], list[str], str]] = {
     "several sigmoids": ({"end": "Sigmoid"}, [], "export the network without its last sigmoid"),
-    "low threshold": ({"end": "Sigmoid", "classes": 1, "change": cut(0.1)}, [], "2 classes in one channel, cut at 0.1"),
-    "thresholds": ({"change": cut(0.0)}, [], "logits of 3 classes, cut at 0; expected one channel"),
+    "low threshold": ({"end": "Sigmoid", "classes": 1, "change": add_end("Greater", "", ["tenth"])}, [], "cut at 0.1"),
+    "thresholds": ({"change": add_end("Greater", "", ["zero"])}, [], "logits of 3 classes, cut at 0; expected one"),
     "classes": ({}, ["--classes", "camvid"], "which is 3 classes, and 11 were named"),
     "free size": ({"shape": FREE}, [], "so give the size to fix: --size HxW"),
     "size of one number": ({"shape": FREE}, ["--size", "64"], "expected HEIGHTxWIDTH"),
     "fixed size": ({}, ["--size", "64x64"], "works at 48x64 (height x width) alone, got --size 64x64"),
+    "small": ({"shape": (1, 3, 20, 20)}, [], "other.onnx: its size is (20, 20), expected a height"),
     "layout of the input": ({"shape": (1, 3, 32, 3)}, [], "expected a picture [1, 3, h, w] or [1, h, w, 3]"),
     "layout of the output": ({"shape": (1, 3, 40, 40), "classes": 40}, [], "name the classes, or give a picture"),
     "four pictures": ({"shape": (4, 3, 48, 64)}, [], "takes 4 pictures at once"),

@@ -1,6 +1,6 @@
 """Small segmentation graphs as other programs write them: one convolution, and an end of any kind."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -32,6 +32,7 @@ def foreign_onnx(
 ) -> Path:
     """Writes a graph that ends in logits, Softmax, Sigmoid, or ArgMax, and `change`s it."""
     weights = np.random.default_rng(5).normal(size=(classes, 3, 3, 3)).astype(np.float32)
+    constants = {"weights": weights, "zero": np.float32(0.0), "tenth": np.float32(0.1)}
     nodes, last = [], "picture"
     if channels_last:
         nodes.append(helper.make_node("Transpose", [last], ["turned"], perm=[0, 3, 1, 2]))
@@ -50,7 +51,7 @@ def foreign_onnx(
         "other",
         [helper.make_tensor_value_info("picture", TensorProto.FLOAT, shape)],
         [helper.make_tensor_value_info(last, kind, ["n", "a", "b"] if end == "ArgMax" else ["n", "a", "b", "c"])],
-        [numpy_helper.from_array(weights, "weights")],
+        [numpy_helper.from_array(value, name) for name, value in constants.items()],
     )
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8)
     change(model)
@@ -58,12 +59,12 @@ def foreign_onnx(
     return path
 
 
-def add_end(operator: str, domain: str = "", **attributes: Any) -> Change:
-    """A change that puts one more operator behind the graph."""
+def add_end(operator: str, domain: str = "", inputs: Sequence[str] = (), **attributes: Any) -> Change:
+    """A change that puts one more operator behind the graph, with further `inputs`."""
 
     def change(model: onnx.ModelProto) -> None:
         last = model.graph.output[0]
-        model.graph.node.append(helper.make_node(operator, [last.name], ["more"], domain=domain, **attributes))
+        model.graph.node.append(helper.make_node(operator, [last.name, *inputs], ["more"], domain=domain, **attributes))
         last.name = "more"
 
     return change
