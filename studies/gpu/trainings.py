@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from steadyseg.core.training.run_folder import CONFIG_NAME, MODEL_NAME
-from steadyseg.studies.harness.study import PROJECT, read_record_file, write_record
+from steadyseg.studies.harness.study import PROJECT, origin, read_record_file, write_record
 
 TOKEN = re.compile(r"{(.+?)}")
 """In a flag: {data} is the queue's data, {NAME} the model of that job."""
@@ -136,6 +136,7 @@ def bring_home(jobs: Sequence[Job], queue: Queue, out: Path, *, checkpoints: boo
         log = model.parent / "log.jsonl"
         events = [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
         record[job.name] = {
+            **origin(),
             "flags": job.flags,
             "epochs": [event for event in events if event["event"] == "epoch"],
             "evaluations": [json.loads(file.read_text()) for file in queue.figures(job) if file.exists()],

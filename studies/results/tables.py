@@ -6,6 +6,7 @@ from steadyseg.studies.harness.tables import Tables, bind, read_record, table
 from steadyseg.studies.results.decay import decay_table
 from steadyseg.studies.results.front import SHOWN
 from steadyseg.studies.results.protocol import protocol_table
+from steadyseg.studies.results.replica import replica_table
 from steadyseg.studies.results.rule import rule_job
 
 TRAINED = [f"{recipe}-{kind}-0" for recipe in ("paper", "cpu") for kind in ("plain", "smooth", "mc", "mc-smooth")]
@@ -16,7 +17,12 @@ METHODS = {"dnn": "single frame", "vq-dnn": "window", "vq-dnn motion": "motion"}
 
 def tables() -> Tables:
     """The tables by their names in the page."""
-    return {**bind(read_record("results"), {"rule": rule_table}), "decay": decay_table, "protocol": protocol_table}
+    return {
+        **bind(read_record("results"), {"rule": rule_table}),
+        "decay": decay_table,
+        "protocol": protocol_table,
+        "replica": replica_table,
+    }
 
 
 def rule_table(record: dict[str, Any]) -> str:
