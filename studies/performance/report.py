@@ -67,9 +67,14 @@ def rows_record(timings: Sequence[Timing]) -> dict[str, Any]:
             "p95_ms": round(timing.p95_ms, 4),
             "frames_per_s": round(timing.frames_per_s, 3),
             "base": base if base in by_name else None,
-            "of_base": round(by_name[base].median_ms / timing.median_ms, 4) if base in by_name else None,
+            "of_base": four_digits(by_name[base].median_ms / timing.median_ms) if base in by_name else None,
         }
     return record
+
+
+def four_digits(ratio: float) -> float:
+    """A ratio may be 0.003, of which four decimals keep one digit."""
+    return float(f"{ratio:.4g}")
 
 
 def ratios_record(rows: dict[str, Any], model: str) -> list[dict[str, Any]]:
@@ -78,7 +83,7 @@ def ratios_record(rows: dict[str, Any], model: str) -> list[dict[str, Any]]:
         {
             "name": f"{ratio.row}/{ratio.base}",
             "meaning": ratio.meaning,
-            "value": round(rows[ratio.base]["median_ms"] / rows[ratio.row]["median_ms"], 4),
+            "value": four_digits(rows[ratio.base]["median_ms"] / rows[ratio.row]["median_ms"]),
             "target": ratio.target_of(model),
         }
         for ratio in RATIOS
