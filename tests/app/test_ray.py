@@ -149,7 +149,7 @@ def test_a_batch_on_a_cluster_is_a_batch_and_no_frame_is_rays(cluster: str, mode
 
 
 STORE = """
-import ray
+import ray  # whose figures of memory need grpcio
 from ray._private.internal_api import get_memory_info_reply, get_state_from_address
 def created():
     return get_memory_info_reply(get_state_from_address(sys.argv[1])).store_stats.cumulative_created_bytes
