@@ -11,7 +11,7 @@ CEILINGS = {
     "seg": (8_410, 74),
     "classification": (2_995, 23),
     "export": (4_470, 34),
-    "studies": (10_420, 114),
+    "studies": (10_430, 114),
     "tests": (32_250, 220),
 }
 """Lines and files of Python by folder, little above what was reached; lines are as ruff formats them."""

@@ -8,7 +8,6 @@ Its OUT/trainings.json is docs/records/results/replica.json. Seventy minutes of 
 from itertools import product
 from typing import Any
 
-from steadyseg.studies.gpu.jobs import FORMS, SEEDS
 from steadyseg.studies.harness.tables import read_record, table
 
 PUBLISHED = {
@@ -16,6 +15,8 @@ PUBLISHED = {
     "mc vq-bnn": 0.273, "mc-smooth bnn": 0.284, "mc-smooth vq-bnn": 0.260,
 }  # fmt: skip
 """NLL of arXiv 2105.12639, Table 2 and E.4; the mean has tau 1.25 frames at 30 Hz."""
+FORMS, SEEDS = ("plain", "smooth", "mc", "mc-smooth"), (0, 1)
+"""As studies.gpu trains them."""
 HEADER = ["frames", "network", "seed", "method", "tau", "NLL", "accuracy, %", "mIoU, %", "ECE, %", "consistency, %"]
 SHARES = ("accuracy", "miou", "ece", "consistency")
 
