@@ -72,7 +72,7 @@ class MaskSink:
 
 
 def check_names(names: Collection[str]) -> None:
-    """Raises InputError if the grey file of one frame would be the label file of another."""
+    """Raises InputError if two frames would write the same file: a and a_uncertainty both write a_uncertainty.png."""
     for name in names:
         if (other := f"{name}{GREY}".removesuffix(".png")) in names:
             raise InputError(f"the masks of the frames {name} and {other} would both be {other}.png; rename one image")

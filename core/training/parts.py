@@ -57,7 +57,7 @@ class TrainingParts:
     deployed: Callable[[nn.Module], nn.Module] = lambda network: network
     """(trained network) -> the part of it that the checkpoint stores."""
     data: str = ""
-    """Digest of the trained and held-out data: a run resumes on the data that it began with."""
+    """Digest of the trained and held-out data. A run is resumed only with equal data."""
 
 
 def count_steps(images: int, config: TrainConfig, processes: Processes) -> int:

@@ -160,8 +160,9 @@ def _embed(model: ModelProto, weights: bytes, path: Path) -> None:
 def _before_labels(
     name: str, makers: dict[str, NodeProto], constants: dict[str, TensorProto]
 ) -> tuple[str, float | None]:
-    """Returns the tensor that the labels `name` are computed from, and their threshold unless an arg-max makes them;
-    `name` if it holds no labels."""
+    """Returns the scores from which the graph computes the labels `name`, and the threshold, None for an arg-max.
+
+    If `name` holds no labels, it is returned itself."""
     key, threshold = name, None
     while (node := makers.get(key)) is not None and node.op_type in FORMING:
         key = node.input[0]

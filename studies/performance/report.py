@@ -73,7 +73,7 @@ def rows_record(timings: Sequence[Timing]) -> dict[str, Any]:
 
 
 def four_digits(ratio: float) -> float:
-    """A ratio may be 0.003, of which four decimals keep one digit."""
+    """Rounds to four significant digits: four decimals keep only one digit of 0.003."""
     return float(f"{ratio:.4g}")
 
 

@@ -1,4 +1,4 @@
-"""The published training in the order BatchNorm, ReLU: what each method changes against the plain network of its seed.
+"""The published training with BatchNorm before ReLU. Each method is compared with the plain network of the same seed.
 
     python -m steadyseg.studies.gpu paper-half --device cpu --parallel 1 --minutes 600 --data data/camvid --out OUT
 

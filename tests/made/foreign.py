@@ -60,7 +60,7 @@ def foreign_onnx(
 
 
 def add_end(operator: str, domain: str = "", inputs: Sequence[str] = (), **attributes: Any) -> Change:
-    """A change that puts one more operator behind the graph, with further `inputs`."""
+    """Returns a change of a graph: its output goes through one more operator, which may have further `inputs`."""
 
     def change(model: onnx.ModelProto) -> None:
         last = model.graph.output[0]

@@ -32,7 +32,7 @@ ENDINGS = re.compile(r"(_L|_mask|_labels?|_color)$")
 LOSSY = (".jpg", ".jpeg", ".webp")
 """Suffixes of formats with lossy compression, which changes the colours of a mask."""
 Palette = tuple[dict[str, Color], list[int]]
-"""Colours by class name, and the class id of each row, whose place from 0 is its number in a mask; UNLABELLED: void."""
+"""Colours by class name, and class ids by the number in a mask. A number of void has the id UNLABELLED."""
 NUMBERS = re.compile(r"(?<![\w.])\d+(?![\w.])")
 THREE_NUMBERS = re.compile(r"(?<![\w.])(\d+)[\s,;]+(\d+)[\s,;]+(\d+)(?![\w.])")
 VOC_NAMES = (

@@ -88,7 +88,7 @@ def _written(folder: Path) -> bool:
 
 
 def listed_names(path: Path) -> list[str]:
-    """Returns the lines that are not empty; nothing where there is no file."""
+    """Returns the lines of a list, without empty lines. A list that does not exist has no lines."""
     lines = path.read_text(errors="replace").splitlines() if path.is_file() else []
     return [line.strip() for line in lines if line.strip()]
 

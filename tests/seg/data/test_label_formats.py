@@ -110,7 +110,7 @@ def test_cvat_s_higher_layers_hide_lower_ones_and_its_masks_have_a_place(tmp_pat
 
 
 def test_voc_s_palette_numbers_its_classes(tmp_path: Path) -> None:
-    """The colours are the development kit's: 15, a person, is (192, 128, 128). A row of void has a number too."""
+    """VOC's development kit draws class 15, a person, in (192, 128, 128). Void takes a number of the palette, too."""
     folder = tmp_path / "SegmentationClass"
     folder.mkdir()
     label = Image.fromarray(np.array([[0, 15, 255]], np.uint8))
