@@ -24,7 +24,7 @@ from steadyseg.core.dropout import set_dropout_active
 from steadyseg.core.errors import InputError, first_line
 from steadyseg.core.evaluation.metrics import StreamingMetrics
 from steadyseg.core.model.checkpoint import CheckpointMeta
-from steadyseg.core.preprocess import Normalize
+from steadyseg.core.preprocess import Normalize, mean_and_std
 from steadyseg.core.seeds import mix_seed
 from steadyseg.core.training.config import TrainConfig
 from steadyseg.core.training.distributed import Processes
@@ -180,9 +180,7 @@ def colours(images: ClassificationSet, config: ClassTrainConfig, network: Any) -
 def measured_colours(images: np.ndarray) -> tuple[Colour, Colour]:
     """Returns mean and standard deviation by channel, 0..1, of (N, h, w, 3) uint8, from the channels' histograms."""
     counts = np.stack([np.bincount(images[..., channel].ravel(), minlength=256) for channel in range(3)])  # (3, 256)
-    levels = np.arange(256) / 255
-    mean = counts @ levels / counts.sum(1)
-    std = np.sqrt(((counts @ levels**2) / counts.sum(1) - mean**2).clip(1e-6))  # a constant channel has none
+    mean, std = mean_and_std(counts)
     return tuple(mean.round(4).tolist()), tuple(std.round(4).tolist())
 
 

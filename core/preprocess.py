@@ -1,10 +1,21 @@
 """Resize and normalisation of uint8 frames for training, streaming and export."""
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from steadyseg.core.tracing import is_exporting, is_fixed
+
+
+def mean_and_std(counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and standard deviation (3,) of the channels, in 0..1, from the histograms (3, 256) of their levels.
+
+    A constant channel has a standard deviation of 0.001, because pixels are divided by it.
+    """
+    levels, sizes = np.arange(256) / 255, counts.sum(1)
+    mean = counts @ levels / sizes
+    return mean, np.sqrt((counts @ levels**2 / sizes - mean**2).clip(1e-6))
 
 
 def resize(images: Tensor, size: tuple[int, int]) -> Tensor:
