@@ -97,7 +97,7 @@ def test_every_control_acts_on_the_next_frames(still_browser: Any, address: str)
         set_number(page, "min-confidence", 0)
         wait_for_shown(page, 2)
         before = settled(page)
-        assert change(lambda: [one.click() for one in page.locator("#legend input").all()])[0]
+        assert change(lambda: [one.click() for one in page.locator("#legend input").all()]) == (True, False)
         assert change(lambda: page.locator("#mode").get_by_text("smoothed (vq-dnn)").click())[1], "another temperature"
         assert change(page.locator("#calibrated input").click)[1]
         assert change(page.locator("#calibrated input").click)[1]

@@ -18,10 +18,10 @@ import numpy as np
 from made.local_server import running
 from made.processes import descendants
 from made.waiting import PATIENCE_S
+from PIL import Image
 
 from steadyseg.core.errors import InputError
 
-CAMERA_HZ = 25
 BROWSER_FLAGS = ("--no-sandbox", "--disable-background-networking", "--disable-component-update", "--disable-sync")
 CAMERA_FLAGS = ("--disable-gpu", "--use-fake-ui-for-media-stream", "--use-fake-device-for-media-stream")
 GIVEN_BACK_S = 15
@@ -44,16 +44,11 @@ def launch_bare_chromium(playwright: Any, *flags: str) -> Any:
 
 
 def write_camera(path: Path, images: Iterable[np.ndarray]) -> Path:
-    """Motion JPEG, which Chromium plays as its camera, over and over."""
-    import av
-
-    with av.open(str(path), "w", format="mjpeg") as container:
-        stream = container.add_stream("mjpeg", rate=CAMERA_HZ, options={"q:v": "3"})
+    """Motion JPEG, which Chromium plays as its camera, over and over: equal pictures are equal frames, which an encoder
+    with rate control does not promise."""
+    with path.open("wb") as file:
         for image in images:
-            if not stream.codec_context.is_open:
-                stream.height, stream.width, stream.pix_fmt = *image.shape[:2], "yuvj420p"
-            container.mux(stream.encode(av.VideoFrame.from_ndarray(image)))
-        container.mux(stream.encode())
+            Image.fromarray(image).save(file, "jpeg", quality=95)
     return path
 
 
