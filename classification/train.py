@@ -95,7 +95,7 @@ def prepare_classification(config: ClassTrainConfig, run: Run) -> TrainingParts:
             std=std,
             licence=inherited_licence([initial.meta] if initial else []),
             training=training_record(config, seconds, run.device, run.processes.count)
-            | {"images": len(trained), "held_out": len(held_out)},
+            | {"images": len(trained), "held_out": len(held_out), "list_hash": source.list_hash},
         )
 
     return TrainingParts(

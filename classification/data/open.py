@@ -88,6 +88,10 @@ def open_split_of(data: Path, split: str, meta: CheckpointMeta, model: str) -> C
             f"{data}: {counts['images']} training pictures and {counts['held_out']} held out, but {model} was trained "
             f"on {recorded['images']} and held out {recorded['held_out']}; give the data it was trained on"
         )
+    if meta.training.get("list_hash", source.list_hash) != source.list_hash:  # records of earlier versions have none
+        raise InputError(
+            f"{data}: as many pictures as {model} was trained on, but not the same; give the data it was trained on"
+        )
     return source.subset(held if split == HELD_OUT else trained)
 
 

@@ -22,14 +22,16 @@ from steadyseg.classification.evaluate import (
     fit_temperature,
     predict,
 )
-from steadyseg.classification.options import ClassifierOptions
+from steadyseg.classification.options import ClassifierOptions, ClassTrainConfig
 from steadyseg.classification.pretrained import build_members, read_classifier
+from steadyseg.classification.train import prepare_classification
 from steadyseg.core.classes import CAMVID, ClassList
 from steadyseg.core.dropout import set_dropout_active
 from steadyseg.core.evaluation.conformal import ConformalScores
 from steadyseg.core.model.checkpoint import CheckpointMeta
 from steadyseg.core.prediction import Prediction, entropy
 from steadyseg.core.seeds import mix_seed
+from steadyseg.core.training.parts import Run
 
 PLAIN = ClassifierOptions(channels=4)
 CPU = torch.device("cpu")
@@ -285,7 +287,9 @@ def trained(folder: Path, images: int = 15, held_out: int = 3, share: Any = 0.2)
 
 def test_the_held_out_pictures_are_those_of_the_training(tmp_path: Path) -> None:
     data = save_pictures(tmp_path / "d", per_class=5)
-    found = open_split_of(data, "held-out", trained(tmp_path, 24, 6), "t")
+    config = ClassTrainConfig(data, ClassifierOptions(channels=4), hold_out=0.2)
+    meta = prepare_classification(config, Run(tmp_path / "run", torch.device("cpu"))).describe(0.0)
+    found = open_split_of(data, "held-out", meta, "t")
     train = open_classification(data, "train")
     _, held = split_held_out(train.labels, 0.2)
     assert len(found) == 6 and found.list_hash == train.subset(held).list_hash != train.list_hash
@@ -293,6 +297,9 @@ def test_the_held_out_pictures_are_those_of_the_training(tmp_path: Path) -> None
         open_split_of(data, "test", trained(tmp_path, 24, 6), "t").list_hash
         == open_classification(data, "test").list_hash
     )
+    first = data / "train" / train.files[0]
+    first.rename(first.with_name(f"zz{first.name}"))
+    assert "but not the same" in refusal(open_split_of, data, "held-out", meta, "t"), "other pictures would be held out"
 
 
 @pytest.mark.parametrize(
