@@ -3,6 +3,7 @@
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
@@ -123,8 +124,9 @@ def chosen_frames(sources: Sequence[str], rows: Mapping[tuple[int, int], Row]) -
         with open_source(spec) as source:
             for frame in source if last >= 0 else ():
                 if row := rows.get((number, frame.index)):
-                    name = name_of(source, frame.index)
-                    name = f"{number + 1}-{name}" if name in used else name
+                    plain = name_of(source, frame.index)
+                    names = chain([plain], (f"{copy}-{plain}" for copy in count(2)))
+                    name = next(one for one in names if one not in used)
                     used.add(name)
                     yield name, source.info.name, frame, row
                 if frame.index >= last:

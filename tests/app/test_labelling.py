@@ -16,6 +16,7 @@ from refusals import error_after_work, one_line_error
 
 from steadyseg.app.cli import main
 from steadyseg.app.contact_sheet import Cell, write_sheet
+from steadyseg.app.labelling.pick import chosen_frames
 from steadyseg.app.open_model import open_segmenter
 from steadyseg.app.video.sinks import MaskSink
 from steadyseg.core.classes import CAMVID, ClassList
@@ -80,6 +81,14 @@ def test_frames_like_the_labelled_ones_are_not_picked(tmp_path: Path) -> None:
     assert main(["pick", str(source), *words, "-o", str(tmp_path / "pick")]) == 0
     (row,) = csv.DictReader((tmp_path / "pick" / "frames.csv").read_text().splitlines())
     assert "drive8" in row["file"] and float(row["distance"]) > 0.3
+
+
+def test_names_that_label_tools_spell_alike_stay_apart(tmp_path: Path) -> None:
+    for name in ("2-a-b", "a b", "a+b", "a-b"):
+        Image.new("RGB", (8, 8)).save(tmp_path / f"{name}.png")
+    rows: dict[tuple[int, int], dict[str, Any]] = {(0, place): {"rank": place + 1} for place in range(4)}
+    names = [name for name, *_ in chosen_frames([str(tmp_path)], rows)]
+    assert names == ["2-a-b", "a-b", "3-a-b", "4-a-b"]
 
 
 def test_pick_refuses_what_it_cannot_do(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
