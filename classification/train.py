@@ -28,7 +28,7 @@ from steadyseg.core.preprocess import Normalize, mean_and_std
 from steadyseg.core.seeds import mix_seed
 from steadyseg.core.training.config import TrainConfig
 from steadyseg.core.training.distributed import Processes
-from steadyseg.core.training.initial_weights import inherited_licence, load_initial_weights
+from steadyseg.core.training.initial_weights import describe_head, inherited_licence, load_initial_weights
 from steadyseg.core.training.loaders import EpochLoader
 from steadyseg.core.training.loop import epoch_order
 from steadyseg.core.training.parts import Batch, Run, TrainingParts, count_steps, limit_threads
@@ -107,6 +107,7 @@ def prepare_classification(config: ClassTrainConfig, run: Run) -> TrainingParts:
         held_out=len(held_out),
         describe=describe,
         evaluate=partial(evaluate_held_out, data=held_out, size=size, normalize=normalize) if len(held_out) else None,
+        about=describe_head(initial.meta, classes) if initial else (),
         data=f"{trained.list_hash} {held_out.list_hash}",
     )
 

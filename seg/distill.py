@@ -35,7 +35,7 @@ class Teacher:
         self.modules, self.heights = [], list[int]()
         for model in models:
             teacher = read_segmenter(model)
-            if teacher.meta.classes != classes:
+            if teacher.meta.classes.names != classes.names:
                 raise InputError(
                     f"the teacher {model} has other classes than the data; train both on the same class list"
                 )

@@ -20,7 +20,7 @@ from steadyseg.core.model.model import Model
 from steadyseg.core.picture_size import network_size
 from steadyseg.core.preprocess import Normalize, enlarge
 from steadyseg.core.seeds import mix_seed
-from steadyseg.core.training.initial_weights import inherited_licence, load_initial_weights
+from steadyseg.core.training.initial_weights import describe_head, inherited_licence, load_initial_weights
 from steadyseg.core.training.loaders import EpochLoader
 from steadyseg.core.training.loop import epoch_order
 from steadyseg.core.training.parts import Batch, Run, TrainingParts, count_steps, limit_threads
@@ -115,7 +115,8 @@ def prepare_segmentation(config: SegTrainConfig, run: Run) -> TrainingParts:
     examples = AugmentedImages(config, classes, trained, probs, rare)
     order = partial(epoch_order, len(trained), config.loop, processes=run.processes)
     loader = EpochLoader(examples, config.loaders, order, config.loop.batch_size)
-    about = (*describe_shares(statistics.pixels, held_out_pixels, classes), *remarks)
+    head = describe_head(read_meta(find_checkpoint(config.init)), classes) if config.init else ()
+    about = (*describe_shares(statistics.pixels, held_out_pixels, classes), *remarks, *head)
     evaluate = partial(evaluate_held_out, images=held_out, classes=classes, size=config.size, normalize=normalize)
     height, width = examples.picture_size
     sources = (*((config.init,) if config.init else ()), *config.teacher)

@@ -27,6 +27,8 @@ OPTIONS = {
     "smp": SmpOptions(encoder="resnet18", decoder_channels=(8, 8, 8, 8, 4)),
 }
 
+RECOLOURED = ClassList(CAMVID.names, CAMVID.colors[::-1], 200)
+
 
 def saved(folder: Path, architecture: str, classes: ClassList) -> tuple[Path, dict[str, torch.Tensor]]:
     torch.manual_seed(1)
@@ -37,7 +39,7 @@ def saved(folder: Path, architecture: str, classes: ClassList) -> tuple[Path, di
 
 
 @pytest.mark.parametrize(("architecture", "head"), [("unet", "head."), ("smp", "model.segmentation_head.")])
-@pytest.mark.parametrize("classes", [CAMVID, CAMVID_31], ids=["same", "other"])
+@pytest.mark.parametrize("classes", [CAMVID, RECOLOURED, CAMVID_31], ids=["same", "recoloured", "other"])
 def test_everything_but_a_head_of_other_classes(
     tmp_path: Path, architecture: str, head: str, classes: ClassList
 ) -> None:
@@ -47,7 +49,7 @@ def test_everything_but_a_head_of_other_classes(
     before = {name: tensor.clone() for name, tensor in network.state_dict().items()}
     load_initial_weights(network, read_initial(str(path)), CAMVID, nn.Conv2d)
     for name, tensor in network.state_dict().items():
-        kept = name.startswith(head) and classes != CAMVID
+        kept = name.startswith(head) and classes == CAMVID_31
         assert torch.equal(tensor, before[name] if kept else given[name]), name
 
 
@@ -69,6 +71,9 @@ def test_a_classifier_begins_with_another_ones_weights_but_for_a_last_layer_of_o
     given, own = read_classifier(path).tensors, parts.network.state_dict()
     same = {name: torch.equal(own[name], given[name]) for name in given if own[name].shape == given[name].shape}
     assert all(same.values()) and len(given) - len(same) == (0 if names == ANIMALS else 2)
+    assert [line[:31] for line in parts.about] == (
+        [] if names == ANIMALS else ["the initial weights have other c"[:31]]
+    )
     assert parts.describe(0.0).licence == "for friends"
     with pytest.raises(InputError, match="the architecture needs"):
         prepare_classification(
