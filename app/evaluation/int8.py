@@ -7,6 +7,7 @@ from typing import Any
 import torch
 
 from steadyseg.app.console import track
+from steadyseg.core.evaluation.temperature import GRID, WIDE_GRID
 from steadyseg.core.frame import Frame
 from steadyseg.core.model.int8 import measure_ranges
 from steadyseg.core.segmenter import Segmenter
@@ -28,7 +29,10 @@ def fit_int8(data: Path, executor: TorchExecutor, frames: Callable[[str], Iterab
     pictures = (executor.module.preprocess(torch.from_numpy(split[place][0])[None]) for place in images)
     ranges = measure_ranges(executor.network, pictures)
     rounded = executor.rounded(ranges)
-    temperature = fit_temperature(rounded.module, frames("int8: temperature"), executor.classes).temperature
+    grid = (
+        GRID if GRID[1] <= executor.method.temperature <= GRID[-2] else WIDE_GRID
+    )  # int8 moves it by less than a step
+    temperature = fit_temperature(rounded.module, frames("int8: temperature"), executor.classes, grid).temperature
     metrics = [FrameMetrics.of(executor.classes) for _ in range(2)]
     segmenters = Segmenter(executor), Segmenter(rounded.at_temperature(temperature))
     equal = []

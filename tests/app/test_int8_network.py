@@ -14,9 +14,11 @@ import steadyseg.app.number_format
 import steadyseg.export.run.open_file
 from steadyseg.app.cli import main
 from steadyseg.app.open_model import open_segmenter
+from steadyseg.core.evaluation.temperature import GRID
 from steadyseg.core.frame import Frame
 from steadyseg.core.model.checkpoint import load_checkpoint, save_checkpoint
 from steadyseg.seg.calibrate import fit_temperature
+from steadyseg.seg.pretrained import find_checkpoint
 from steadyseg.seg.street.drive import StreetSet
 
 SIZE = 64, 96
@@ -74,6 +76,26 @@ def test_it_has_a_temperature_of_its_own(small: str) -> None:
     assert ratio == pytest.approx(both[1] / both[0], abs=1e-3)
     assert opened(small, mode="dnn", precision="int8").method.temperature == fitted * ratio
     assert opened(small, mode="dnn", precision="fp32").method.temperature == fitted
+
+
+def test_a_temperature_beyond_the_usual_ones_is_fitted_too(pictures: Path, tmp_path: Path) -> None:
+    tensors, meta = load_checkpoint(find_checkpoint("street-tiny"))
+    sharp = {name: tensor * 8 if name.startswith("head.") else tensor for name, tensor in tensors.items()}
+    save_checkpoint(tmp_path / "sharp.safetensors", sharp, meta)
+    flags = [
+        "--data",
+        str(pictures),
+        "--mode",
+        "dnn",
+        "--protocol",
+        "stills",
+        "--int8",
+        "-o",
+        str(tmp_path / "s.safetensors"),
+    ]
+    assert main(["calibrate", str(tmp_path / "sharp.safetensors"), *flags]) == 0
+    fitted = load_checkpoint(tmp_path / "s.safetensors")[1]
+    assert fitted.calibration["dnn"]["temperature"] > GRID[-1] and 0.8 < fitted.int8["temperature_ratio"] < 1.2
 
 
 @pytest.mark.parametrize("samples", [1, pytest.param(3, marks=pytest.mark.long)])
