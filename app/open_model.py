@@ -12,6 +12,7 @@ from steadyseg.classification.pretrained import BUILDERS as CLASSIFIERS
 from steadyseg.classification.pretrained import FOLDER as CLASSIFIER_FOLDER
 from steadyseg.core.errors import InputError
 from steadyseg.core.method import Method, MethodOptions, PassOptions
+from steadyseg.core.model.checkpoint import CheckpointMeta
 from steadyseg.core.model.model import Model, find_in, read_model
 from steadyseg.core.segmenter import Segmenter
 from steadyseg.export.file.onnx_file import OnnxFile, read_onnx
@@ -50,10 +51,10 @@ def is_classifier(model: Model | OnnxFile) -> bool:
     return model.meta.architecture == ARCHITECTURE if isinstance(model, Model) else model.meta.kind == "classifier"
 
 
-def refuse_classifier(model: Model) -> None:
+def refuse_classifier(meta: CheckpointMeta, name: str) -> None:
     """Raises InputError for an image classifier, which cannot segment frames."""
-    if is_classifier(model):
-        raise InputError(f"{model.name}: an image classifier, which segments nothing; steadyseg evaluate measures it")
+    if meta.architecture == ARCHITECTURE:
+        raise InputError(f"{name}: an image classifier, which segments nothing; steadyseg evaluate measures it")
 
 
 def open_segmenter(
@@ -96,7 +97,7 @@ def make_segmenter(
 def resolve_method(model: Model | OnnxFile, options: MethodOptions, members: Sequence[Model] = ()) -> Method:
     """Returns the method that runs: a graph file has one method, an ensemble has no fitted temperature."""
     if isinstance(model, Model):
-        refuse_classifier(model)
+        refuse_classifier(model.meta, model.name)
         return options.resolve(replace(model.meta, calibration={}, novelty={}) if members else model.meta)
     if members:
         raise InputError(f"{model.path}: a graph file holds one network; use the checkpoints instead")

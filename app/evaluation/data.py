@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from steadyseg.app.open_model import is_classifier
 from steadyseg.core.classes import CAMVID, ClassList
 from steadyseg.core.errors import InputError
 from steadyseg.core.frame import Frame
@@ -117,11 +118,15 @@ class LabelledData:
 def default_split(data: Path, model: Model | OnnxFile) -> str:
     """Returns the default split to evaluate on: test, else val, else the images that the training held out. InputError
     for a folder with none of them."""
+
+    def is_there(split: str) -> bool:
+        return has_split(data, split) or (is_classifier(model) and (data / f"{split}.zip").is_file())
+
     for split in ("test", "val"):
-        if has_split(data, split):
+        if is_there(split):
             return split
-    has_train = has_split(data, "train")
-    if has_train and isinstance(model, Model) and recorded_names(model.meta.training):
+    has_train = is_there("train")
+    if has_train and isinstance(model, Model) and model.meta.training.get("held_out"):  # names, or their number
         return HELD_OUT
     if has_train:
         raise InputError(

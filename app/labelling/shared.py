@@ -21,7 +21,7 @@ def open_network(job: PickJob | SuspectsJob) -> Model | OnnxFile:
         raise InputError(f"-n must be 1 or more, got {job.count}")
     model = open_model(job.model)
     if isinstance(model, Model):
-        refuse_classifier(model)
+        refuse_classifier(model.meta, model.name)
     return model
 
 

@@ -77,7 +77,7 @@ def run_bench(job: BenchJob) -> int:
 
 def bench_checkpoint(job: BenchJob, folder: Path) -> dict[str, Any]:
     """All rows of a pretrained checkpoint or a .safetensors file."""
-    refuse_classifier(open_checkpoint(job.model))
+    refuse_classifier(open_checkpoint(job.model).meta, job.model)
     subject = Subject(job.model, job.size)
     missing = {} if subject.has_dropout else dict.fromkeys(DROPOUT_ROWS, "the network has no dropout")
     names = chosen_rows(job.only, tuple(ROWS), missing)

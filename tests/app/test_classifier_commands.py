@@ -12,9 +12,10 @@ from PIL import Image
 from refusals import error_after_work, one_line_error
 
 from steadyseg.app.cli import main
+from steadyseg.app.evaluation.data import default_split
 from steadyseg.classification.networks.layout import MODELS
 from steadyseg.classification.options import ClassifierOptions
-from steadyseg.classification.pretrained import find_classifier
+from steadyseg.classification.pretrained import find_classifier, read_classifier
 from steadyseg.core.model.checkpoint import load_checkpoint, read_meta
 
 FIGURES = ("nll", "accuracy", "top_5_accuracy", "ece", "ece_15", "ece_signed", "brier", "acc_90", "freq_90", "aurc")
@@ -142,10 +143,23 @@ def test_pretrained_networks_and_all_networks_to_train_are_listed(capsys: pytest
     assert set(MODELS) | {"camvid-unet-s", "segnet", "timm:NAME"} <= set(out.split())
 
 
+@pytest.mark.parametrize(
+    ("files", "split"),
+    [(("train.zip", "val.zip", "test.zip"), "test"), (("train.zip", "val.zip"), "val"), (("train.zip",), "held-out")],
+)
+def test_the_default_split_is_found_in_archives_too(tmp_path: Path, files: tuple[str, ...], split: str) -> None:
+    model = read_classifier(save_classifier(tmp_path / "m.safetensors", training={"held_out": 3}))
+    for name in files:
+        (tmp_path / name).touch()
+    assert default_split(tmp_path, model) == split
+
+
 # bad input
 
+COMMANDS = ("video street --model cifar10-resnet18-plain", "bench {file}", "demo {file}", "demo cifar10-resnet18-plain")
 
-@pytest.mark.parametrize("command", ["video street --model cifar10-resnet18-plain", "bench {file}"])
+
+@pytest.mark.parametrize("command", COMMANDS)
 def test_commands_that_segment_frames_refuse_a_classifier_by_its_name_and_its_file(
     mc: Path, capsys: pytest.CaptureFixture[str], command: str
 ) -> None:

@@ -7,7 +7,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from steadyseg.app.open_model import is_graph
+from steadyseg.app.open_model import find_model, is_graph, refuse_classifier
 from steadyseg.app.palette import display_classes
 from steadyseg.app.video.views import MAP_NAMES, MapName
 from steadyseg.core.errors import InputError
@@ -18,7 +18,7 @@ from steadyseg.core.system.machine import has_cuda
 from steadyseg.export.file.metadata import GraphMeta
 from steadyseg.export.file.onnx_file import read_onnx
 from steadyseg.export.run.open_file import require_stream
-from steadyseg.seg.pretrained import find_checkpoint, list_segmenters
+from steadyseg.seg.pretrained import list_segmenters
 
 MODES: tuple[tuple[str, ModeName], ...] = tuple((mode_title(mode), mode) for mode in MODE_NAMES)
 FIRST_MODE: ModeName = "vq-dnn"
@@ -158,7 +158,8 @@ def offered_models(model: str) -> dict[str, str]:
 def model_meta(model: str) -> CheckpointMeta:
     """The record of a checkpoint or the metadata of a stateful graph file, with the classes in display colours. Raises
     InputError for a missing file."""
-    meta = read_graph(model).record() if is_graph(model) else read_meta(find_checkpoint(model))
+    meta = read_graph(model).record() if is_graph(model) else read_meta(find_model(model))
+    refuse_classifier(meta, model)
     return replace(meta, classes=display_classes(meta.classes))
 
 
