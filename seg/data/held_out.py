@@ -76,9 +76,9 @@ def hold_out_recordings(names: Sequence[str]) -> HeldOut:
 
 
 def camvid_stretches(names: Sequence[str]) -> tuple[tuple[str, str], ...]:
-    """Returns CamVid's stretches where a training set has any of their ends, and no stretches for other data."""
-    ends = {name for stretch in CAMVID_STRETCHES for name in stretch}
-    return CAMVID_STRETCHES if ends & set(names) else ()
+    """Returns CamVid's stretches as far as a training set has their images, and no stretches for other data."""
+    inside = ([name for name in names if first <= name <= last] for first, last in CAMVID_STRETCHES)
+    return tuple((there[0], there[-1]) for there in inside if there)
 
 
 def read_stretches(path: Path) -> tuple[tuple[str, str], ...]:
