@@ -180,7 +180,9 @@ def colours(images: ClassificationSet, config: ClassTrainConfig, network: Any) -
 
 def measured_colours(images: np.ndarray) -> tuple[Colour, Colour]:
     """Returns mean and standard deviation by channel, 0..1, of (N, h, w, 3) uint8, from the channels' histograms."""
-    counts = np.stack([np.bincount(images[..., channel].ravel(), minlength=256) for channel in range(3)])  # (3, 256)
+    counts = np.zeros((3, 256), np.int64)
+    for part in np.array_split(images, 64):  # bincount makes 8 bytes of each value
+        counts += [np.bincount(part[..., channel].ravel(), minlength=256) for channel in range(3)]
     mean, std = mean_and_std(counts)
     return tuple(mean.round(4).tolist()), tuple(std.round(4).tolist())
 

@@ -71,7 +71,9 @@ def _pictures(split: Path, name: str) -> list[str]:
     """Returns the paths, relative to `split`, of all images below the class folder, sorted."""
     found = []
     for folder, folders, files in os.walk(split / name, followlinks=True):
-        folders[:] = sorted(entry for entry in folders if not entry.startswith("."))
+        here = Path(folder).resolve()
+        loops = {entry for entry in folders if (here / entry).resolve() in (here, *here.parents)}  # links upwards
+        folders[:] = sorted(entry for entry in folders if not entry.startswith(".") and entry not in loops)
         inside = Path(folder).relative_to(split).as_posix()
         found += [f"{inside}/{file}" for file in files if file.lower().endswith(SUFFIXES) and not file.startswith(".")]
     return sorted(found)

@@ -74,7 +74,7 @@ def read_picture(path: Path) -> np.ndarray:
     """Reads a picture as (H, W, 3) uint8 RGB.
 
     Grey, palette and CMYK files are converted and transparency is dropped, as is usual for ImageNet, which has some of
-    each. The EXIF orientation is ignored.
+    each. The EXIF orientation is ignored, as in torchvision's ImageFolder, but Pillow turns a TIFF.
     """
     return look_at(path, to_rgb)
 

@@ -45,6 +45,7 @@ def test_deeper_folders_and_other_suffixes_count_and_other_files_do_not(tmp_path
     (root / "train" / "bee" / ".hidden.png").write_text("x")
     (root / "train" / ".cache").mkdir()
     (root / "train" / "note.png").write_text("x")
+    (root / "train" / "bee" / "images" / "above").symlink_to(root / "train" / "bee")
     data = open_classification(root, "train")
     assert data.classes.names == ("Ant", "bee", "cat") and data.labels.tolist().count(1) == 7
     assert data.files[6:10] == tuple(f"bee/images/{name}" for name in ("w.bmp", "x.JPEG", "y.JPG", "z.webp"))  # type: ignore[attr-defined]
