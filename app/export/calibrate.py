@@ -108,6 +108,10 @@ def model_of(file: OnnxFile, familiarity: bool) -> GivenModel:
     """Returns a graph file as a model without calibration, whose network gives features for `familiarity`; InputError
     if its checkpoint must be calibrated."""
     meta, method = file.meta, file.meta.method
+    if meta.kind == "classifier":
+        raise InputError(
+            f"{file.path}: the file of an image classifier; calibrate its checkpoint and export that again"
+        )
     plain = meta.kind == "stream" and meta.precision == "fp32" and meta.streams == 1 and not method.lag
     if not plain or draws_dropout(method.mode) or meta.reference_scores:
         raise InputError(

@@ -126,7 +126,8 @@ def enlarge(stored: np.ndarray, block: int, size: tuple[int, int]) -> np.ndarray
 def read_proof(props: Mapping[str, str], meta: GraphMeta, name: str) -> CarriedProof:
     """Reads the proof of a file; InputError for a file without one, and for entries that no export writes."""
     if PROOF_KEY not in props:
-        raise InputError(f"{name}: carries no proof; export it with --stateful --with-proof")
+        mend = "a classifier's file has none" if meta.kind == "classifier" else "export it with --stateful --with-proof"
+        raise InputError(f"{name}: carries no proof; {mend}")
     try:
         return _parse(props, meta)
     except (KeyError, TypeError, ValueError) as error:  # InputError is a ValueError

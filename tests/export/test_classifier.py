@@ -143,6 +143,10 @@ def test_a_graph_file_computes_what_it_was_made_for(
 def test_a_classifier_s_file_segments_no_video(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = written(tmp_path, made_model())
     assert "holds an image classifier" in one_line_error(capsys, "video", "street:1:1", "--model", path)
+    assert "calibrate its checkpoint" in one_line_error(
+        capsys, "calibrate", path, "--data", "x", "-o", tmp_path / "o.onnx"
+    )
+    assert "a classifier's file has none" in one_line_error(capsys, "verify", path)
 
 
 # exports
