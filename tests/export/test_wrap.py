@@ -30,7 +30,11 @@ from steadyseg.seg.exported import ExportedStep
 from steadyseg.seg.pretrained import read_segmenter
 from steadyseg.seg.street.drive import Street
 
-pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("checked_here", "streams_traced_once")]
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.usefixtures("checked_here", "streams_traced_once"),
+    pytest.mark.filterwarnings("ignore:.*LeafSpec:FutureWarning"),  # of torch 2.11, about itself
+]
 
 
 @pytest.fixture(scope="module")
@@ -72,7 +76,6 @@ def run(model: Path, stream: list[Any], **flags: Any) -> list[Maps]:
     return [segmenter.step(frame) for frame in stream]
 
 
-@pytest.mark.filterwarnings("ignore:.*LeafSpec:FutureWarning")  # of torch 2.11, about itself
 def test_a_networks_own_export_and_its_wrapped_graph_are_one(graphs: Graphs, tmp_path: Path) -> None:
     """Everything around the network is the same: resize, normalisation, mean over time, motion, cuts, maps, classes."""
     model, ours = read_segmenter("street-tiny"), graphs("motion")
