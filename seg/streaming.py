@@ -37,7 +37,7 @@ class Outputs(NamedTuple):
 class StreamingSegmenter(nn.Module):
     """preprocess -> predict -> smooth -> maps, each a method so that stages can be timed; `forward` is their chain.
 
-    It owns its network: the mode switches the dropout of this object. Raises InputError for a mode that draws dropout
+    The mode switches the network's dropout. Raises InputError for a mode that draws dropout
     masks if the network has no dropout, and for a height out of range.
     """
 
@@ -70,6 +70,11 @@ class StreamingSegmenter(nn.Module):
             if head
             else self.predictor_of(network, method.temperature)
         )
+
+    def switch_dropout(self) -> None:
+        """Switches the dropout to the mode again, before a pass: another segmenter of the network may have switched
+        it."""
+        set_dropout_active(self.predictor, draws_dropout(self.method.mode))
 
     def predictor_of(self, network: nn.Module, temperature: float | Tensor) -> nn.Module:
         """The predictor of a mode: one pass, N passes, all members of an ensemble, or in a vq mode one member."""

@@ -88,6 +88,7 @@ class TorchExecutor:
         return TorchExecutor(module, self.meta, device, keep_probs=self.keep_probs, precision=self.precision)
 
     def _predict(self, batch: Tensor) -> Prediction:
+        self.module.switch_dropout()
         with self.clock.measure("network"), autocast(self.device, self.precision):  # all after it is float32
             prediction: Prediction = self.module.predictor(batch)
             if self.device == "cuda":

@@ -77,7 +77,7 @@ def steady(
     found = mean is None and std is None and known.mean is not None
     mean, std = (known.mean, known.std) if found else (mean, std)
     values = normalisation("mean", mean), normalisation("std", std)
-    size = size or known.size or DEFAULT_HEIGHT
+    size = next(one for one in (size, known.size, DEFAULT_HEIGHT) if one is not None)
     height, width = input_size(size)
     named = None if classes is None else len(classes)
     adapted = AnyNetwork(known.network, (height, width), Normalize(*values), named, device=place.type)
@@ -136,10 +136,11 @@ class TorchNetwork(FrameNetwork):
     """Torch on the CPU."""
 
     def __init__(self, module: StreamingSegmenter) -> None:
-        self._network = FrameToLogits(module)
+        self._module, self._network = module, FrameToLogits(module)
 
     @torch.inference_mode()
     def outputs(self, frame: np.ndarray) -> list[np.ndarray]:
+        self._module.switch_dropout()
         logits: Tensor = self._network(torch.from_numpy(frame))
         return [logits[0].float().contiguous().numpy()]
 

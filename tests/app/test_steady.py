@@ -180,6 +180,10 @@ def test_inserted_dropout_is_what_disagreement_needs() -> None:
     insert_dropout(network, 0.5, deepest=1)
     segmenter = steady(network, **GIVEN, options=MethodOptions(mode="bnn", samples=4), device="cpu")
     assert segmenter.step(frames(count=1)[0]).disagreement.any() and "no MC dropout" not in segmenter.why
+    other, still = steady(network, **GIVEN, options=MethodOptions(mode="dnn"), device="cpu"), frames(count=1)[0]
+    for _ in range(2):  # each has the dropout of its own mode
+        assert segmenter.step(still).disagreement.any()
+        assert (other.step(still).confidence == other.step(still).confidence).all()
 
 
 NETWORKS: dict[str, tuple[Any, dict[str, Any], str]] = {
