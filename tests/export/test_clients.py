@@ -3,6 +3,7 @@
 The compiled ones are made here where their tools are: g++ with CMake for C++, npm with its registry for Node.
 """
 
+import importlib
 import json
 import os
 import shutil
@@ -21,6 +22,7 @@ from made.waiting import PATIENCE_S
 
 from steadyseg.core.errors import InputError
 from steadyseg.core.frame import Frame
+from steadyseg.core.motion import MotionEstimator
 from steadyseg.export.file.onnx_file import read_onnx
 from steadyseg.export.run.carried_proof import read_proof
 from steadyseg.seg.street.drive import Street
@@ -292,6 +294,32 @@ def test_a_full_disk_is_one_line(
     for command in commands:
         done = ran(command, input=decoded(pictures)[0].tobytes())
         assert done.returncode == 2 and b"no space left" in done.stderr.lower().splitlines()[-1], done
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", ["cpp", "node"])
+def test_frames_cut_short_and_unknown_flags_are_refused(
+    request: pytest.FixtureRequest, graphs: Graphs, pictures: Path, name: str
+) -> None:
+    client, whole = [*request.getfixturevalue(name), str(graphs("vq-dnn"))], decoded(pictures)[0].tobytes()
+    for given, labels in ((whole + whole[:-9], HEIGHT * WIDTH), (b"", 0)):
+        done = ran(client, input=given)
+        assert done.returncode == 2 and b"ends within a frame" in done.stderr.splitlines()[-1], done
+        assert len(done.stdout) == labels
+    for words in ([*client, "--verfy"], [client[0], *client[1:-1], "--help"]):
+        assert not faults(ran(words, input=whole), "usage: ")
+
+
+@pytest.mark.parametrize("size", [(48, 64), (24, 32)], ids=str)
+def test_the_flow_of_the_python_client_is_the_product_s(size: tuple[int, int], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pictures that are too small for OpenCV's flow have none."""
+    monkeypatch.syspath_prepend(CLIENTS / "python")
+    flow, estimate = importlib.import_module("steadyseg_client").Flow(size), MotionEstimator()
+    for number, frame in enumerate(Street(seed=3, height=96, width=128).frames(3)):
+        theirs, ours = flow(frame.image, number), estimate(frame.image, size, number)
+        if ours:
+            np.testing.assert_array_equal(theirs["motion"][0], ours.source)
+            np.testing.assert_allclose(theirs["trust"][0], ours.trust, atol=1e-6)
 
 
 @pytest.mark.long

@@ -16,14 +16,16 @@ int main(int count, char** words) {
     const std::vector<std::string> flags(words + std::min(count, 2), words + count);
     const auto given = [&](const char* flag) { return std::find(flags.begin(), flags.end(), flag) != flags.end(); };
     const char* usage = "usage: steadyseg_client MODEL.onnx [--verify] [--bf16] < frames > labels\n";
-    if (count < 2) return std::fputs(usage, stderr), 2;
+    const bool known = std::all_of(flags.begin(), flags.end(), [](auto& flag) { return flag == "--verify" || flag == "--bf16"; });
+    if (count < 2 || words[1][0] == '-' || !known) return std::fputs(usage, stderr), 2;
     try {
         Client client(words[1], given("--bf16"));
         if (given("--verify")) return Proof(client).verify(given("--bf16"));
         if (client.text("lag") != "0") throw std::runtime_error("its maps come late; export it without --lag");
         std::fprintf(stderr, "frames of %dx%d, RGB, 8 bits\n", client.width, client.height);
         std::vector<uint8_t> frame(size_t(3) * client.width * client.height);
-        while (std::fread(frame.data(), 1, frame.size(), stdin) == frame.size()) {
+        size_t frames = 0, read = 0;
+        for (; (read = std::fread(frame.data(), 1, frame.size(), stdin)) == frame.size(); ++frames) {
             client.step(frame.data());
             const ov::Tensor label = client.output("label"), entropy = client.output("entropy");
             if (std::fwrite(label.data<uint8_t>(), 1, label.get_size(), stdout) != label.get_size() || std::fflush(stdout))
@@ -36,6 +38,7 @@ int main(int count, char** words) {
             std::fprintf(stderr, "%s %.0f %%, mean uncertainty %.3f\n", client.classes.at(most).c_str(),
                          100.0 * pixels.at(most) / label.get_size(), unsure / label.get_size());
         }
+        if (read || !frames) throw std::runtime_error("the input ends within a frame, or holds none; is its size right?");
         return 0;
     } catch (const std::exception& error) {
         std::string line = error.what();  // OpenVINO writes several lines, which may quote the file

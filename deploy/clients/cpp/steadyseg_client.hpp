@@ -147,7 +147,7 @@ private:
         cv::cvtColor(cv::Mat(height, width, CV_8UC3, frame), grey, cv::COLOR_RGB2GRAY);
         if (grey.size() != source.size()) cv::resize(grey, grey, source.size(), 0, 0, cv::INTER_AREA);
         cv::Mat flow = cv::Mat::zeros(grey.size(), CV_32FC2), before, apart;
-        if (goes_on) dis->calc(grey, last, flow);
+        if (goes_on && std::min(h, w) >= 32) dis->calc(grey, last, flow);
         for (int y = 0; y < grey.rows; ++y)
             for (int x = 0; x < grey.cols; ++x) {
                 const cv::Vec2f moved = (flow.at<cv::Vec2f>(y, x) + cv::Vec2f(x, y)) * 32;

@@ -72,8 +72,8 @@ export class Client {
 
 const scalar = (value) => new ort.Tensor('float32', Float32Array.of(value), [1, 1]);
 
-async function main([path, flag]) {
-  if (!path) throw new Error('usage: node steadyseg_client.mjs MODEL.onnx [--verify] < frames > labels');
+async function main([path, flag, ...more]) {
+  if (!path || path.startsWith('-') || (flag && flag !== '--verify') || more.length) throw new Error('usage: node steadyseg_client.mjs MODEL.onnx [--verify] < frames > labels');
   const client = await Client.open(path);
   if (flag === '--verify') {
     const { found, bounds, holds } = await verify(client);
@@ -86,9 +86,10 @@ async function main([path, flag]) {
   const length = 3 * client.size[0] * client.size[1];
   process.stdout.on('error', () => {}); // which would end the process with a trace; the write below tells the error
   let waiting = Buffer.alloc(0);
+  let frames = 0;
   for await (const chunk of process.stdin) {
     waiting = Buffer.concat([waiting, chunk]);
-    for (; waiting.length >= length; waiting = waiting.subarray(length)) {
+    for (; waiting.length >= length; waiting = waiting.subarray(length), frames++) {
       const { label, entropy } = await client.step(Uint8Array.from(waiting.subarray(0, length)));
       await new Promise((written, failed) => {
         process.stdout.write(label.data, (error) => (error ? failed(error) : written()));
@@ -101,6 +102,7 @@ async function main([path, flag]) {
       console.error(`${client.classes[most]} ${share} %, mean uncertainty ${uncertainty.toFixed(3)}`);
     }
   }
+  if (waiting.length || !frames) throw new Error('the input ends within a frame, or holds none; is its size right?');
   return 0;
 }
 

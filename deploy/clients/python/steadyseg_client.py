@@ -113,7 +113,8 @@ class Client:
             refuse("graph", "its maps and probabilities are not those of its metadata")
 
     def step(self, frame, gap=1):
-        """(H, W, 3) uint8 RGB -> {name: map}, each (H, W) uint8. `gap`: source frames since the last call; 0 resets
+        """(H, W, 3) uint8 RGB -> {name: output}: maps (H, W) uint8, and as far as the file has them `familiarity` and
+        `expected_accuracy`, (1,) float32, and `probs` (K, h, w). `gap`: source frames since the last call; 0 resets
         the states, as after a seek. A scene cut or a frame of another size resets them too."""
         if self.previous != frame.shape:
             gap, self.previous = 0, frame.shape
@@ -149,7 +150,8 @@ class Flow:
         last, self.last = (self.last if gap else None), grey
         if last is None:
             return {"motion": self.grid[None], "trust": np.ones((1, *self.size), np.float32)}
-        motion = np.rint((self.grid + self.dis.calc(grey, last, None)) * 32) / np.float32(32)
+        moved = self.dis.calc(grey, last, None) if min(self.size) >= 32 else 0  # smaller ones: an error
+        motion = np.rint((self.grid + moved) * 32) / np.float32(32)
         before = cv2.remap(last, motion, None, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE)
         apart = cv2.blur(cv2.absdiff(grey, before).astype(np.float32), (5, 5))
         return {"motion": motion[None], "trust": np.exp(-np.square(apart / 20))[None]}
@@ -172,7 +174,7 @@ def main():
         parser.error(f"the maps of {given.model} come {client.lag} frames late; export it without --lag")
     video = cv2.VideoCapture(int(given.source) if str(given.source).isdecimal() else str(given.source))
     if not video.isOpened():
-        parser.error(f"{given.source}: no video that OpenCV opens")
+        parser.error(f"source {given.source}: no video that OpenCV opens; or give --verify")
     if given.output:
         given.output.mkdir(parents=True, exist_ok=True)
     for number, (read, picture) in enumerate(iter(video.read, None)):
