@@ -17,7 +17,7 @@ from steadyseg.app.export.int8_loss import check_data, fitting_images, measure_l
 from steadyseg.app.export.onnx_network import OnnxNetwork
 from steadyseg.app.sources.open_source import open_source
 from steadyseg.core.errors import CheckFailed, InputError
-from steadyseg.core.method import Method, MethodOptions, draws_dropout, method_of_fit, settings
+from steadyseg.core.method import Method, MethodOptions, draws_dropout, is_temporal, method_of_fit, settings
 from steadyseg.core.model.model import Model
 from steadyseg.core.novelty.stored import novelty_head
 from steadyseg.core.picture_size import network_size
@@ -114,12 +114,16 @@ def plan_export(job: ExportJob, model: Model) -> ExportPlan:
     a number format that the method does not support."""
     if job.precision == "int8":
         check_data(job.calibration_data)
+    elif job.calibration_data:
+        raise InputError(f"--calibration-data is for --precision int8, got --precision {job.precision}; omit it")
     meta, (height, width) = model.meta, job.shape
     method = exported_options(job).resolve(meta)
     streams = None if job.streams == "dynamic" else int(job.streams or 1)
     refuse_precision(job.precision, method, streams)
     head = novelty_head(model, method) if job.precision == "fp32" else None  # statistics of the frame need fp32
-    module = StreamingSegmenter(model.network(), meta.mean, meta.std, height or meta.height, method, head)
+    module = StreamingSegmenter(
+        model.network(), meta.mean, meta.std, meta.height if height is None else height, method, head
+    )
     aspect = (module.height, width) if width else (meta.height, meta.width)
     return ExportPlan(
         model,
@@ -137,12 +141,12 @@ def exported_options(job: ExportJob) -> MethodOptions:
     the network alone has single passes."""
     if job.stateful:
         return job.method if job.target == "onnx" else job.method.or_default(motion=False)
-    if job.method.motion or job.method.lag:
+    mode = job.method.mode or "dnn"
+    if job.method.motion or job.method.lag or job.method.tau or is_temporal(mode):
         raise InputError(
-            "the network alone has no temporal mean that could follow motion or wait; add --stateful, or omit --motion "
-            "and --lag"
+            "the network alone has no temporal mean; add --stateful, or omit vq-, --tau, --motion and --lag"
         )
-    if job.method.mode is not None and draws_dropout(job.method.mode):
+    if draws_dropout(mode):
         raise InputError("the network alone is exported without dropout; add --stateful for MC dropout in the graph")
     return replace(job.method, mode="dnn", motion=None)
 
