@@ -55,7 +55,8 @@ def run_calibrate(job: CalibrateJob) -> int:
             raise InputError(f"{flag} needs the recordings that the network was trained on: a folder with train/")
     kind, suffix = ("a graph file", ".onnx") if is_graph(job.model) else ("a checkpoint", ".safetensors")
     require_place(job.output, kind, (suffix,), overwrite=job.overwrite)
-    refuse_existing(job.output.with_suffix(".json"), job.overwrite)
+    if not is_graph(job.model):
+        refuse_existing(job.output.with_suffix(".json"), job.overwrite)
     return (calibrate_graph if is_graph(job.model) else calibrate_checkpoint)(job)
 
 
