@@ -97,7 +97,7 @@ export class Segmenter {
   }
 
   #step(image, { tau, crop, gap, ...rest }) {
-    // The graph uses gap and tau only as exp(-gap / tau), so that another tau equals another gap.
+    // In the graph's mean, another tau equals another gap: exp(-gap / tau). Scene cuts are detected up to a scaled gap of 5.
     const scaled = this.method.tau && tau ? (gap * this.method.tau) / tau : gap;
     if (image instanceof ImageData) return this.#ask({ step: { ...rest, gap: scaled, pixels: image.data } });
     return this.#ask({ step: { ...rest, gap: scaled, bitmap: image, crop: crop ?? this.middle(image.width, image.height) } }, [image]);

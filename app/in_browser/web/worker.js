@@ -43,10 +43,13 @@ async function testCard(model) {
   forget();
   const expected = (await run(noise, 1, true, false)).label.data;
   forget();
+  const again = (await run(noise, 1, true, false)).label.data; // a graph that draws dropout differs from itself
+  forget();
   await session.release();
   session = card;
-  const equal = label.data.filter((one, place) => one === expected[place]).length / expected.length;
-  if (equal < LEAST_EQUAL) throw new Trouble(`the graphics card labels only ${Math.floor(100 * equal)} % of the pixels as the processor does`);
+  const share = (other) => other.filter((one, place) => one === expected[place]).length / expected.length;
+  const equal = share(label.data);
+  if (equal < LEAST_EQUAL * share(again)) throw new Trouble(`the graphics card labels only ${Math.floor(100 * equal)} % of the pixels as the processor does`);
 }
 
 function forget() {
