@@ -113,8 +113,8 @@ class Client:
             refuse("graph", "its maps and probabilities are not those of its metadata")
 
     def step(self, frame, gap=1):
-        """(H, W, 3) uint8 RGB -> {name: output}: maps (H, W) uint8, and as far as the file has them `familiarity` and
-        `expected_accuracy`, (1,) float32, and `probs` (K, h, w). `gap`: source frames since the last call; 0 resets
+        """(H, W, 3) uint8 RGB -> {name: output}: maps (H, W) uint8; some files add `familiarity` and
+        `expected_accuracy`, (1,) float32, or `probs` (K, h, w). `gap`: source frames since the last call; 0 resets
         the states, as after a seek. A scene cut or a frame of another size resets them too."""
         if self.previous != frame.shape:
             gap, self.previous = 0, frame.shape
