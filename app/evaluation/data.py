@@ -118,22 +118,17 @@ class LabelledData:
 def default_split(data: Path, model: Model | OnnxFile) -> str:
     """Returns the default split to evaluate on: test, else val, else the images that the training held out. InputError
     for a folder with none of them."""
-
-    def is_there(split: str) -> bool:
-        return has_split(data, split) or (is_classifier(model) and (data / f"{split}.zip").is_file())
-
-    for split in ("test", "val"):
-        if is_there(split):
-            return split
-    has_train = is_there("train")
-    if has_train and isinstance(model, Model) and model.meta.training.get("held_out"):  # names, or their number
+    zipped = is_classifier(model)  # its splits may be archives
+    names = ("test", "val", "train")
+    there = [one for one in names if has_split(data, one) or (zipped and (data / f"{one}.zip").is_file())]
+    if there[:1] != ["train"]:
+        return there[0] if there else "test"
+    if isinstance(model, Model) and model.meta.training.get("held_out"):  # names, or their number
         return HELD_OUT
-    if has_train:
-        raise InputError(
-            f"{data}: holds no test or val, and the network's record lists no held-out images of train; give --split "
-            "train to measure it on train"
-        )
-    return "test"
+    raise InputError(
+        f"{data}: holds no test or val, and the network's record lists no held-out images of train; give --split train "
+        "to measure it on train"
+    )
 
 
 def refuse_memory(mode: str) -> None:
