@@ -25,6 +25,7 @@ from steadyseg.export.file.metadata import MAX_SIDE
 from steadyseg.export.run.cpu import CpuExecutor, OpenNetwork
 from steadyseg.export.run.networks import FrameNetwork
 from steadyseg.seg.any_network import AnyNetwork, GivenModel
+from steadyseg.seg.data.class_file import read_classes
 from steadyseg.seg.known_networks import look_up
 from steadyseg.seg.of_model import FrameToLogits
 from steadyseg.seg.streaming import StreamingSegmenter
@@ -41,7 +42,7 @@ def steady(
     mean: Sequence[float] | None = None,
     std: Sequence[float] | None = None,
     size: int | tuple[int, int] | None = None,
-    classes: ClassList | Sequence[str] | None = None,
+    classes: ClassList | Sequence[str] | str | None = None,
     options: MethodOptions = MethodOptions(),  # noqa: B008 (frozen)
     temperature: float = 1.0,
     data: str | Path | None = None,
@@ -60,7 +61,8 @@ def steady(
             network's library says: torchvision, transformers, ultralytics, timm, segmentation-models-pytorch.
         size: Height in pixels of the network's pictures; the width follows each frame's aspect in multiples of 32. Or
             (height, width) of all pictures. By default what transformers says, else 384.
-        classes: Names of the K classes; by default the library's, else class 0, class 1, ...
+        classes: Names of the K classes, camvid, or a JSON file of `wrap --classes`; by default the library's, else
+            class 0, class 1, ...
         options: The method; by default one pass (`vq-dnn`), averaged over time along the motion. The modes `bnn` and
             `vq-bnn` need dropout, which `insert_dropout` adds.
         temperature: Divisor of the logits; `data` fits it instead.
@@ -79,6 +81,7 @@ def steady(
     values = normalisation("mean", mean), normalisation("std", std)
     size = next(one for one in (size, known.size, DEFAULT_HEIGHT) if one is not None)
     height, width = input_size(size)
+    classes = read_classes(Path(classes)) if isinstance(classes, str) else classes
     named = None if classes is None else len(classes)
     adapted = AnyNetwork(known.network, (height, width), Normalize(*values), named, device=place.type)
     if classes is None and known.classes and len(known.classes) == adapted.form.classes:

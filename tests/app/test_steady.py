@@ -15,6 +15,7 @@ from refusals import refusal
 from torch import Tensor, nn
 
 from steadyseg import steady
+from steadyseg.core.classes import CAMVID
 from steadyseg.core.insertion import insert_dropout
 from steadyseg.core.method import MethodOptions
 from steadyseg.core.model.thresholds import is_threshold_record
@@ -172,6 +173,10 @@ def test_coarse_logits_are_enlarged_to_half_the_size() -> None:
     with torch.no_grad():
         logits = F.interpolate(layer(seen(frame)), (HEIGHT // 2, WIDTH // 2), mode="bilinear", align_corners=False)
     assert maps.probs is not None and np.abs(maps.probs - torch.softmax(logits, 1)[0].numpy()).max() < 5e-5
+
+
+def test_the_name_of_a_class_list_is_one() -> None:
+    assert steady(nn.Conv2d(3, len(CAMVID), 1), **GIVEN, classes="camvid").classes == CAMVID
 
 
 def test_inserted_dropout_is_what_disagreement_needs() -> None:
