@@ -330,6 +330,7 @@ def test_a_foreign_graph_as_a_model_names_the_way_in(tmp_path: Path, capsys: pyt
     path = foreign_onnx(tmp_path / "other.onnx", change=add_end("NonZero"))
     assert f"steadyseg wrap {path}" in one_line_error(capsys, "video", "street:1:2", "--model", path)
     assert f"steadyseg wrap {path}" in one_line_error(capsys, "demo", path)
+    assert "a graph file; this needs" in one_line_error(capsys, "export", path, "-o", tmp_path / "x.onnx")
     path = foreign_onnx(path, change=lambda model: helper.set_model_props(model, {"steadyseg_format": "1"}))
     assert "a file of steadyseg already" in one_line_error(capsys, "wrap", path, "-o", tmp_path / "x.onnx", *NORMALISED)
 
