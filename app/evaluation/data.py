@@ -118,13 +118,13 @@ class LabelledData:
 def default_split(data: Path, model: Model | OnnxFile) -> str:
     """Returns the default split to evaluate on: test, else val, else the images that the training held out. InputError
     for a folder with none of them."""
-    is_one = is_classifier(model)  # its splits may be archives, and its record has a number in place of names
+    classifies = is_classifier(model)  # its splits may be archives, and its record has a number in place of names
     names = ("test", "val", "train")
-    there = [split for split in names if has_split(data, split) or (is_one and (data / f"{split}.zip").is_file())]
+    there = [split for split in names if has_split(data, split) or (classifies and (data / f"{split}.zip").is_file())]
     if there[:1] != ["train"]:
         return there[0] if there else "test"
     training = model.meta.training if isinstance(model, Model) else {}
-    if training.get("held_out") if is_one else recorded_names(training):
+    if training.get("held_out") if classifies else recorded_names(training):
         return HELD_OUT
     raise InputError(
         f"{data}: holds no test or val, and the network's record lists no held-out images of train; give --split train "

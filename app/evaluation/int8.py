@@ -29,9 +29,8 @@ def fit_int8(data: Path, executor: TorchExecutor, frames: Callable[[str], Iterab
     pictures = (executor.module.preprocess(torch.from_numpy(split[place][0])[None]) for place in images)
     ranges = measure_ranges(executor.network, pictures)
     rounded = executor.rounded(ranges)
-    grid = (
-        GRID if GRID[1] <= executor.method.temperature <= GRID[-2] else WIDE_GRID
-    )  # int8 moves it by less than a step
+    # Rounding moves the temperature by less than a step of the grid.
+    grid = GRID if GRID[1] <= executor.method.temperature <= GRID[-2] else WIDE_GRID
     temperature = fit_temperature(rounded.module, frames("int8: temperature"), executor.classes, grid).temperature
     metrics = [FrameMetrics.of(executor.classes) for _ in range(2)]
     segmenters = Segmenter(executor), Segmenter(rounded.at_temperature(temperature))
