@@ -75,4 +75,5 @@ def read_classes(path: Path) -> ClassList:
     except (ValueError, LookupError, TypeError, AttributeError, csv.Error) as error:
         record = 'JSON {"names": [...], "colors": [[r, g, b], ...], "void": id}'
         expected = "a table of `video --masks`" if path.suffix == ".csv" else record
-        raise InputError(f"{path}: expected {expected}, got {error!r}") from error
+        found = f"found no {error}" if isinstance(error, KeyError) else f"got {error!r}"
+        raise InputError(f"{path}: expected {expected}, {found}") from error

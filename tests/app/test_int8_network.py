@@ -81,20 +81,11 @@ def test_it_has_a_temperature_of_its_own(small: str) -> None:
 def test_a_temperature_beyond_the_usual_ones_is_fitted_too(pictures: Path, tmp_path: Path) -> None:
     tensors, meta = load_checkpoint(find_checkpoint("street-tiny"))
     sharp = {name: tensor * 8 if name.startswith("head.") else tensor for name, tensor in tensors.items()}
-    save_checkpoint(tmp_path / "sharp.safetensors", sharp, meta)
-    flags = [
-        "--data",
-        str(pictures),
-        "--mode",
-        "dnn",
-        "--protocol",
-        "stills",
-        "--int8",
-        "-o",
-        str(tmp_path / "s.safetensors"),
-    ]
-    assert main(["calibrate", str(tmp_path / "sharp.safetensors"), *flags]) == 0
-    fitted = load_checkpoint(tmp_path / "s.safetensors")[1]
+    given, found = (tmp_path / f"{name}.safetensors" for name in ("given", "found"))
+    save_checkpoint(given, sharp, meta)
+    flags = ["--data", str(pictures), "--mode", "dnn", "--protocol", "stills", "--int8", "-o", str(found)]
+    assert main(["calibrate", str(given), *flags]) == 0
+    fitted = load_checkpoint(found)[1]
     assert fitted.calibration["dnn"]["temperature"] > GRID[-1] and 0.8 < fitted.int8["temperature_ratio"] < 1.2
 
 

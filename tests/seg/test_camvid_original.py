@@ -219,6 +219,7 @@ def test_an_incomplete_copy_of_the_archives_is_refused_and_a_list_decides(tmp_pa
         ('{"names": ["a", "b"], "colors": [[0, 0], [0, 0]]}', "needs three values"),
         ("[]", "two or more different names"),
         ('{"names": 5}', "expected JSON"),
+        ('{"classes": ["a"]}', "found no 'names'"),
         ("\ud800", "expected JSON"),
     ],
 )
