@@ -71,9 +71,8 @@ def test_a_classifier_begins_with_another_ones_weights_but_for_a_last_layer_of_o
     given, own = read_classifier(path).tensors, parts.network.state_dict()
     same = {name: torch.equal(own[name], given[name]) for name in given if own[name].shape == given[name].shape}
     assert all(same.values()) and len(given) - len(same) == (0 if names == ANIMALS else 2)
-    assert [line[:31] for line in parts.about] == (
-        [] if names == ANIMALS else ["the initial weights have other c"[:31]]
-    )
+    random = "the initial weights have other classes, so the last layer begins with random weights"
+    assert parts.about == (() if names == ANIMALS else (random,))
     assert parts.describe(0.0).licence == "for friends"
     with pytest.raises(InputError, match="the architecture needs"):
         prepare_classification(
