@@ -72,8 +72,8 @@ class StreamingSegmenter(nn.Module):
         )
 
     def switch_dropout(self) -> None:
-        """Switches the dropout to the mode again, before a pass: another segmenter of the network may have switched
-        it."""
+        """Sets the network's dropout for this mode before a pass, because another segmenter of the same network may
+        have changed it."""
         set_dropout_active(self.predictor, draws_dropout(self.method.mode))
 
     def predictor_of(self, network: nn.Module, temperature: float | Tensor) -> nn.Module:

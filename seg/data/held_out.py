@@ -76,7 +76,7 @@ def hold_out_recordings(names: Sequence[str]) -> HeldOut:
 
 
 def camvid_stretches(names: Sequence[str]) -> tuple[tuple[str, str], ...]:
-    """Returns CamVid's stretches as far as a training set has their images, and no stretches for other data."""
+    """Returns the first and last image that a training set has of each of CamVid's stretches; empty for other data."""
     inside = ([name for name in names if first <= name <= last] for first, last in CAMVID_STRETCHES)
     return tuple((there[0], there[-1]) for there in inside if there)
 
