@@ -8,8 +8,7 @@ from tyro.conf import arg
 from steadyseg.core.options import Rare
 
 DEFAULT_MODEL = "camvid-realtime"
-"""The network of `demo`, `video`, `batch` and `cameras`. It keeps up with a camera on two cores. On CamVid's stream it
-is as accurate as the larger camvid-unet-s."""
+"""The network of `demo`, `video`, `batch` and `cameras`, which keeps up with a camera on two cores."""
 ExecutorName = Literal["auto", "torch", "openvino", "onnxruntime"]
 PrecisionName = Literal["auto", "fp32", "bf16", "fp16", "int8"]
 Settings = Annotated[tuple[str, ...], arg(name="config", metavar="FILE|NAME=VALUE ...")]

@@ -43,6 +43,7 @@ class EvaluatedClassifier:
                 "--sequence": job.sequence is not None,
                 "--by": bool(job.by),
                 "--config cutoff": job.cutoff != CUTOFF,
+                "--config size": job.size is not None,
                 "--config provider_options": bool(job.compute.provider_options),
                 f"--precision {job.compute.precision}": job.compute.precision in ("bf16", "fp16"),
             },

@@ -51,7 +51,7 @@ class EvaluatedSegmenter:
         if compute.executor == "auto" and not of_graph:
             compute = replace(compute, executor="torch")
         members = tuple(map(open_checkpoint, job.members))
-        run = RunOptions(**vars(compute), keep_probs=True, members=members)
+        run = RunOptions(**vars(compute), size=job.size, keep_probs=True, members=members)
         opened = make_segmenter(model, job.method if of_graph else job.method.or_default(mode="dnn"), run)
         if job.protocol == "stills":
             refuse_memory(opened.method.mode)
@@ -62,7 +62,7 @@ class EvaluatedSegmenter:
             self.lines.append(f"not calibrated: {opened.method.note}")
         self.data_name, self.split = job.data.name, None if str(job.data) == "street" else split
         self.frame_hash = self.chosen.frame_hash
-        self.settings = {"sequence": job.sequence.name if job.sequence else None}
+        self.settings = {"sequence": job.sequence.name if job.sequence else None, "size": job.size}
         self.unit = f"frames, {job.protocol}"
         self.keys = FIGURES.format(f"{100 * job.cutoff:g}").split()
 

@@ -51,6 +51,8 @@ class EvaluateJob:
     """Confidence above which a pixel is certain, for the metrics named after it: 0.7 gives acc_70, unc_70, freq_70."""
     edge_width: Rare[int] = 3
     """Width of an edge: a pixel this near to a boundary of two labels is on the edge."""
+    size: Rare[int | None] = None
+    """Height in pixels of the pictures that the network gets, as `video --size`; by default the checkpoint's."""
     settings: Settings = ()
     """cutoff=0.7, edge_width=1, or a .toml file of these; `--config list` prints all."""
     method: MethodOptions = field(default_factory=MethodOptions)

@@ -55,6 +55,16 @@ def evaluated(model: Path | str, folder: Path, *flags: str, data: str = "street"
 
 
 @pytest.mark.slow
+def test_another_size_is_measured_as_if_it_were_the_networks_own(tmp_path: Path) -> None:
+    tensors, meta = load_checkpoint(find_checkpoint("street-tiny"))
+    save_checkpoint(tmp_path / "96.safetensors", tensors, dataclasses.replace(meta, height=96))
+    data = str(labelled_folder(tmp_path / "data", 2, splits=("test",)))
+    runs = [tmp_path / "96.safetensors"], ["street-tiny", "--config", "size=96"], ["street-tiny"]
+    own, given, usual = (evaluated(model, tmp_path, *flags, data=data) for model, *flags in runs)
+    assert own["nll"] == given["nll"] != usual["nll"] and (given["size"], usual["size"]) == (96, None)
+
+
+@pytest.mark.slow
 def test_a_strangers_file_carries_its_calibration(
     graphs: Graphs, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -101,12 +111,10 @@ def test_the_fit_is_stored_with_what_it_was_fitted_on_and_nothing_else_changes(c
     assert before.keys() == after.keys() and all(torch.equal(before[name], after[name]) for name in before)
     record = stored.calibration[FITTED]
     assert (record["data"], record["split"], record["protocol"], record["frames"]) == ("street", None, "stream", FRAMES)
-    assert record["samples"] == 1 and record["tau"] > 0
     assert record["frame_list_hash"] == f"street_0_{meta.width}x{meta.height}_{FRAMES}"
     assert 0.5 < record["temperature"] < 3 and record["temperature"] != 1.0 and 0 <= record["flips"] < 0.01
-    assert record["nll_after"] < record["nll_before"]
-    assert record["conformal"]["coverage"] == 0.9 and 0 < record["conformal"]["lac"] < 1
-    assert "class_risk" not in record
+    assert record["samples"] == 1 and record["tau"] > 0 and record["nll_after"] < record["nll_before"]
+    assert record["conformal"]["coverage"] == 0.9 and 0 < record["conformal"]["lac"] < 1 and "class_risk" not in record
     assert json.loads(calibrated.with_suffix(".json").read_text())["calibration"] == stored.calibration
 
 

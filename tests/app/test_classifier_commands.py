@@ -174,6 +174,7 @@ def test_commands_that_segment_frames_refuse_a_classifier_by_its_name_and_its_fi
         (("--protocol", "stream"), "--protocol stream is for segmentation networks"),
         (("--tau", "2"), "--tau is for"),
         (("--only", "list.txt"), "--only is for"),
+        (("--config", "size=96"), "--config size is for"),
         (("--precision", "bf16"), "--precision bf16 is for"),
         (("--calibrated", "on"), "no temperature was fitted for dnn"),
         (("--executor", "openvino"), "-o c.onnx"),
