@@ -105,16 +105,14 @@ class HessianJob(LossJob):
     """Lanczos steps for the density of all eigenvalues, each a vector as large as the weights in memory; 0: no
     density."""
     iterations: Rare[int] = 100
-    """Maximum number of restarts of the Lanczos iteration for the top eigenvalues."""
-    tolerance: Rare[float] = 1e-3
-    """Largest residual |H v - a v| / |a| of an eigenpair (a, v). The study fails if a top eigenpair exceeds it."""
+    """Maximum number of restarts of the Lanczos iteration for the top eigenvalues. The study fails if a residual
+    |H v - a v| / |a| of a top eigenpair (a, v) exceeds 0.001."""
     weight_decay: Rare[float | None] = None
     """Weight decay of the metrics with L2; by default the network's training decay."""
 
     def __post_init__(self) -> None:
         for name, least in (("top", 1), ("batch_size", 1), ("steps", 0), ("iterations", 2)):
             require_least(spelled(self, name), getattr(self, name), least)
-        require_positive("tolerance", self.tolerance)
         if self.weight_decay is not None and not 0.0 <= self.weight_decay < math.inf:
             raise InputError(f"weight_decay must be 0 or more, got {self.weight_decay:g}")
 

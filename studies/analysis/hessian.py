@@ -99,7 +99,7 @@ def row_of(target: StudyTarget, numbers: range, number: int, context: StudyConte
         return found.nll / max(1, found.samples)
 
     hessian = Hessian(network, loss)
-    pairs = spectrum.top_eigenpairs(hessian, job.top, iterations=job.iterations, tolerance=job.tolerance, seed=seed)
+    pairs = spectrum.top_eigenpairs(hessian, job.top, iterations=job.iterations, seed=seed)
     start = spectrum.random_signs(hessian.gradient, seed)
     density = spectrum.lanczos(hessian, start, job.steps) if job.steps else None
     return {

@@ -54,7 +54,7 @@ def top_eigenpairs(
     except ArpackNoConvergence as error:
         raise CheckFailed(
             f"{len(error.eigenvalues)} of {count} eigenpairs are within {tolerance:g} after {iterations} restarts; "
-            "set --config iterations or tolerance higher"
+            "set --config iterations higher"
         ) from error
     pairs = [
         Eigenpair(float(value), float(np.linalg.norm(product(vector) - value * vector) / (abs(value) or 1.0)))
