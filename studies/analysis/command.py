@@ -19,9 +19,7 @@ FORM = ".4g"
 def run_study(job: StudyJob) -> int:
     """Runs the study that the job names, prints its tables and writes its report."""
     require_checkpoints(
-        job.options.models,
-        "a pretrained name, a .safetensors file or timm:NAME",
-        "a study looks inside the network",
+        job.options.models, "a pretrained name, a .safetensors file or timm:NAME", "a study looks inside the network"
     )
     from steadyseg.studies.analysis.study import Study, run  # after what can be refused without torch
 

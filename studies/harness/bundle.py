@@ -31,14 +31,7 @@ CARD_KEYS = tuple(
 """Keys of an evaluation's JSON that go into the record."""
 
 
-def bundle(
-    source: Path,
-    name: str,
-    licence: str,
-    command: str,
-    results: list[Path],
-    folder: Path,
-) -> Path:
+def bundle(source: Path, name: str, licence: str, command: str, results: list[Path], folder: Path) -> Path:
     """Writes `folder/name.safetensors` and its .json; results are files of `steadyseg evaluate --report`. The metrics
     must be measured with the fp16 weights: bundle without results, evaluate the bundled file, then bundle again with
     the results.

@@ -52,10 +52,7 @@ class Clip:
     def to_labels(self, segmenter: Segmenter, frames: int) -> None:
         """The file through the segmenter to maps, as `steadyseg video` does, without a picture or a file coming out."""
         segmenter.reset()
-        with (
-            open_source(str(self.path)) as source,
-            contextlib.closing(read_ahead(source)) as shown,
-        ):
+        with open_source(str(self.path)) as source, contextlib.closing(read_ahead(source)) as shown:
             self._check(sum(1 for _ in segment(islice(shown, frames), segmenter)), frames)
 
     def to_video(self, segmenter: Segmenter, frames: int, output: Path) -> None:

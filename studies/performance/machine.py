@@ -68,9 +68,7 @@ def _openvino_product(precision: str) -> Row:
     product = opset13.matmul(entering, opset13.constant(picture), False, False)
     network = OpenVinoNetwork(openvino.Model([product], [entering]), precision)
     return Row(
-        f"openvino {precision} product",
-        lambda count: [network(picture) for _ in range(count)],
-        f"openvino {precision}",
+        f"openvino {precision} product", lambda count: [network(picture) for _ in range(count)], f"openvino {precision}"
     )
 
 

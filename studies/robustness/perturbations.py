@@ -15,12 +15,7 @@ from steadyseg.core.seeds import mix_seed
 from steadyseg.studies.harness.pictures import Pictures, batches_of
 from steadyseg.studies.harness.target import TargetNetwork
 from steadyseg.studies.robustness.flags import RobustnessOptions, Watch, no_progress
-from steadyseg.studies.robustness.measures.perturbations import (
-    GENERATED,
-    PUBLISHED,
-    compared_with,
-    perturb,
-)
+from steadyseg.studies.robustness.measures.perturbations import GENERATED, PUBLISHED, compared_with, perturb
 from steadyseg.studies.robustness.measures.temporal_consistency import (
     MEASURES,
     TemporalConsistency,
