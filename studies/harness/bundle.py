@@ -11,7 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor
 
+from steadyseg.app.open_model import find_model
 from steadyseg.classification.pretrained import ARCHITECTURE
 from steadyseg.classification.pretrained import FOLDER as CLASSIFIERS
 from steadyseg.core.errors import InputError
@@ -31,12 +33,18 @@ CARD_KEYS = tuple(
 """Keys of an evaluation's JSON that go into the record."""
 
 
-def bundle(source: Path, name: str, licence: str, command: str, results: list[Path], folder: Path) -> Path:
+def bundle(
+    source: Path, name: str, licence: str, command: str, results: list[Path], folder: Path, mean_with: str | None = None
+) -> Path:
     """Writes `folder/name.safetensors` and its .json; results are files of `steadyseg evaluate --report`. The metrics
     must be measured with the fp16 weights: bundle without results, evaluate the bundled file, then bundle again with
-    the results.
+    the results. `mean_with` is a checkpoint of the same layers: every weight becomes the mean of both (WiSE-FT, arXiv
+    2109.01903, with the weights that a fine-tuning began with).
     """
     tensors, meta = load_checkpoint(source)
+    if mean_with:
+        others, _ = load_checkpoint(find_model(mean_with))
+        tensors = {key: mean_of(value, others[key]) for key, value in tensors.items()}
     half = {
         key: value.half() if value.is_floating_point() and not key.startswith(NOVELTY_PREFIX) else value
         for key, value in tensors.items()
@@ -57,6 +65,11 @@ def bundle(source: Path, name: str, licence: str, command: str, results: list[Pa
     return target
 
 
+def mean_of(one: Tensor, other: Tensor) -> Tensor:
+    """The mean in single precision; counters are the first's."""
+    return (one.float() + other.float()) / 2 if one.is_floating_point() else one
+
+
 def round_figures(value: Any) -> Any:
     """Rounds all floats of a record to six decimals, more than any measurement here is exact to."""
     if isinstance(value, dict):
@@ -73,10 +86,11 @@ def main() -> None:
     parser.add_argument("name")
     parser.add_argument("--licence", default="")
     parser.add_argument("--command", default="", help="the training command, for the record")
+    parser.add_argument("--mean-with", help="an included network or a checkpoint of the same layers")
     parser.add_argument("--results", type=Path, nargs="*", default=[])
     given = parser.parse_args()
     folder = CLASSIFIERS if read_meta(given.source).architecture == ARCHITECTURE else SEGMENTERS
-    print(bundle(given.source, given.name, given.licence, given.command, given.results, folder))
+    print(bundle(given.source, given.name, given.licence, given.command, given.results, folder, given.mean_with))
 
 
 if __name__ == "__main__":

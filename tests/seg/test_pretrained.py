@@ -8,7 +8,7 @@ import torch
 from made.methods import opened_by_torch
 
 from steadyseg.core.errors import InputError
-from steadyseg.core.model.checkpoint import load_checkpoint, parse_meta, read_meta
+from steadyseg.core.model.checkpoint import load_checkpoint, parse_meta, read_meta, save_checkpoint
 from steadyseg.seg.pretrained import FOLDER, find_checkpoint
 from steadyseg.seg.street.drive import Street
 from steadyseg.studies.harness.bundle import bundle
@@ -25,8 +25,8 @@ def test_a_pretrained_checkpoint_is_small_and_says_where_it_comes_from(name: str
     assert path.with_suffix(".md").is_file()
     assert parse_meta(path.with_suffix(".json").read_text(), path) == meta
     for key, row in meta.metrics.items():
-        measured_on = {"data", "split", "frames", "frame_list_hash"}
-        assert measured_on | {"protocol", "mode", "samples", "seed", "nll"} <= row.keys(), key
+        measured_on = {"data", "split", "frames", "frame_list_hash", "protocol", "mode", "samples", "seed", "nll"}
+        assert measured_on <= row.keys(), key
 
 
 def test_the_street_network_knows_its_street() -> None:
@@ -38,18 +38,18 @@ def test_the_street_network_knows_its_street() -> None:
 
 def test_bundling_halves_the_weights_and_keeps_the_results(tmp_path: Path) -> None:
     row = {"protocol": "stills", "mode": "dnn", "nll": 0.123456789, "accuracy": 0.9, "frame_list": ["a"]}
-    result = tmp_path / "r.json"
-    result.write_text(json.dumps(row))
-    made = bundle(FOLDER / "street-tiny.safetensors", "copy", "free", "steadyseg train seg", [result], folder=tmp_path)
-    tensors, meta = load_checkpoint(made)
+    (result := tmp_path / "r.json").write_text(json.dumps(row))
+    source, other = FOLDER / "street-tiny.safetensors", tmp_path / "other.safetensors"
+    weights, meta = load_checkpoint(source)
+    save_checkpoint(other, {key: value + 1 for key, value in weights.items()}, meta)
+    tensors, meta = load_checkpoint(bundle(source, "copy", "free", "train", [result], tmp_path, mean_with=str(other)))
     assert all(tensor.dtype == torch.float16 for tensor in tensors.values() if tensor.is_floating_point())
+    assert (tensors["head.bias"] - weights["head.bias"]).tolist() == pytest.approx([0.5] * 11, abs=2e-3)
     assert meta.metrics["stills-dnn"] == {"protocol": "stills", "mode": "dnn", "nll": 0.123457, "accuracy": 0.9}
     assert meta.licence == "free"
 
 
 def test_weights_that_half_precision_cannot_hold_are_not_pretrained(tmp_path: Path) -> None:
-    from steadyseg.core.model.checkpoint import save_checkpoint
-
     tensors, meta = load_checkpoint(FOLDER / "street-tiny.safetensors")
     tensors["head.bias"] = tensors["head.bias"].float() + 1e6
     save_checkpoint(tmp_path / "big.safetensors", tensors, meta)
