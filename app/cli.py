@@ -101,10 +101,10 @@ def preset_of(command: Command, name: str | None) -> Any:
 
 
 def settings_of(options: Any, early: Namespace) -> dict[str, Any]:
-    """The settings of --config; for a resumed training without --preset and --config, the settings of its beginning."""
-    if early.resume and not early.preset and not early.config:
-        return settings_of_run(options, Path(early.run or options.run))
-    return read_settings(early.config, options) if early.config != [LIST] else {}
+    """The settings of --config. A resumed training has the settings of its beginning; with --preset, only its data."""
+    given = read_settings(early.config, options) if early.config != [LIST] else {}
+    begun = settings_of_run(options, Path(early.run or options.run)) if early.resume else {}
+    return {name: value for name, value in begun.items() if name == "data" or not early.preset} | given
 
 
 def _describe(summary: str) -> Callable[[], None]:

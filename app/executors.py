@@ -2,12 +2,12 @@
 
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
-from steadyseg.app.flags import ComputeOptions
+from steadyseg.app.flags import ComputeOptions, ExecutorName, PrecisionName
 from steadyseg.app.network_plan import StoredNetwork, head_stride
 from steadyseg.app.number_format import choose_precision
-from steadyseg.core.errors import InputError
+from steadyseg.core.errors import InputError, shorten
 from steadyseg.core.method import Method
 from steadyseg.core.model.model import Model
 from steadyseg.core.novelty.record import reference_scores
@@ -49,6 +49,9 @@ def executor(
 
     `take` may return networks that were compiled before. InputError if the model cannot run with these options.
     """
+    for name, given, known in ("executor", run.executor, ExecutorName), ("precision", run.precision, PrecisionName):
+        if given not in get_args(known):
+            raise InputError(f"unknown {name} {shorten(given)}; choose from {', '.join(get_args(known))}")
     if not isinstance(model, Model):
         if run.size not in (None, model.meta.height):
             raise InputError(
@@ -132,7 +135,8 @@ def openvino_executor(
 ) -> CpuExecutor:
     """Returns an executor that opens the checkpoint's network on OpenVINO for each size of frame; the fused kernel
     computes the rest. Torch is imported only where a network was not converted before."""
-    meta, height = model.meta, run.size or model.meta.height
+    meta = model.meta
+    height = meta.height if run.size is None else run.size
     network_size(height, height, height)  # refuses a height out of range before any frame comes
     if precision == "int8":
         method = meta.method_in_int8(method)

@@ -25,7 +25,7 @@ FOLDERS = (SEGMENTER_FOLDER, CLASSIFIER_FOLDER)
 
 def is_graph(name: str) -> bool:
     """Returns True for the name of a graph file of `steadyseg export`."""
-    return name.endswith(".onnx")
+    return name.lower().endswith(".onnx")
 
 
 def open_model(name: str) -> Model | OnnxFile:
@@ -58,7 +58,7 @@ def refuse_classifier(meta: CheckpointMeta, name: str) -> None:
 
 
 def open_segmenter(
-    model: str,
+    model: str | Path,
     options: MethodOptions = MethodOptions(),  # noqa: B008 (frozen)
     *,
     members: Sequence[str] = (),
@@ -82,7 +82,7 @@ def open_segmenter(
     """
     others = tuple(open_checkpoint(name) for name in members)
     run = RunOptions(executor, precision, device, tuple(provider_options), size, keep_probs, others)
-    return make_segmenter(open_model(model), options, run, take)
+    return make_segmenter(open_model(str(model)), options, run, take)
 
 
 def make_segmenter(

@@ -47,7 +47,7 @@ def main(output: str = "film.webp", seed: str = "7", frames: str = "200") -> Non
     for title in MODES:
         labels = np.stack([found[title].label for _, found in shown])
         right = np.mean([(found[title].label == frame.label).mean() for frame, found in shown])
-        changed = (labels[1:] != labels[:-1]).mean()
+        changed = (labels[1:] != labels[:-1]).mean() if len(labels) > 1 else 0.0
         print(f"{title}: {changed:.2%} of the labels change from frame to frame, {right:.1%} are right")
 
 

@@ -36,7 +36,7 @@ def streaming_module(
     elif network is None:
         network = model.network()
     head = None if members else novelty_head(model, method)
-    return StreamingSegmenter(network, meta.mean, meta.std, size or meta.height, method, head)
+    return StreamingSegmenter(network, meta.mean, meta.std, meta.height if size is None else size, method, head)
 
 
 def ensemble(models: Sequence[Model]) -> Ensemble:

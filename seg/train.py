@@ -63,11 +63,14 @@ class AugmentedImages(Dataset[Batch]):
 
     def __getitem__(self, key: tuple[int, int]) -> tuple[Tensor, Tensor]:
         epoch, index = key
-        augment = made_augment(self.crops(epoch), self.config.size, self.classes.void_id, tuple(self.rare.by_class))
-        seed = mix_seed(self.config.loop.seed, epoch, index)
+        augment, seed = self.augment(epoch), mix_seed(self.config.loop.seed, epoch, index)
         drawn = self.rare.draw(mix_seed(seed, 1)) if random.Random(seed).random() < augment.options.paste else None
         other = (self._example(drawn[0]), drawn[1]) if drawn else None
         return augment(self._example(index), seed, other)
+
+    def augment(self, epoch: int) -> Augment:
+        """Returns the epoch's augmentation; InputError if its corruptions lack their package."""
+        return made_augment(self.crops(epoch), self.config.size, self.classes.void_id, tuple(self.rare.by_class))
 
     def _example(self, index: int) -> Example:
         return Example(*self.images[index], self.teacher_probs[index] if self.teacher_probs else None)
@@ -113,6 +116,7 @@ def prepare_segmentation(config: SegTrainConfig, run: Run) -> TrainingParts:
         teacher = Teacher(config.teacher, classes, config.size, run.device)
         probs = [teacher(image) for image, _ in trained]
     examples = AugmentedImages(config, classes, trained, probs, rare)
+    examples.augment(0)  # fails here, and not in a loader process when the run folder exists
     order = partial(epoch_order, len(trained), config.loop, processes=run.processes)
     loader = EpochLoader(examples, config.loaders, order, config.loop.batch_size)
     head = describe_head(read_meta(find_checkpoint(config.init)), classes) if config.init else ()

@@ -12,7 +12,7 @@ CEILINGS = {
     "classification": (3_000, 23),
     "export": (4_475, 34),
     "studies": (10_430, 114),
-    "tests": (32_350, 220),
+    "tests": (32_390, 220),
 }
 """Lines and files of Python by folder, little above what was reached; lines are as ruff formats them."""
 

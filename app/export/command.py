@@ -1,5 +1,6 @@
 """`steadyseg export`: a graph file of a model, or a page that runs it in the browser."""
 
+import shlex
 from dataclasses import replace
 from pathlib import Path
 
@@ -107,7 +108,8 @@ def export_web(job: ExportJob, model: Model, console: Console) -> int:
     write_site(folder, graphs, runtime, job.overwrite)
     size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
     console.print(
-        f"wrote {folder} ({size / 1e6:.1f} MB); see it: python -m http.server --directory {folder}", soft_wrap=True
+        f"wrote {folder} ({size / 1e6:.1f} MB); see it: python -m http.server --directory {shlex.quote(str(folder))}",
+        soft_wrap=True,
     )
     print(folder)
     return 0

@@ -42,7 +42,7 @@ def steady(
     mean: Sequence[float] | None = None,
     std: Sequence[float] | None = None,
     size: int | tuple[int, int] | None = None,
-    classes: ClassList | Sequence[str] | str | None = None,
+    classes: ClassList | Sequence[str] | str | Path | None = None,
     options: MethodOptions = MethodOptions(),  # noqa: B008 (frozen)
     temperature: float = 1.0,
     data: str | Path | None = None,
@@ -81,7 +81,7 @@ def steady(
     values = normalisation("mean", mean), normalisation("std", std)
     size = next(one for one in (size, known.size, DEFAULT_HEIGHT) if one is not None)
     height, width = input_size(size)
-    classes = read_classes(Path(classes)) if isinstance(classes, str) else classes
+    classes = read_classes(Path(classes)) if isinstance(classes, str | Path) else classes
     named = None if classes is None else len(classes)
     adapted = AnyNetwork(known.network, (height, width), Normalize(*values), named, device=place.type)
     if classes is None and known.classes and len(known.classes) == adapted.form.classes:

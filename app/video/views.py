@@ -9,14 +9,7 @@ import numpy as np
 from steadyseg.app.opencv import opencv
 from steadyseg.app.palette import draw_classes
 from steadyseg.app.video.legend import Legend, Scale
-from steadyseg.app.video.render import (
-    LARGEST_SET,
-    draw_banner,
-    draw_energy,
-    draw_set_sizes,
-    draw_uncertainty,
-    grey,
-)
+from steadyseg.app.video.render import LARGEST_SET, draw_banner, draw_energy, draw_set_sizes, draw_uncertainty, grey
 from steadyseg.app.video.verdict import UNFAMILIAR, frame_level
 from steadyseg.core.classes import ClassList
 from steadyseg.core.frame import Frame, Maps

@@ -95,7 +95,7 @@ def find_in(model: str | Path, *folders: Path) -> Path:
     path, names = Path(text), ", ".join(known)
     if path.suffix in (".pt", ".pth", ".ckpt", ".pkl"):
         raise InputError(f"{text}: pickled checkpoints are refused because loading one can run code; use {SUFFIX}")
-    if path.suffix == ".onnx":
+    if path.suffix.lower() == ".onnx":
         raise InputError(f"{text}: a graph file; this needs a {SUFFIX} checkpoint or a pretrained name ({names})")
     if path.suffix != SUFFIX and not os.path.exists(path):
         near = difflib.get_close_matches(text, known, n=1)

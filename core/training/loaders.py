@@ -85,6 +85,8 @@ def load_batches(
         batches = iter(loader)
     try:
         yield from batches
+    except InputError as error:  # torch puts the traceback of a loader process before the text
+        raise InputError(str(error).rpartition("InputError: ")[2].strip()) from error
     except RuntimeError as error:
         if "shared memory" not in str(error):
             raise

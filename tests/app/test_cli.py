@@ -113,6 +113,9 @@ REFUSED = {
     f"{VIDEO} --report r.json": "--overwrite",
     f"{VIDEO} --mode dnn --samples 5": "which has no dropout, got 5",
     f"{VIDEO} --size 200000": "use a smaller --size",
+    f"{VIDEO} --size 0": "must be 32 pixels or more, got 0",
+    f"{EVALUATE} --config size=0": "must be 32 pixels or more, got 0",
+    "video street --model GRAPH.ONNX": "GRAPH.ONNX: no",
     f"{EVALUATE} --seed one": "--seed",
     f"{EVALUATE} --mode vq-dnn": "--protocol stream",
     f"{EVALUATE} --report r.json": "--overwrite",
@@ -126,7 +129,7 @@ def test_bad_input_is_one_line_and_changes_no_file(
     command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    contents = {"text.mp4": b"just text", "zeros.mp4": b"\x00" * 4096, "weights.pt": b"\x80\x04."}
+    contents = {"text.mp4": b"just text", "zeros.mp4": b"\x00" * 4096, "weights.pt": b"\x80\x04.", "GRAPH.ONNX": b"1"}
     for name, content in (contents | {"r.json": b"kept", "r.png": b"kept"}).items():
         (tmp_path / name).write_bytes(content)
     before = files_under(tmp_path)

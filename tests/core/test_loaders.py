@@ -3,10 +3,12 @@
 import gc
 import os
 
+import pytest
 import torch
 from torch.utils.data import Dataset
 
-from steadyseg.core.training.loaders import EpochLoader
+from steadyseg.core.errors import InputError
+from steadyseg.core.training.loaders import EpochLoader, load_batches
 
 
 class Keys(Dataset[torch.Tensor]):
@@ -26,6 +28,16 @@ def test_the_same_processes_load_one_epoch_after_the_other() -> None:
     assert first[:, :2].tolist() == [[0, number] for number in order(0)]
     assert second[:, :2].tolist() == [[1, number] for number in order(1)]
     assert set(first[:, 2].tolist()) == set(second[:, 2].tolist()) and os.getpid() not in first[:, 2]
+
+
+class Refused(Dataset[int]):
+    def __getitem__(self, key: int) -> int:
+        raise InputError("a.png: no picture")
+
+
+def test_what_a_process_refuses_is_said_without_its_traceback() -> None:
+    with pytest.raises(InputError, match=r"^a\.png: no picture$"):
+        next(load_batches(Refused(), 1, order=range(4)))
 
 
 def test_a_loader_that_is_dropped_ends_its_processes_itself() -> None:

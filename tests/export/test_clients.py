@@ -211,6 +211,16 @@ def test_python_is_video(graphs: Graphs, tmp_path: Path, name: str, scale: int, 
 
 
 @pytest.mark.slow
+def test_python_says_what_it_could_not_read(graphs: Graphs, tmp_path: Path) -> None:
+    """It ended with exit code 0 and without a word."""
+    command = [*PYTHON, str(graphs("vq-dnn")), str(draw(tmp_path, 1) / "%05d.png")]
+    for number, code, words in ((3, 0, b"8 frames, and 3 were decoded"), (0, 2, b"no frame that OpenCV decodes")):
+        (tmp_path / f"{number:05}.png").write_bytes(b"")
+        done = ran(command)
+        assert done.returncode == code and words in done.stderr.splitlines()[-1], done
+
+
+@pytest.mark.slow
 def test_labels_follow_the_motion(graphs: Graphs, pictures: Path) -> None:
     """Without it the labels are others than these bounds allow, so that the comparisons above can fail."""
     assert share(expected(graphs("motion"), pictures), expected(graphs("vq-dnn"), pictures)) < EQUAL_WITH_MOTION
@@ -249,7 +259,8 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Command:
     done = ran(["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"], cwd=folder)
     if done.returncode:
         pytest.skip(f"npm cannot install onnxruntime-node: {done.stderr.decode()[-200:]}")
-    return ["node", str(folder / "steadyseg_client.mjs")]
+    (folder / "linked.mjs").symlink_to("steadyseg_client.mjs")  # did nothing, with exit code 0
+    return ["node", str(folder / "linked.mjs")]
 
 
 every_client = pytest.mark.parametrize("name", ["python", "cpp", "node"])

@@ -185,7 +185,8 @@ def test_a_new_run_or_one_of_other_flags_changes_nothing_of_an_old_one(
     before, command = contents(done), arguments(data, done, epochs=1)
     assert "--resume" in error_after_work(capsys, *command)
     for flags in ("--epochs 2", "--config flip=0.1"):
-        assert "give --run and --resume alone" in error_after_work(capsys, *command, *flags.split(), "--resume")
+        for words in (command, ["train", "seg", "--run", done]):
+            assert "give --run and --resume alone" in error_after_work(capsys, *words, *flags.split(), "--resume")
     assert contents(done) == before
 
 
@@ -341,7 +342,7 @@ def test_a_setting_outside_its_range_is_refused(setting: str) -> None:
 
 SENSELESS = """
 --batch-size 9 --config accumulate=1 | --hold-out nosuchfile.txt | --config depth=9 | --data nosuchfolder |
---classes nosuchfile.json | --learning-rate nan
+--classes nosuchfile.json | --learning-rate nan | --config corrupt=1 corruptions=
 """
 
 
@@ -351,6 +352,14 @@ def test_settings_that_make_no_sense_are_refused_before_anything_is_written(
 ) -> None:
     error_after_work(capsys, *arguments(data, tmp_path / "run", epochs=1), *flags.split())
     assert not (tmp_path / "run").exists()
+
+
+def test_a_missing_package_is_said_before_the_run_folder_is_taken(
+    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "imagecorruptions", None)
+    command = [*arguments(data, tmp_path / "run", epochs=1), "--config", "corrupt=0.7"]
+    assert "steadyseg[calibrate]" in error_after_work(capsys, *command) and not (tmp_path / "run").exists()
 
 
 # the loss, by hand

@@ -7,7 +7,7 @@
 // Frames have the network's size, which the program prints; labels.raw gets one byte for each pixel, its class. There
 // is no optical flow here, so files that follow motion can be verified but not run.
 
-import { readFileSync } from 'node:fs';
+import { readFileSync, realpathSync } from 'node:fs';
 import { pathToFileURL } from 'node:url';
 import ort from 'onnxruntime-node';
 import { described, metadata, refuse } from './metadata.mjs';
@@ -106,7 +106,8 @@ async function main([path, flag, ...more]) {
   return 0;
 }
 
-if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) {
+const started = process.argv[1]; // absent in `node -e`; import.meta.url has its links resolved
+if (started && import.meta.url === pathToFileURL(realpathSync(started)).href) {
   main(process.argv.slice(2)).then((code) => (process.exitCode = code), (error) => {
     console.error(`steadyseg_client: ${error.message.replace(/\p{Cc}+/gu, ' ')}`);
     process.exitCode = 2;

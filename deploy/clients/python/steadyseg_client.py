@@ -2,12 +2,10 @@
 """Segments a video with a file that `steadyseg export --stateful` wrote. Needs only numpy, onnxruntime and OpenCV.
 
     python steadyseg_client.py m.onnx drive.mp4 -o out     # class ids and overlays as pictures
-
     python steadyseg_client.py m.onnx --verify             # runs the proof of a file exported --with-proof
 
 Copy this file into your program: `Client(path).step(frame)` returns the maps of the next frame. `--verify` needs
-steadyseg_proof.py beside it. With `--device cuda` (pip install 'onnxruntime-gpu[cuda,cudnn]') the temporal state stays
-on the card; this path was never run.
+steadyseg_proof.py beside it. With `--device cuda` the temporal state stays on the card; this path was never run.
 """
 
 import argparse
@@ -58,10 +56,9 @@ def check_classes(names, palette):
         refuse("classes", "two names are equal")
     if not isinstance(palette, list) or len(palette) != len(names):
         refuse("palette", "expected a colour for each class")
-    for color in palette:
-        if not isinstance(color, list) or len(color) != 3:
-            refuse("palette", "a colour is [red, green, blue]")
-        [whole(value, "palette", 0, 255) for value in color]
+    if not all(isinstance(color, list) and len(color) == 3 for color in palette):
+        refuse("palette", "a colour is [red, green, blue]")
+    [whole(value, "palette", 0, 255) for color in palette for value in color]
 
 
 class Client:
@@ -145,8 +142,7 @@ class Flow:
         self.dis = cv2.DISOpticalFlow_create(cv2.DISOPTICAL_FLOW_PRESET_ULTRAFAST)
 
     def __call__(self, frame, gap):
-        grey = cv2.cvtColor(frame, cv2.COLOR_RGB2GRAY)
-        grey = cv2.resize(grey, self.size[::-1], interpolation=cv2.INTER_AREA)
+        grey = cv2.resize(cv2.cvtColor(frame, cv2.COLOR_RGB2GRAY), self.size[::-1], interpolation=cv2.INTER_AREA)
         last, self.last = (self.last if gap else None), grey
         if last is None:
             return {"motion": self.grid[None], "trust": np.ones((1, *self.size), np.float32)}
@@ -179,6 +175,10 @@ def main():
         given.output.mkdir(parents=True, exist_ok=True)
     for number, (read, picture) in enumerate(iter(video.read, None)):
         if not read:
+            if number == 0:
+                raise ValueError(f"source {given.source}: no frame that OpenCV decodes")
+            if number < (promised := int(video.get(cv2.CAP_PROP_FRAME_COUNT))):  # 0 or less for a camera
+                print(f"note: the source has about {promised} frames, and {number} were decoded", file=sys.stderr)
             return 0
         frame = np.ascontiguousarray(picture[..., ::-1])
         maps = client.step(frame)
