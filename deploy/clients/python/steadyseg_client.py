@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Segments a video with a file that `steadyseg export --stateful` wrote. Needs only numpy, onnxruntime and OpenCV.
 
-    python steadyseg_client.py m.onnx drive.mp4 -o out     # class ids and overlays as pictures
-    python steadyseg_client.py m.onnx --verify             # runs the proof of a file exported --with-proof
+    python steadyseg_client.py m.onnx drive.mp4 -o out     # labels and overlays
+    python steadyseg_client.py m.onnx --verify             # runs its proof
 
 Copy this file into your program: `Client(path).step(frame)` returns the maps of the next frame. `--verify` needs
 steadyseg_proof.py beside it. With `--device cuda` the temporal state stays on the card; this path was never run.
