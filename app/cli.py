@@ -101,7 +101,7 @@ def preset_of(command: Command, name: str | None) -> Any:
 
 
 def settings_of(options: Any, early: Namespace) -> dict[str, Any]:
-    """The settings of --config. A resumed training has the settings of its beginning; with --preset, only its data."""
+    """The settings of --config; a resumed training adds its first settings, or with --preset only its first data."""
     given = read_settings(early.config, options) if early.config != [LIST] else {}
     begun = settings_of_run(options, Path(early.run or options.run)) if early.resume else {}
     return {name: value for name, value in begun.items() if name == "data" or not early.preset} | given

@@ -37,8 +37,8 @@ class Outputs(NamedTuple):
 class StreamingSegmenter(nn.Module):
     """preprocess -> predict -> smooth -> maps, each a method so that stages can be timed; `forward` is their chain.
 
-    The mode switches the network's dropout. Raises InputError for a mode that draws dropout
-    masks if the network has no dropout, and for a height out of range.
+    The mode switches the network's dropout. Raises InputError for a mode that draws dropout masks if the network has no
+    dropout, and for a height out of range.
     """
 
     def __init__(

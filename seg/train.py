@@ -69,7 +69,7 @@ class AugmentedImages(Dataset[Batch]):
         return augment(self._example(index), seed, other)
 
     def augment(self, epoch: int) -> Augment:
-        """Returns the epoch's augmentation; InputError if its corruptions lack their package."""
+        """Returns the epoch's augmentation; InputError if the package that corrupts pictures is not installed."""
         return made_augment(self.crops(epoch), self.config.size, self.classes.void_id, tuple(self.rare.by_class))
 
     def _example(self, index: int) -> Example:
@@ -116,7 +116,7 @@ def prepare_segmentation(config: SegTrainConfig, run: Run) -> TrainingParts:
         teacher = Teacher(config.teacher, classes, config.size, run.device)
         probs = [teacher(image) for image, _ in trained]
     examples = AugmentedImages(config, classes, trained, probs, rare)
-    examples.augment(0)  # fails here, and not in a loader process when the run folder exists
+    examples.augment(0)  # a missing package is refused here, before the run folder is written
     order = partial(epoch_order, len(trained), config.loop, processes=run.processes)
     loader = EpochLoader(examples, config.loaders, order, config.loop.batch_size)
     head = describe_head(read_meta(find_checkpoint(config.init)), classes) if config.init else ()

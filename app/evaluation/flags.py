@@ -52,7 +52,7 @@ class EvaluateJob:
     edge_width: Rare[int] = 3
     """Width of an edge: a pixel this near to a boundary of two labels is on the edge."""
     size: Rare[int | None] = None
-    """Height in pixels of the pictures that the network gets, as `video --size`; by default the checkpoint's."""
+    """Height in pixels of the network's input, as in `video --size`; by default the checkpoint's height."""
     settings: Settings = ()
     """cutoff=0.7, edge_width=1, or a .toml file of these; `--config list` prints all."""
     method: MethodOptions = field(default_factory=MethodOptions)

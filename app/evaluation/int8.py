@@ -29,7 +29,7 @@ def fit_int8(data: Path, executor: TorchExecutor, frames: Callable[[str], Iterab
     pictures = (executor.module.preprocess(torch.from_numpy(split[place][0])[None]) for place in images)
     ranges = measure_ranges(executor.network, pictures)
     rounded = executor.rounded(ranges)
-    # Rounding changes the temperature of the included networks by at most 1 %; a step of the grid is 20 %.
+    # Rounding changed the temperature of each included network by at most 1 %. Neighbours on the grid differ by 20 %.
     grid = GRID if GRID[1] <= executor.method.temperature <= GRID[-2] else WIDE_GRID
     temperature = fit_temperature(rounded.module, frames("int8: temperature"), executor.classes, grid).temperature
     metrics = [FrameMetrics.of(executor.classes) for _ in range(2)]

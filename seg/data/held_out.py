@@ -76,7 +76,7 @@ def hold_out_recordings(names: Sequence[str]) -> HeldOut:
 
 
 def camvid_stretches(names: Sequence[str]) -> tuple[tuple[str, str], ...]:
-    """Returns the first and last image that a training set has of each of CamVid's stretches; empty for other data."""
+    """Returns the first and the last image in `names` of each stretch of CamVid; empty for other data."""
     inside = ([name for name in names if first <= name <= last] for first, last in CAMVID_STRETCHES)
     return tuple((there[0], there[-1]) for there in inside if there)
 

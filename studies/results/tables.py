@@ -47,7 +47,7 @@ def cell(key: str, value: float) -> str:
 
 
 def sizes_table() -> str:
-    """Single frames of included networks at several sizes of the input."""
+    """Metrics of included networks on single frames, by the height of their input."""
     lines = []
     for name, row in read_record("results", "sizes.json")["rows"].items():
         held_out, stills = row["held-out"], row["147 stills"]

@@ -60,7 +60,7 @@ def foreign_onnx(
 
 
 def add_end(operator: str, domain: str = "", inputs: Sequence[str] = (), **attributes: Any) -> Change:
-    """Returns a function that adds one operator behind a graph's output; the operator may have further `inputs`."""
+    """Returns a function that applies one operator to a graph's output; `inputs` names its further inputs."""
 
     def change(model: onnx.ModelProto) -> None:
         last = model.graph.output[0]

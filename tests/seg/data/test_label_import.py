@@ -90,7 +90,7 @@ def test_a_pixel_of_two_objects_goes_where_it_is_said(tmp_path: Path) -> None:
 
 
 def test_a_missing_picture_is_named_and_can_be_left_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A picture with a shorter name than the label's is not taken: only Label Studio adds a prefix to names."""
+    """COCO labels of cam_left_b.png are not read for b.png. Only Label Studio's files have names with a prefix."""
     source, output = coco(tmp_path, ["a.png", "cam_left_b.png"], TWO), tmp_path / "own"
     (tmp_path / "cam_left_b.png").rename(tmp_path / "b.png")
     line = error_after_work(capsys, "data", "import", source, "-o", output)
