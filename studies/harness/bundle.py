@@ -18,6 +18,7 @@ from steadyseg.classification.pretrained import ARCHITECTURE
 from steadyseg.classification.pretrained import FOLDER as CLASSIFIERS
 from steadyseg.core.errors import InputError
 from steadyseg.core.model.checkpoint import NOVELTY_PREFIX, load_checkpoint, read_meta, save_checkpoint
+from steadyseg.core.picture_size import network_size
 from steadyseg.seg.pretrained import FOLDER as SEGMENTERS
 
 CARD_KEYS = tuple(
@@ -34,14 +35,24 @@ CARD_KEYS = tuple(
 
 
 def bundle(
-    source: Path, name: str, licence: str, command: str, results: list[Path], folder: Path, mean_with: str | None = None
+    source: Path,
+    name: str,
+    licence: str,
+    command: str,
+    results: list[Path],
+    folder: Path,
+    mean_with: str | None = None,
+    size: int | None = None,
 ) -> Path:
     """Writes `folder/name.safetensors` and its .json; results are files of `steadyseg evaluate --report`. The metrics
     must be measured with the fp16 weights: bundle without results, evaluate the bundled file, then bundle again with
     the results. `mean_with` is a checkpoint of the same layers: every weight becomes the mean of both (WiSE-FT, arXiv
-    2109.01903, with the weights that a fine-tuning began with).
+    2109.01903, with the weights that a fine-tuning began with). `size` is another height of the input.
     """
     tensors, meta = load_checkpoint(source)
+    if size:
+        height, width = network_size(meta.height, meta.width, size)
+        meta = dataclasses.replace(meta, height=height, width=width)
     if mean_with:
         others, _ = load_checkpoint(find_model(mean_with))
         tensors = {key: mean_of(value, others[key]) for key, value in tensors.items()}
@@ -87,10 +98,15 @@ def main() -> None:
     parser.add_argument("--licence", default="")
     parser.add_argument("--command", default="", help="the training command, for the record")
     parser.add_argument("--mean-with", help="an included network or a checkpoint of the same layers")
+    parser.add_argument("--size", type=int, help="the height of the input, where it is not the training's")
     parser.add_argument("--results", type=Path, nargs="*", default=[])
     given = parser.parse_args()
     folder = CLASSIFIERS if read_meta(given.source).architecture == ARCHITECTURE else SEGMENTERS
-    print(bundle(given.source, given.name, given.licence, given.command, given.results, folder, given.mean_with))
+    print(
+        bundle(
+            given.source, given.name, given.licence, given.command, given.results, folder, given.mean_with, given.size
+        )
+    )
 
 
 if __name__ == "__main__":
