@@ -10,6 +10,8 @@ from steadyseg.studies.figures.step import OUT, Digests, Step, fit_split
 
 CHECKPOINT = "seg/checkpoints/{}"
 CAMVID = UNET, REALTIME, MOBILE = "camvid-unet-s", "camvid-realtime", "camvid-mobile"
+ALL = (*CAMVID, "camvid-quality")
+"""With the network that has the weights of camvid-realtime and a larger input."""
 WEIGHTS = "harness.networks:rests_on"
 
 
@@ -38,7 +40,7 @@ def fit(method: str, protocol: str, flags: str, beside: Sequence[str] = ()) -> S
     )
     return Step(
         f"fit {method}".replace(",", "").replace(" ", "-"),
-        CAMVID,
+        ALL,
         f"{CHECKPOINT}.json:calibration/{method}",
         lambda network, _: f"{fit_split(network)} {protocol}",
         [command],
@@ -57,7 +59,7 @@ def cards() -> list[Step]:
     ]
 
 
-def card(protocol: str, split: str, method: MethodOptions, flags: str = "", networks: Sequence[str] = CAMVID) -> Step:
+def card(protocol: str, split: str, method: MethodOptions, flags: str = "", networks: Sequence[str] = ALL) -> Step:
     """A row of the card's tables, in the checkpoint itself; it rests on the temperature in use."""
     row = f"{protocol}-{method.mode}"
 
@@ -100,8 +102,8 @@ def on_camvid() -> list[Step]:
         study("rule", CAMVID, "results/record:{} default rule", rule, "results.rule --data CAMVID"),
         study("protocol", CAMVID, "results/protocol:{}", WEIGHTS, "results.protocol --data CAMVID"),
         study("decay", CAMVID, "results/decay:{}", WEIGHTS, "results.decay --data CAMVID"),
-        study("front", CAMVID, "results/front:{}", front, "results.front --data CAMVID"),
-        study("guide", CAMVID, "guide/record:{}", guide, "guide.measure NAMES --data DATA"),
+        study("front", ALL, "results/front:{}", front, "results.front --data CAMVID"),
+        study("guide", ALL, "guide/record:{}", guide, "guide.measure NAMES --data DATA"),
     ]
 
 
@@ -112,5 +114,5 @@ def novelty() -> list[Step]:
     alarms, told = "novelty.alarm_scores --data DATA NAMES; novelty.alarm", "novelty.alarm_scores:alarm_digest"
     return [
         study("novelty", [UNET, REALTIME], "novelty/record:networks/{}", own, collect, ["streams/{}"]),
-        study("alarms", CAMVID, "novelty/alarms:{}", told, alarms),
+        study("alarms", ALL, "novelty/alarms:{}", told, alarms),
     ]
