@@ -17,8 +17,8 @@ from steadyseg.core.evaluation.kept_logits import KeptLogits
 from steadyseg.core.evaluation.temperature import WIDE_GRID, BeyondGrid, TemperatureFit, describe_extreme
 from steadyseg.core.frame import Frame
 from steadyseg.core.method import Method, MethodOptions, is_temporal
-from steadyseg.core.model.checkpoint import without_novelty
 from steadyseg.core.model.model import Model
+from steadyseg.core.model.tensor_file import without_novelty
 from steadyseg.core.novelty.stored import NoveltyFit
 from steadyseg.core.segmenter import Segmenter
 from steadyseg.core.system.machine import choose_device

@@ -22,8 +22,8 @@ from steadyseg.core.errors import InputError, refuse_existing
 from steadyseg.core.evaluation.metrics import StreamingMetrics
 from steadyseg.core.evaluation.temperature import describe_few, temperature_record
 from steadyseg.core.method import Method, MethodOptions, PassOptions, draws_dropout, mode_title, settings
-from steadyseg.core.model.checkpoint import without_novelty
 from steadyseg.core.model.model import Model
+from steadyseg.core.model.tensor_file import without_novelty
 from steadyseg.core.preprocess import Normalize
 from steadyseg.core.system.files import require_place
 from steadyseg.export.file.foreign import ForeignGraph

@@ -1,6 +1,7 @@
 """Checkpoints: safetensors files whose header carries everything that is needed to use the weights."""
 
 import dataclasses
+import hashlib
 import io
 import json
 import math
@@ -14,11 +15,13 @@ from steadyseg.core.errors import InputError, shorten
 from steadyseg.core.method import Method, draws_dropout, method_of_fit, settings
 from steadyseg.core.model.int8_record import is_int8_record, is_proven
 from steadyseg.core.model.tensor_file import (
+    NOVELTY_PREFIX,
     StoredTensors,
     header_text,
     opened,
     read_header,
     read_whole,
+    without_novelty,
     write_tensors,
 )
 from steadyseg.core.model.thresholds import is_threshold_record
@@ -30,8 +33,6 @@ if TYPE_CHECKING:
     from torch import Tensor, nn
 
 FORMAT_VERSION = 1
-NOVELTY_PREFIX = "novelty."
-"""Prefix of tensors that are not weights of the network."""
 MIN_STD, MAX_MEAN = 1e-6, 1e6
 """Far beyond pictures of 0..1; outside, the network's input leaves float32 and its labels still look plausible."""
 
@@ -67,6 +68,8 @@ class CheckpointMeta:
     thresholds: dict[str, Any] = field(default_factory=dict)
     """Pixels that remain above `thresholds` of confidence with one method, by set of frames (core/model/thresholds.py,
     docs/records/guide)."""
+    weights: dict[str, str] = field(default_factory=dict)
+    """Where the network's tensors lie if a checkpoint beside this one holds them: its `file`, and their `digest`."""
     licence: str = ""
     """Licence note of weights and training data."""
     format_version: int = FORMAT_VERSION
@@ -107,7 +110,12 @@ class CheckpointMeta:
 
 
 def save_checkpoint(path: Path, tensors: "Mapping[str, Tensor]", meta: CheckpointMeta) -> None:
-    """Writes `path` (.safetensors) atomically, then the readable copy of its header beside it (.json)."""
+    """Writes `path` (.safetensors) atomically, then the readable copy of its header beside it (.json). Weights that the
+    record's `weights` names are left out where they lie beside `path`."""
+    if meta.weights and _lie_beside(path, meta, weights := without_novelty(tensors)):
+        tensors = {name: tensor for name, tensor in tensors.items() if name not in weights}
+    else:
+        meta = replace(meta, weights={})
     write_tensors(path, tensors, meta.to_json())
     write_atomic(path.with_suffix(".json"), (meta.to_json() + "\n").encode())
 
@@ -121,7 +129,37 @@ def load_checkpoint(path: Path) -> "tuple[dict[str, Tensor], CheckpointMeta]":
 def parse_checkpoint(data: bytes, path: Path) -> tuple[StoredTensors, CheckpointMeta]:
     """Returns the tensors and the record in the bytes of a checkpoint; `path` is for messages."""
     meta = parse_meta(header_text(io.BytesIO(data), path), path)
-    return StoredTensors(data, path), meta
+    return StoredTensors(data, path, _weights_beside(path, meta) if meta.weights else None), meta
+
+
+def _weights_beside(path: Path, meta: CheckpointMeta) -> StoredTensors:
+    file, digest = file_of_weights(path, meta), meta.weights["digest"]
+    if file.is_file():
+        found = StoredTensors(data := read_whole(file), file)
+        if digest_of_weights(data) == digest:
+            return found
+    raise InputError(f"{path}: needs {file.name} with the weights {digest} beside it; copy both files together")
+
+
+def _lie_beside(path: Path, meta: CheckpointMeta, weights: "Mapping[str, Tensor]") -> bool:
+    try:
+        found = without_novelty(_weights_beside(path, meta))
+    except InputError:
+        return False
+    return found.keys() == weights.keys() and all(found[name].equal(weights[name]) for name in weights)
+
+
+def file_of_weights(path: Path, meta: CheckpointMeta) -> Path:
+    """The file with the network's tensors: the checkpoint itself, or the file beside it that its record names."""
+    return path.with_name(meta.weights["file"]) if meta.weights else path
+
+
+def digest_of_weights(data: bytes) -> str:
+    """First 12 digits of the SHA-256 of the tensors in a checkpoint's bytes, without the novelty statistics."""
+    start = 8 + int.from_bytes(data[:8], "little")
+    entries = without_novelty(parse_json(data[8:start]))
+    places = sorted(entry["data_offsets"] for name, entry in entries.items() if name != "__metadata__")
+    return hashlib.sha256(b"".join(data[start + begin : start + end] for begin, end in places)).hexdigest()[:12]
 
 
 def read_meta(path: Path) -> CheckpointMeta:
@@ -132,6 +170,7 @@ def read_meta(path: Path) -> CheckpointMeta:
 
 def count_parameters(path: Path) -> int:
     """Counts the trained numbers of a checkpoint by its header: no statistics of novelty or of batch normalisation."""
+    path = file_of_weights(path, read_meta(path))
     with opened(path) as file:
         header = read_header(file, path)
     buffers = ("running_mean", "running_var", "num_batches_tracked")
@@ -182,6 +221,12 @@ def _check(meta: CheckpointMeta) -> None:
         raise InputError(f"mean is {meta.mean}")
     if not all(is_number(value, MIN_STD, MAX_MEAN) for value in meta.std):
         raise InputError(f"std is {meta.std}")
+    if meta.weights and not (
+        meta.weights.keys() == {"file", "digest"} and Path(name := meta.weights["file"]).name == name
+    ):
+        raise InputError(
+            f"weights is {shorten(meta.weights)}, expected the name of a file beside this one and a digest"
+        )
     if meta.int8 and not is_int8_record(meta.int8):
         raise InputError(f"int8 is {shorten(meta.int8)}")
     if meta.thresholds and not is_threshold_record(meta.thresholds):
@@ -209,8 +254,3 @@ def load_weights(network: "nn.Module", tensors: "Mapping[str, Tensor]", path: Pa
                 f"{path}: tensor {name} is {tuple(tensors[name].shape)}, the architecture needs {tuple(tensor.shape)}"
             )
     network.load_state_dict(dict(tensors))  # copies into the network's own number format
-
-
-def without_novelty(tensors: "Mapping[str, Tensor]") -> "dict[str, Tensor]":
-    """The tensors of the network alone."""
-    return {name: value for name, value in tensors.items() if not name.startswith(NOVELTY_PREFIX)}

@@ -32,6 +32,15 @@ MAX_HEADER_BYTES = 16 * 2**20
 """A header of ours is a few hundred kB; a file that claims more is refused before anything is allocated."""
 
 
+NOVELTY_PREFIX = "novelty."
+"""Prefix of tensors that are not weights of the network."""
+
+
+def without_novelty(tensors: Mapping[str, Any]) -> dict[str, Any]:
+    """The tensors of the network alone."""
+    return {name: value for name, value in tensors.items() if not name.startswith(NOVELTY_PREFIX)}
+
+
 def below(tensors: "Mapping[str, Tensor]", prefix: str) -> "dict[str, Tensor]":
     """The tensors whose names begin with the prefix, by the rest of their names."""
     return {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}
@@ -111,17 +120,18 @@ def not_whole(path: Path, error: object) -> InputError:
 
 
 class StoredTensors(Mapping[str, Any]):
-    """The tensors in the bytes of a safetensors file. They are checked at once, by NumPy, and become torch's tensors at
-    the first access: a network that was converted before needs no torch.
+    """The tensors in the bytes of a safetensors file, and the weights of another one where this file has none. They are
+    checked at once, by NumPy, and become torch's tensors at the first access: a network that was converted before needs
+    no torch.
 
     Raises InputError for a damaged file, a number type that torch lacks, NaN and infinity. A network with one NaN gives
     one label everywhere, at an entropy of 0.
     """
 
-    def __init__(self, data: bytes, path: Path) -> None:
+    def __init__(self, data: bytes, path: Path, weights: "StoredTensors | None" = None) -> None:
         from safetensors import SafetensorError, deserialize
 
-        self._data = data
+        self._data, self._weights = data, weights
         try:
             stored = deserialize(data)  # type: ignore[no-untyped-call]
         except (SafetensorError, ValueError, OverflowError) as error:
@@ -136,13 +146,13 @@ class StoredTensors(Mapping[str, Any]):
     def _loaded(self) -> "dict[str, Tensor]":
         from safetensors.torch import load
 
-        return load(self._data)
+        return without_novelty(self._weights or {}) | load(self._data)
 
     @cached_property
     def arrays(self) -> dict[str, np.ndarray]:
         from safetensors.numpy import load
 
-        return load(self._data)
+        return without_novelty(self._weights.arrays if self._weights else {}) | load(self._data)
 
     def __getitem__(self, name: str) -> "Tensor":
         return self._loaded[name]

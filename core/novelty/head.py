@@ -9,13 +9,7 @@ from torch import Tensor, nn
 from steadyseg.core.frame import FrameNovelty
 from steadyseg.core.novelty.frame_temperature import warmth
 from steadyseg.core.novelty.record import NoveltyRecord
-from steadyseg.core.novelty.statistics import (
-    ClassDistance,
-    FrameDistance,
-    energy,
-    logit_statistics,
-    subsample,
-)
+from steadyseg.core.novelty.statistics import ClassDistance, FrameDistance, energy, logit_statistics, subsample
 from steadyseg.core.prediction import Prediction
 from steadyseg.core.predictors import SplitNetwork, forward_passes, running_mean
 from steadyseg.core.reference import ReferenceScores

@@ -9,8 +9,8 @@ from torch import Tensor
 
 from steadyseg.core.errors import InputError, first_line
 from steadyseg.core.method import Method
-from steadyseg.core.model.checkpoint import NOVELTY_PREFIX as PREFIX
 from steadyseg.core.model.model import Model
+from steadyseg.core.model.tensor_file import NOVELTY_PREFIX as PREFIX
 from steadyseg.core.model.tensor_file import below
 from steadyseg.core.novelty.head import NoveltyHead
 from steadyseg.core.novelty.record import NoveltyRecord, novelty_record

@@ -31,7 +31,6 @@ BY_HAND = {
     "transformers/[!e]*": AT_COMMIT,
     "transformers/e*": "the command in it",
     "results/again.json:*": AT_COMMIT,
-    "results/sizes.json:*": "the command in it",
     "results/replica.json:*": "needs trainings: the command beside its table",
     "gating/*": AT_COMMIT,
     "rates/*": AT_COMMIT,

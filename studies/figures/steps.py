@@ -9,9 +9,7 @@ from steadyseg.core.model.checkpoint import read_meta
 from steadyseg.studies.figures.step import OUT, Digests, Step, fit_split
 
 CHECKPOINT = "seg/checkpoints/{}"
-CAMVID = UNET, REALTIME, MOBILE = "camvid-unet-s", "camvid-realtime", "camvid-mobile"
-ALL = (*CAMVID, "camvid-quality")
-"""With the network that has the weights of camvid-realtime and a larger input."""
+CAMVID = UNET, REALTIME, MOBILE, QUALITY = "camvid-unet-s", "camvid-realtime", "camvid-mobile", "camvid-quality"
 WEIGHTS = "harness.networks:rests_on"
 
 
@@ -40,7 +38,7 @@ def fit(method: str, protocol: str, flags: str, beside: Sequence[str] = ()) -> S
     )
     return Step(
         f"fit {method}".replace(",", "").replace(" ", "-"),
-        ALL,
+        CAMVID,
         f"{CHECKPOINT}.json:calibration/{method}",
         lambda network, _: f"{fit_split(network)} {protocol}",
         [command],
@@ -59,7 +57,7 @@ def cards() -> list[Step]:
     ]
 
 
-def card(protocol: str, split: str, method: MethodOptions, flags: str = "", networks: Sequence[str] = ALL) -> Step:
+def card(protocol: str, split: str, method: MethodOptions, flags: str = "", networks: Sequence[str] = CAMVID) -> Step:
     """A row of the card's tables, in the checkpoint itself; it rests on the temperature in use."""
     row = f"{protocol}-{method.mode}"
 
@@ -102,8 +100,8 @@ def on_camvid() -> list[Step]:
         study("rule", CAMVID, "results/record:{} default rule", rule, "results.rule --data CAMVID"),
         study("protocol", CAMVID, "results/protocol:{}", WEIGHTS, "results.protocol --data CAMVID"),
         study("decay", CAMVID, "results/decay:{}", WEIGHTS, "results.decay --data CAMVID"),
-        study("front", ALL, "results/front:{}", front, "results.front --data CAMVID"),
-        study("guide", ALL, "guide/record:{}", guide, "guide.measure NAMES --data DATA"),
+        study("front", CAMVID, "results/front:{}", front, "results.front --data CAMVID"),
+        study("guide", CAMVID, "guide/record:{}", guide, "guide.measure NAMES --data DATA"),
     ]
 
 
@@ -114,5 +112,5 @@ def novelty() -> list[Step]:
     alarms, told = "novelty.alarm_scores --data DATA NAMES; novelty.alarm", "novelty.alarm_scores:alarm_digest"
     return [
         study("novelty", [UNET, REALTIME], "novelty/record:networks/{}", own, collect, ["streams/{}"]),
-        study("alarms", ALL, "novelty/alarms:{}", told, alarms),
+        study("alarms", CAMVID, "novelty/alarms:{}", told, alarms),
     ]

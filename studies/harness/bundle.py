@@ -17,7 +17,8 @@ from steadyseg.app.open_model import find_model
 from steadyseg.classification.pretrained import ARCHITECTURE
 from steadyseg.classification.pretrained import FOLDER as CLASSIFIERS
 from steadyseg.core.errors import InputError
-from steadyseg.core.model.checkpoint import NOVELTY_PREFIX, load_checkpoint, read_meta, save_checkpoint
+from steadyseg.core.model.checkpoint import digest_of_weights, load_checkpoint, read_meta, save_checkpoint
+from steadyseg.core.model.tensor_file import NOVELTY_PREFIX
 from steadyseg.core.picture_size import network_size
 from steadyseg.seg.pretrained import FOLDER as SEGMENTERS
 
@@ -43,11 +44,13 @@ def bundle(
     folder: Path,
     mean_with: str | None = None,
     size: int | None = None,
+    weights_of: str | None = None,
 ) -> Path:
     """Writes `folder/name.safetensors` and its .json; results are files of `steadyseg evaluate --report`. The metrics
     must be measured with the fp16 weights: bundle without results, evaluate the bundled file, then bundle again with
     the results. `mean_with` is a checkpoint of the same layers: every weight becomes the mean of both (WiSE-FT, arXiv
     2109.01903, with the weights that a fine-tuning began with). `size` is another height of the input.
+    `weights_of` is a checkpoint in the folder with the same weights, which are left out.
     """
     tensors, meta = load_checkpoint(source)
     if size:
@@ -69,10 +72,13 @@ def bundle(
             key: round_figures(record[key]) for key in CARD_KEYS if key in record
         }
     training = meta.training | ({"command": command} if command else {})
-    target = folder / f"{name}.safetensors"
-    save_checkpoint(
-        target, half, dataclasses.replace(meta, metrics=metrics, training=training, licence=licence or meta.licence)
-    )
+    meta = dataclasses.replace(meta, metrics=metrics, training=training, licence=licence or meta.licence)
+    if weights_of:
+        file = folder / f"{weights_of}.safetensors"
+        meta = dataclasses.replace(meta, weights={"file": file.name, "digest": digest_of_weights(file.read_bytes())})
+    save_checkpoint(target := folder / f"{name}.safetensors", half, meta)
+    if weights_of and not read_meta(target).weights:
+        raise InputError(f"{target}: its weights are not those of {weights_of}")
     return target
 
 
@@ -99,14 +105,11 @@ def main() -> None:
     parser.add_argument("--command", default="", help="the training command, for the record")
     parser.add_argument("--mean-with", help="an included network or a checkpoint of the same layers")
     parser.add_argument("--size", type=int, help="the height of the input, where it is not the training's")
+    parser.add_argument("--weights-of", metavar="NAME", help="leave out the weights: they are those of this network")
     parser.add_argument("--results", type=Path, nargs="*", default=[])
     given = parser.parse_args()
     folder = CLASSIFIERS if read_meta(given.source).architecture == ARCHITECTURE else SEGMENTERS
-    print(
-        bundle(
-            given.source, given.name, given.licence, given.command, given.results, folder, given.mean_with, given.size
-        )
-    )
+    print(bundle(**vars(given), folder=folder))
 
 
 if __name__ == "__main__":

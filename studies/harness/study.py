@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from steadyseg.core.errors import CheckFailed, InputError
-from steadyseg.core.model.checkpoint import NOVELTY_PREFIX
+from steadyseg.core.model import checkpoint
 from steadyseg.core.system.files import write_atomic
 from steadyseg.seg.data.camvid import open_split
 from steadyseg.studies.harness.bundle import round_figures
@@ -88,10 +88,5 @@ def data_digest(camvid: Path) -> str:
 
 
 def digest_of_weights(file: Path) -> str:
-    """First 12 digits of the SHA-256 of a safetensors file's tensors, without the novelty statistics."""
-    data = file.read_bytes()
-    start = 8 + int.from_bytes(data[:8], "little")
-    entries = {name: entry for name, entry in json.loads(data[8:start]).items() if name != "__metadata__"}
-    places = sorted(entry["data_offsets"] for name, entry in entries.items() if not name.startswith(NOVELTY_PREFIX))
-    weights = b"".join(data[start + begin : start + end] for begin, end in places)
-    return hashlib.sha256(weights).hexdigest()[:12]
+    """The digest of a checkpoint's weights, wherever they lie."""
+    return checkpoint.digest_of_weights(checkpoint.file_of_weights(file, checkpoint.read_meta(file)).read_bytes())

@@ -22,7 +22,6 @@ def tables() -> Tables:
         "decay": decay_table,
         "protocol": protocol_table,
         "replica": replica_table,
-        "sizes": sizes_table,
     }
 
 
@@ -44,22 +43,3 @@ def rule_table(record: dict[str, Any]) -> str:
 def cell(key: str, value: float) -> str:
     """NLL with four digits, shares in percent."""
     return f"{value:.4f}" if key == "nll" else f"{100 * value:.2f}"
-
-
-def sizes_table() -> str:
-    """Metrics of included networks on single frames, by the height of their input."""
-    lines = []
-    for name, row in read_record("results", "sizes.json")["rows"].items():
-        held_out, stills = row["held-out"], row["147 stills"]
-        shares = [f"{100 * found[key]:.1f}" for found in (held_out, stills) for key in ("accuracy", "miou")]
-        lines.append(
-            [
-                *name.split(", "),
-                f"{row['pixels']:.2f}",
-                *shares,
-                cell("nll", stills["nll"]),
-                f"{100 * stills['ece']:.1f}",
-            ]
-        )
-    header = ["network", "input", "pixels, against the usual input", "held-out: accuracy, %", "mIoU, %"]
-    return table([*header, "147 stills: accuracy, %", "mIoU, %", "NLL", "ECE, %"], lines)
