@@ -78,7 +78,7 @@ def bundle(
         meta = dataclasses.replace(meta, weights={"file": file.name, "digest": digest_of_weights(file.read_bytes())})
     save_checkpoint(target := folder / f"{name}.safetensors", half, meta)
     if weights_of and not read_meta(target).weights:
-        raise InputError(f"{target}: its weights are not those of {weights_of}")
+        raise InputError(f"{target}: {weights_of} has other weights")
     return target
 
 
