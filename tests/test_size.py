@@ -7,12 +7,12 @@ import pytest
 PROJECT = Path(__file__).parent.parent
 CEILINGS = {
     "app": (14_080, 131),
-    "core": (7_335, 71),
+    "core": (7_340, 71),
     "seg": (8_420, 74),
     "classification": (3_000, 23),
     "export": (4_475, 34),
     "studies": (10_430, 114),
-    "tests": (32_420, 220),
+    "tests": (32_425, 220),
 }
 """Lines and files of Python by folder, little above what was reached; lines are as ruff formats them."""
 

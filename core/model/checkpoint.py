@@ -5,6 +5,7 @@ import hashlib
 import io
 import json
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
     from torch import Tensor, nn
 
 FORMAT_VERSION = 1
+NAME = re.compile(r"[A-Za-z0-9_.-]{1,99}\.safetensors")
+"""A file that a record may name: in the same folder, on every system."""
 MIN_STD, MAX_MEAN = 1e-6, 1e6
 """Far beyond pictures of 0..1; outside, the network's input leaves float32 and its labels still look plausible."""
 
@@ -133,12 +136,15 @@ def parse_checkpoint(data: bytes, path: Path) -> tuple[StoredTensors, Checkpoint
 
 
 def _weights_beside(path: Path, meta: CheckpointMeta) -> StoredTensors:
-    file, digest = file_of_weights(path, meta), meta.weights["digest"]
-    if file.is_file():
-        found = StoredTensors(data := read_whole(file), file)
-        if digest_of_weights(data) == digest:
-            return found
-    raise InputError(f"{path}: needs {file.name} with the weights {digest} beside it; copy both files together")
+    found = StoredTensors(data := read_whole(file := file_of_weights(path, meta)), file)
+    if digest_of_weights(data) != meta.weights["digest"]:
+        raise _needs_weights(path, meta)
+    return found
+
+
+def _needs_weights(path: Path, meta: CheckpointMeta) -> InputError:
+    file, digest = meta.weights.values()
+    return InputError(f"{path}: needs {file} with the weights {digest} beside it; copy both files together")
 
 
 def _lie_beside(path: Path, meta: CheckpointMeta, weights: "Mapping[str, Tensor]") -> bool:
@@ -150,8 +156,11 @@ def _lie_beside(path: Path, meta: CheckpointMeta, weights: "Mapping[str, Tensor]
 
 
 def file_of_weights(path: Path, meta: CheckpointMeta) -> Path:
-    """The file with the network's tensors: the checkpoint itself, or the file beside it that its record names."""
-    return path.with_name(meta.weights["file"]) if meta.weights else path
+    """The file with the network's tensors: the checkpoint itself, or another one beside it that its record names."""
+    file = path.with_name(meta.weights["file"]) if meta.weights else path
+    if meta.weights and (file == path or not file.is_file()):
+        raise _needs_weights(path, meta)
+    return file
 
 
 def digest_of_weights(data: bytes) -> str:
@@ -221,9 +230,7 @@ def _check(meta: CheckpointMeta) -> None:
         raise InputError(f"mean is {meta.mean}")
     if not all(is_number(value, MIN_STD, MAX_MEAN) for value in meta.std):
         raise InputError(f"std is {meta.std}")
-    if meta.weights and not (
-        meta.weights.keys() == {"file", "digest"} and Path(name := meta.weights["file"]).name == name
-    ):
+    if meta.weights and not (list(meta.weights) == ["file", "digest"] and NAME.fullmatch(meta.weights["file"])):
         raise InputError(
             f"weights is {shorten(meta.weights)}, expected the name of a file beside this one and a digest"
         )

@@ -7,6 +7,7 @@ BY_HAND = {
     "scale/*": AT_COMMIT,
     "reliability/*": AT_COMMIT,
     "results/vector-scaling.json:*": AT_COMMIT,
+    "results/choice.json:*": "the command in it",
     "results/networks.json:*": AT_COMMIT,
     "results/record.json:[pc][ap][pu]*": AT_COMMIT,
     "robustness/[!c]*": AT_COMMIT,

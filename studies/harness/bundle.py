@@ -18,7 +18,7 @@ from steadyseg.classification.pretrained import ARCHITECTURE
 from steadyseg.classification.pretrained import FOLDER as CLASSIFIERS
 from steadyseg.core.errors import InputError
 from steadyseg.core.model.checkpoint import digest_of_weights, load_checkpoint, read_meta, save_checkpoint
-from steadyseg.core.model.tensor_file import NOVELTY_PREFIX
+from steadyseg.core.model.tensor_file import NOVELTY_PREFIX, without_novelty
 from steadyseg.core.picture_size import network_size
 from steadyseg.seg.pretrained import FOLDER as SEGMENTERS
 
@@ -74,11 +74,11 @@ def bundle(
     training = meta.training | ({"command": command} if command else {})
     meta = dataclasses.replace(meta, metrics=metrics, training=training, licence=licence or meta.licence)
     if weights_of:
-        file = folder / f"{weights_of}.safetensors"
+        others = without_novelty(load_checkpoint(file := folder / f"{weights_of}.safetensors")[0])
+        if not all(key in others and others[key].equal(value) for key, value in without_novelty(half).items()):
+            raise InputError(f"{source}: {file} has other weights; nothing is written")
         meta = dataclasses.replace(meta, weights={"file": file.name, "digest": digest_of_weights(file.read_bytes())})
     save_checkpoint(target := folder / f"{name}.safetensors", half, meta)
-    if weights_of and not read_meta(target).weights:
-        raise InputError(f"{target}: {weights_of} has other weights")
     return target
 
 

@@ -67,16 +67,21 @@ def test_a_checkpoint_may_have_the_weights_of_one_beside_it(tmp_path: Path) -> N
         assert tensors.keys() == other.keys() and all(torch.equal(tensors[key], other[key]) for key in tensors)
     save_checkpoint(small, tensors | {"novelty.mean": torch.ones(1)}, dataclasses.replace(meta, licence="new"))
     assert load_checkpoint(large)[0].keys() == tensors.keys()  # the same weights, with another record
-    with pytest.raises(InputError, match=f"{small.stem} has other weights"):
+    with pytest.raises(InputError, match=f"{small.name} has other weights"):
         bundle(FOLDER / "street-mobile.safetensors", "other", "", "", [], tmp_path, weights_of=small.stem)
+    save_checkpoint(small, *load_checkpoint(large))  # over the file with the weights: they stay
+    assert load_checkpoint(small)[0].keys() == tensors.keys() and not read_meta(small).weights
     save_checkpoint(small, tensors | {"head.bias": tensors["head.bias"] + 1}, meta)
     for _ in range(2):
         with pytest.raises(InputError, match=f"needs {small.name} with the weights .* copy both files"):
             load_checkpoint(large)
         small.unlink(missing_ok=True)
-    write_tensors(large, {}, large.with_suffix(".json").read_text().replace(small.name, f"sub/{whole.name}"))
-    with pytest.raises(InputError, match="the name of a file beside"):
-        load_checkpoint(large)
+    with pytest.raises(InputError, match=f"needs {small.name} with"):
+        count_parameters(large)
+    for name, told in {large.name: "needs", f"sub/{whole.name}": "beside", "": "beside", "a\\u0000b": "beside"}.items():
+        write_tensors(large, {}, large.with_suffix(".json").read_text().replace(small.name, name))
+        with pytest.raises(InputError, match=told):
+            load_checkpoint(large)
 
 
 def test_weights_that_half_precision_cannot_hold_are_not_pretrained(tmp_path: Path) -> None:
