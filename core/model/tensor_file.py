@@ -146,13 +146,13 @@ class StoredTensors(Mapping[str, Any]):
     def _loaded(self) -> "dict[str, Tensor]":
         from safetensors.torch import load
 
-        return without_novelty(self._weights or {}) | load(self._data)
+        return ({} if self._weights is None else without_novelty(self._weights)) | load(self._data)
 
     @cached_property
     def arrays(self) -> dict[str, np.ndarray]:
         from safetensors.numpy import load
 
-        return without_novelty(self._weights.arrays if self._weights else {}) | load(self._data)
+        return ({} if self._weights is None else without_novelty(self._weights.arrays)) | load(self._data)
 
     def __getitem__(self, name: str) -> "Tensor":
         return self._loaded[name]
