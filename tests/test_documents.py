@@ -111,7 +111,7 @@ def test_novelty_and_corruptions_are_of_the_included_weights() -> None:
     for name, found in read_record("novelty")["networks"].items():
         weights = trained[name]["weights"] if name in trained else digest_of(name)
         assert found["weights"] == weights, f"{name}: python -m steadyseg.studies.novelty.collect measures it again"
-    for name in ("camvid-realtime", "camvid-mobile"):
+    for name in ("camvid-realtime", "camvid-mobile", "camvid-quality"):
         assert read_record("robustness", f"{name}/report.json")["digest"] == digest_of(name)
 
 
