@@ -23,7 +23,7 @@ from steadyseg.export.run.networks import FrameNetwork
 SPEED_FRAMES = 10
 """The speed is printed once this many frames followed the first."""
 FASTER = {DEFAULT_MODEL: "camvid-mobile", "camvid-quality": DEFAULT_MODEL}
-"""By network, one that is at least twice as fast (README)."""
+"""The network to name where one is too slow: it is at least twice as fast (README)."""
 
 
 def run_video(job: VideoJob) -> int:

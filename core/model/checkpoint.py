@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 FORMAT_VERSION = 1
 NAME = re.compile(r"[A-Za-z0-9_.-]{1,99}\.safetensors")
-"""A file that a record may name: in the same folder, on every system."""
+"""Name of a file in the checkpoint's folder that its record may give; every system takes such names."""
 MIN_STD, MAX_MEAN = 1e-6, 1e6
 """Far beyond pictures of 0..1; outside, the network's input leaves float32 and its labels still look plausible."""
 
@@ -72,7 +72,7 @@ class CheckpointMeta:
     """Pixels that remain above `thresholds` of confidence with one method, by set of frames (core/model/thresholds.py,
     docs/records/guide)."""
     weights: dict[str, str] = field(default_factory=dict)
-    """Where the network's tensors lie if a checkpoint beside this one holds them: its `file`, and their `digest`."""
+    """Only if another checkpoint in the folder holds the network's tensors: the name of its `file`, their `digest`."""
     licence: str = ""
     """Licence note of weights and training data."""
     format_version: int = FORMAT_VERSION
@@ -115,7 +115,7 @@ class CheckpointMeta:
 def save_checkpoint(path: Path, tensors: "Mapping[str, Tensor]", meta: CheckpointMeta) -> None:
     """Writes `path` (.safetensors) atomically, then the readable copy of its header beside it (.json). Weights that the
     record's `weights` names are left out where they lie beside `path`."""
-    if meta.weights and _lie_beside(path, meta, weights := without_novelty(tensors)):
+    if meta.weights and held_beside(path, meta, weights := without_novelty(tensors)):
         tensors = {name: tensor for name, tensor in tensors.items() if name not in weights}
     else:
         meta = replace(meta, weights={})
@@ -147,7 +147,8 @@ def _needs_weights(path: Path, meta: CheckpointMeta) -> InputError:
     return InputError(f"{path}: needs {file} with the weights {digest} beside it; copy both files together")
 
 
-def _lie_beside(path: Path, meta: CheckpointMeta, weights: "Mapping[str, Tensor]") -> bool:
+def held_beside(path: Path, meta: CheckpointMeta, weights: "Mapping[str, Tensor]") -> bool:
+    """True if the file that the record's `weights` names is another one than `path` and holds these tensors."""
     try:
         found = without_novelty(_weights_beside(path, meta))
     except InputError:

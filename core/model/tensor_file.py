@@ -30,8 +30,6 @@ EXPONENTS: dict[str, tuple[Any, int]] = {
 """Number types: the integer of the same size, and the bits of the exponent in it."""
 MAX_HEADER_BYTES = 16 * 2**20
 """A header of ours is a few hundred kB; a file that claims more is refused before anything is allocated."""
-
-
 NOVELTY_PREFIX = "novelty."
 """Prefix of tensors that are not weights of the network."""
 

@@ -105,8 +105,8 @@ class HessianJob(LossJob):
     """Lanczos steps for the density of all eigenvalues, each a vector as large as the weights in memory; 0: no
     density."""
     iterations: Rare[int] = 100
-    """Maximum number of Lanczos restarts for the top eigenpairs (a, v). The study fails if one of them has a residual
-    |H v - a v| / |a| above 0.001."""
+    """Maximum number of Lanczos restarts in the search for the top eigenpairs (a, v). The study fails if an eigenpair's
+    residual |H v - a v| / |a| exceeds 0.001."""
     weight_decay: Rare[float | None] = None
     """Weight decay of the metrics with L2; by default the network's training decay."""
 

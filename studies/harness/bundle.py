@@ -17,8 +17,8 @@ from steadyseg.app.open_model import find_model
 from steadyseg.classification.pretrained import ARCHITECTURE
 from steadyseg.classification.pretrained import FOLDER as CLASSIFIERS
 from steadyseg.core.errors import InputError
-from steadyseg.core.model.checkpoint import digest_of_weights, load_checkpoint, read_meta, save_checkpoint
-from steadyseg.core.model.tensor_file import NOVELTY_PREFIX, without_novelty
+from steadyseg.core.model.checkpoint import digest_of_weights, held_beside, load_checkpoint, read_meta, save_checkpoint
+from steadyseg.core.model.tensor_file import NOVELTY_PREFIX, read_whole, without_novelty
 from steadyseg.core.picture_size import network_size
 from steadyseg.seg.pretrained import FOLDER as SEGMENTERS
 
@@ -71,14 +71,15 @@ def bundle(
         metrics[f"{record['protocol']}-{record['mode']}"] = {
             key: round_figures(record[key]) for key in CARD_KEYS if key in record
         }
+    target = folder / f"{name}.safetensors"
     training = meta.training | ({"command": command} if command else {})
     meta = dataclasses.replace(meta, metrics=metrics, training=training, licence=licence or meta.licence)
     if weights_of:
-        others = without_novelty(load_checkpoint(file := folder / f"{weights_of}.safetensors")[0])
-        if not all(key in others and others[key].equal(value) for key, value in without_novelty(half).items()):
+        file = folder / f"{weights_of}.safetensors"
+        meta = dataclasses.replace(meta, weights={"file": file.name, "digest": digest_of_weights(read_whole(file))})
+        if not held_beside(target, meta, without_novelty(half)):
             raise InputError(f"{source}: {file} has other weights; nothing is written")
-        meta = dataclasses.replace(meta, weights={"file": file.name, "digest": digest_of_weights(file.read_bytes())})
-    save_checkpoint(target := folder / f"{name}.safetensors", half, meta)
+    save_checkpoint(target, half, meta)
     return target
 
 

@@ -212,7 +212,7 @@ def test_python_is_video(graphs: Graphs, tmp_path: Path, name: str, scale: int, 
 
 @pytest.mark.slow
 def test_python_says_what_it_could_not_read(graphs: Graphs, tmp_path: Path) -> None:
-    """The client printed nothing about lost frames and exited with 0."""
+    """An earlier client lost frames, printed nothing about them and exited with 0."""
     command = [*PYTHON, str(graphs("vq-dnn")), str(draw(tmp_path, 1) / "%05d.png")]
     for number, code, words in ((3, 0, b"8 frames, and 3 were decoded"), (0, 2, b"no frame that OpenCV decodes")):
         (tmp_path / f"{number:05}.png").write_bytes(b"")
@@ -323,7 +323,7 @@ def test_frames_cut_short_and_unknown_flags_are_refused(
 
 @pytest.mark.parametrize("size", [(48, 64), (24, 32)], ids=str)
 def test_the_flow_of_the_python_client_is_the_product_s(size: tuple[int, int], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Both assume no motion where a picture is too small for OpenCV's optical flow."""
+    """Client and product assume no motion where a picture is too small for OpenCV's optical flow."""
     monkeypatch.syspath_prepend(CLIENTS / "python")
     flow, estimate = importlib.import_module("steadyseg_client").Flow(size), MotionEstimator()
     for number, frame in enumerate(Street(seed=3, height=96, width=128).frames(3)):
