@@ -1,7 +1,7 @@
 """The frame and its maps: this file defines layout and colour order for all others."""
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -15,6 +15,13 @@ FAMILIARITY_OUTPUTS = ("familiarity", "expected_accuracy", "energy")
 UNKNOWN = (0, 255, 255)
 """Bytes of confidence, entropy and disagreement where the network's answer is not finite. A largest probability is
 1 / K or more, at least one level of 255, so no other answer has a confidence of 0."""
+Verdict = Literal["familiar", "unfamiliar", "no statistics", "not calibrated", "no answer"]
+"""What is known about the confidence of a frame.
+
+`familiar`: the method is calibrated, and the frame is like the training data. `unfamiliar`: the frame is unlike them.
+`no statistics`: the network has no statistics to compare the frame with. `not calibrated`: no temperature was fitted.
+`no answer`: the logits are not finite, so no label is drawn. Only `familiar` makes a claim of the expected accuracy.
+"""
 RARE_LEVEL = 128
 """Level of 255 of an energy that one pixel in a hundred of the training domain has."""
 
@@ -87,8 +94,11 @@ class Maps:
     familiarity: float | None = None
     """Share of the frames of the network's training domain that are at least as novel, averaged over time; at most 0.05
     is novel. None where the checkpoint has no novelty statistics for this method."""
-    expected_accuracy: float | None = None
-    """Share of the pixels that are expected to be right: the mean confidence, if the method is calibrated."""
+    expected_accuracy: float = 0.0
+    """Share of the pixels that are expected to be right, which is the mean confidence. `verdict` tells whether it is
+    verified: on data unlike the training data it can be far off."""
+    verdict: Verdict = "not calibrated"
+    """What is known about this frame's confidence; set by `Segmenter`."""
     ood_s: float | None = None
     """Seconds for which the stream has shown another place than the network was trained for (`core.alarm`); None
     without an alarm."""

@@ -23,6 +23,8 @@ class ReferenceScores:
     """Scores of held-out frames, ascending."""
 
     scores: tuple[float, ...]
+    data: str = ""
+    """Name of the data that the frames are from, such as camvid; empty if unknown."""
 
     def share(self, score: float) -> float:
         """Returns the share of frames that are at least as novel; never 0. NaN is the most novel score."""

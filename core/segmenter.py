@@ -14,7 +14,7 @@ from steadyseg.core.alarm import LOW_ACCURACY, LowAccuracy, PlaceAlarm
 from steadyseg.core.classes import ClassList
 from steadyseg.core.cuts import CutDetector
 from steadyseg.core.errors import InputError
-from steadyseg.core.frame import Below, Frame, FrameNovelty, Maps, energy_map
+from steadyseg.core.frame import Below, Frame, FrameNovelty, Maps, Verdict, energy_map
 from steadyseg.core.method import Method
 from steadyseg.core.motion import Motion, MotionEstimator
 from steadyseg.core.reference import NOVEL, ReferenceScores, smooth_score
@@ -148,6 +148,7 @@ class Segmenter:
         self._executor, executor.clock = executor, self.clock
         self.classes, self.method, self.size = executor.classes, executor.method, executor.size
         self.reference, self.fit = executor.reference, fit
+        self.training_data = self.reference.data if self.reference else ""
         self._estimate_motion = MotionEstimator()
         self._is_cut = CutDetector() if self.method.tau else None
         self._score = (0.0, 0.0)
@@ -234,15 +235,24 @@ class Segmenter:
         if not maps.finite:
             self.resets["not_finite"] += 1
             about["probs"] = None if maps.probs is None else np.full_like(maps.probs, 1.0 / len(maps.probs))
-        familiarity, accuracy = maps.familiarity, maps.expected_accuracy
+        familiarity, accuracy = maps.familiarity, float(maps.confidence.mean()) / 255
         if ready.novelty is not None and self.reference is not None:
             familiarity = self.reference.share(self._mean_score(ready.novelty.score, ready.gap, maps.finite))
-            accuracy = float(maps.confidence.mean()) / 255 if self.method.calibrated else None
-            about |= {"familiarity": familiarity, "expected_accuracy": accuracy}
             about["energy"] = energy_map(ready.novelty.energy, maps.label.shape)
         if familiarity is not None:
             about |= self._over_time(familiarity, accuracy, ready.frame.time_s)
-        return about
+        verdict = self._verdict(maps.finite, familiarity, about.get("ood_s"))
+        return about | {"familiarity": familiarity, "expected_accuracy": accuracy, "verdict": verdict}
+
+    def _verdict(self, finite: bool, familiarity: float | None, ood_s: float | None) -> Verdict:
+        """What is known about a frame's confidence, the worst first."""
+        if not finite:
+            return "no answer"
+        if ood_s is not None or (familiarity is not None and familiarity <= NOVEL):
+            return "unfamiliar"
+        if not self.method.calibrated:
+            return "not calibrated"
+        return "no statistics" if familiarity is None else "familiar"
 
     def _gap_before(self, frame: Frame) -> tuple[int, bool]:
         """Source frames since the previous frame, 0 where the stream or the scene starts anew; True at a scene cut."""
@@ -263,10 +273,10 @@ class Segmenter:
         self._score = smooth_score(self.reference.bounded(score), self._score, decay)
         return self._score[0]
 
-    def _over_time(self, familiarity: float, accuracy: float | None, time_s: float) -> dict[str, Any]:
-        """The alarms of `core.alarm`. A novel frame has no expected accuracy."""
+    def _over_time(self, familiarity: float, accuracy: float, time_s: float) -> dict[str, Any]:
+        """The alarms of `core.alarm`. A novel frame counts for neither side of the low accuracy."""
         ood_s, low_s = self._alarm.update(familiarity, time_s), None
-        if accuracy is not None and familiarity > NOVEL:
+        if self.method.calibrated and familiarity > NOVEL:
             low_s = self._low.update(accuracy, time_s, self.low_accuracy)
         return {"ood_s": ood_s, "below": None if low_s is None else Below(self.low_accuracy, low_s)}
 

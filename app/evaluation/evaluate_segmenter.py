@@ -153,8 +153,7 @@ class NoveltyMetrics:
         kept = frame.label != self.void
         if kept.any():
             self.familiarity.append(maps.familiarity)
-            if maps.expected_accuracy is not None:
-                self.gaps.append(maps.expected_accuracy - float((maps.label == frame.label)[kept].mean()))
+            self.gaps.append(maps.expected_accuracy - float((maps.label == frame.label)[kept].mean()))
 
     def record(self) -> dict[str, Any]:
         """JSON values; empty without novelty. A difference is the expected accuracy minus the accuracy of one frame."""

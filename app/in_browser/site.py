@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from steadyseg.app.in_browser.runtime import LICENCE, PROVIDERS, VERSION, served
-from steadyseg.app.palette import display_classes
+from steadyseg.app.palette import display_classes, strengths
 from steadyseg.app.video.render import draw_uncertainty
-from steadyseg.app.video.verdict import UNUSUAL
+from steadyseg.app.video.verdict import THE_DATA, WORDS
 from steadyseg.app.video.video_writer import VideoSink
 from steadyseg.core.errors import InputError
 from steadyseg.core.reference import NOVEL
@@ -144,7 +144,9 @@ def describe(meta: GraphMeta) -> dict[str, Any]:
             for name, color in zip(meta.classes.names, display_classes(meta.classes).colors, strict=True)
         ],
         "shades": draw_uncertainty(np.arange(256, dtype=np.uint8)[None])[0].tolist(),
-        "familiarity": {"novel": NOVEL, "unusual": UNUSUAL},
+        "novel": NOVEL,
+        "verdicts": {verdict: words.format(right="{right}", data=THE_DATA) for verdict, words in WORDS.items()},
+        "strength": (strengths(1.0) / 255).round(4).tolist(),
         "made_with": meta.versions,
     }
 

@@ -53,7 +53,9 @@ class FolderSource(Source):
             raise InputError(f"{name}: none of the {len(paths)} images can be read ({refused[0]})")
         for size, _ in headers:
             check_size(name, *size, max_pixels)
-        self.info = SourceInfo(name, *headers[0][0], FOLDER_FPS, len(paths), live=False, notes=_notes(headers))
+        self.info = SourceInfo(
+            name, *headers[0][0], FOLDER_FPS, len(paths), live=False, notes=_notes(headers), is_picture=len(paths) == 1
+        )
         stems = [path.stem for path in self._paths]
         self._names = stems if len(set(stems)) == len(stems) else [path.name for path in self._paths]
         if labels is not None:
@@ -83,4 +85,6 @@ def _notes(headers: Sequence[Header]) -> tuple[str, ...]:
     notes = [f"{count} {kind} images are converted to 8-bit RGB" for kind, count in sorted(kinds.items()) if kind]
     if len({size for size, _ in headers}) > 1:
         notes.append("the images differ in size")
-    return (*notes, f"images carry no frame rate; {FOLDER_FPS:g} a second is assumed")
+    return (
+        (*notes, f"images carry no frame rate; {FOLDER_FPS:g} a second is assumed") if len(headers) > 1 else (*notes,)
+    )

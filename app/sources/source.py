@@ -52,6 +52,8 @@ class SourceInfo:
     """Messages that the user sees once, such as "rotated by 90 degrees as the file asks"."""
     pixel_shape: Fraction = Fraction(1)
     """Width over height of a pixel, which a video made of the frames states too."""
+    is_picture: bool = False
+    """True for a single image, whose `fps` means nothing."""
 
 
 class Source(Protocol):

@@ -13,7 +13,6 @@ from steadyseg.app.video.flags import VideoJob
 from steadyseg.app.video.job import open_for, shown_classes
 from steadyseg.app.video.recording import Recording
 from steadyseg.app.video.report import StreamReport
-from steadyseg.app.video.verdict import figure, frame_level, stream_level
 from steadyseg.app.video.views import Painter, draw_map, draw_segmentation
 from steadyseg.core.errors import InputError
 from steadyseg.core.frame import Frame, Maps
@@ -54,8 +53,8 @@ class Column:
         small = [cv2.resize(picture, (width, height), interpolation=cv2.INTER_AREA) for picture in pictures]
         caption = np.zeros((CAPTION, width, 3), np.uint8)
         milliseconds = self.clock.samples["frame"][-1]
-        uncertainty = figure(frame_level(maps), maps.entropy.mean() / 255, ".3f")
-        words = f"{self.mode}  {milliseconds:.0f} ms  uncertainty {uncertainty}  flicker {self.flicker:.1%}"
+        uncertainty = maps.entropy.mean() / 255
+        words = f"{self.mode}  {milliseconds:.0f} ms  uncertainty {uncertainty:.3f}  flicker {self.flicker:.1%}"
         cv2.putText(caption, words, (6, CAPTION - 7), cv2.FONT_HERSHEY_SIMPLEX, 0.45, (255, 255, 255), 1, cv2.LINE_AA)
         return np.concatenate([caption, *small])
 
@@ -144,7 +143,5 @@ def print_methods(record: dict[str, Any]) -> None:
     table = figure_table("", *map(mode_title, methods), title="the methods on the same frames")
     table.columns[0].no_wrap = True
     for words, key in rows.items():
-        levels = (stream_level(record) * key.startswith("mean_") for record in methods.values())
-        shown = zip(levels, methods.values(), strict=True)
-        table.add_row(words, *(figure(level, one[key], ".4g") if key in one else "-" for level, one in shown))
+        table.add_row(words, *(f"{one[key]:.4g}" if key in one else "-" for one in methods.values()))
     Console().print(table)

@@ -130,7 +130,8 @@ def open_painter(options: VideoOptions, segmenter: Segmenter, classes: ClassList
             "`steadyseg calibrate --familiarity`"
         )
     if options.view != "set-size":
-        return Painter(options.view, classes, legend=options.legend)
+        return Painter(options.view, classes, legend=options.legend, data=segmenter.training_data)
     threshold = conformal_threshold(segmenter.fit, segmenter.method)
     held = f"classes in the prediction set ({percent(segmenter.fit['conformal']['coverage'])} hold the true one)"
-    return Painter(options.view, classes, SCALES["set-size"]._replace(title=held), threshold, options.legend)
+    scale = SCALES["set-size"]._replace(title=held)
+    return Painter(options.view, classes, scale, threshold, options.legend, segmenter.training_data)

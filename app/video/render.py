@@ -8,28 +8,34 @@ import numpy as np
 
 from steadyseg.app.opencv import opencv
 from steadyseg.app.palette import colour_labels
-from steadyseg.app.video.verdict import UNFAMILIAR, describe_frame, frame_level
+from steadyseg.app.video.verdict import describe_frame
 from steadyseg.core.errors import InputError
-from steadyseg.core.frame import Maps
+from steadyseg.core.frame import Maps, Verdict
 from steadyseg.core.method import Method
 
+BANNERS: dict[Verdict, tuple[int, int, int]] = {"familiar": (24, 96, 52), "no answer": (150, 30, 30)}
+AMBER = (150, 90, 0)
+"""Colours of the line above a picture: green where its figure is a claim, red without an answer, else amber."""
 
-def draw_banner(picture: np.ndarray, maps: Maps) -> np.ndarray:
-    """Draws a line of text at the top of a picture if its frame is unusual or its expected accuracy has been low. A
-    picture of under 64 pixels a side has no room for it."""
-    words = describe_frame(maps)
-    level = frame_level(maps)
-    if words is None or min(picture.shape[:2]) < 64 or (level == "familiar" and maps.below is None):
+
+def draw_banner(picture: np.ndarray, maps: Maps, data: str = "") -> np.ndarray:
+    """Draws a line of text at the top of a picture: how far its confidence is verified.
+
+    A picture of under 64 pixels a side has no room for it. `data`: name of the network's training data.
+    """
+    if min(picture.shape[:2]) < 64:
         return picture
-    cv2, height = opencv(), max(16, picture.shape[0] // 20)
+    cv2, height, words = opencv(), max(16, picture.shape[0] // 20), describe_frame(maps, data)
     banner = np.array(picture)
-    banner[:height] = (150, 30, 30) if level == UNFAMILIAR else (130, 90, 0)
+    banner[:height] = BANNERS.get(maps.verdict, AMBER)
+    if maps.verdict == "familiar" and maps.below:
+        banner[:height] = AMBER
     cv2.putText(banner, words, (6, height - 5), cv2.FONT_HERSHEY_SIMPLEX, height / 32, (255, 255, 255), 1, cv2.LINE_AA)
     return banner
 
 
 def grey(image: np.ndarray) -> np.ndarray:
-    """The picture darker and without colours, as it is shown where no label should be used."""
+    """The picture darker and without colours, as it is shown below the confidence that a visitor asks for."""
     cv2 = opencv()
     return cv2.convertScaleAbs(cv2.cvtColor(cv2.cvtColor(image, cv2.COLOR_RGB2GRAY), cv2.COLOR_GRAY2RGB), alpha=0.6)
 

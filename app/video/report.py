@@ -1,6 +1,7 @@
 """The report of a stream: counts, times per stage, mean uncertainty, class shares, and metrics if there are labels."""
 
 import time
+from collections import Counter, defaultdict
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -11,15 +12,13 @@ from steadyseg.app.console import Console
 from steadyseg.app.sources.source import Source
 from steadyseg.app.video.verdict import (
     CAVEAT,
-    UNFAMILIAR,
     describe_stream,
-    figure,
-    frame_level,
     low_accuracy,
-    stream_level,
+    marked,
+    stream_verdict,
 )
 from steadyseg.core.classes import ClassList
-from steadyseg.core.frame import Frame, Maps
+from steadyseg.core.frame import Frame, Maps, Verdict
 from steadyseg.core.method import mode_title
 from steadyseg.core.reference import NOVEL
 from steadyseg.core.segmenter import Segmenter
@@ -50,8 +49,10 @@ class FrameFigures:
     """(K,) shares of the pixels."""
     familiarity: float | None
     """Familiarity of the frame (`core.reference`); None if the network has no statistics of its training domain."""
-    expected_accuracy: float | None
-    """Expected accuracy of the frame; None if the method is not calibrated."""
+    expected_accuracy: float
+    """Expected accuracy of the frame, which is a claim where `verdict` is familiar."""
+    verdict: Verdict
+    """What is known about the frame's confidence."""
     ood_s: float | None
     """Seconds for which the place has differed from the training's; None without an alarm."""
     wall_ms: float
@@ -88,7 +89,7 @@ class StreamReport:
         self.whole_frames.update(maps, frame.time_s)
         before, self.ended = self.ended, time.perf_counter()
         wall_ms = 1e3 * (self.ended - before)
-        told = (maps.familiarity, maps.expected_accuracy, maps.ood_s, wall_ms, maps.cut)
+        told = (maps.familiarity, maps.expected_accuracy, maps.verdict, maps.ood_s, wall_ms, maps.cut)
         return FrameFigures(frame.index, frame.time_s, confidence, entropy, disagreement, shares, *told)
 
     def record(self, segmenter: Segmenter, source: Source, notes: tuple[str, ...]) -> dict[str, Any]:
@@ -103,12 +104,12 @@ class StreamReport:
             "notes": list(notes),
             "width": source.info.width,
             "height": source.info.height,
-            "source_fps": source.info.fps,
+            "source_fps": None if source.info.is_picture else source.info.fps,
             **asdict(segmenter.method),
             "fps": round(self.frames / seconds, 3) if seconds else 0.0,
             "stages": segmenter.clock.summary(),
             **{key: round(value / count, 4) for key, value in self.means.items()},
-            "unfamiliar_share": round(self.whole_frames.unfamiliar / count, 4),
+            "training_data": segmenter.training_data,
             **self.whole_frames.record(),
             "class_shares": dict(zip(self.classes.names, (self.class_pixels / count).round(4).tolist(), strict=True)),
             "device": segmenter.device,
@@ -120,8 +121,10 @@ class StreamReport:
                 f"{unknown} of {self.frames} frames had NaN or infinite logits: they are fully uncertain, and the mean "
                 "over time leaves them out"
             )
-        if verdict := describe_stream(record):
-            record |= {"verdict": verdict, "caveat": CAVEAT}
+        record |= {
+            "verdict": describe_stream(record),
+            **({"caveat": CAVEAT} if record["state"] == "familiar" else {}),
+        }
         if self.metrics and not self.metrics.measurable:
             record["notes"].append("the labels hold nothing but void, so nothing was measured")
         elif self.metrics:
@@ -153,42 +156,52 @@ class NoveltySummary:
 
     def __init__(self) -> None:
         self.shares = np.zeros(FAMILIARITY_STEPS + 1, np.int64)
-        self.frames = self.expected_frames = self.novel = self.unfamiliar = 0
-        self.expected = 0.0
+        self.frames = self.novel = 0
+        self.verdicts: Counter[Verdict] = Counter()
+        self.expected: defaultdict[Verdict, float] = defaultdict(float)
+        """Sums of the expected accuracies."""
         self.ood, self.low = Spans(), Spans()
 
     def update(self, maps: Maps, time_s: float) -> None:
-        """Adds one frame; frames without familiarity do not count. An unfamiliar frame has no expected accuracy."""
-        level = frame_level(maps)
-        self.unfamiliar += level == UNFAMILIAR
+        """Adds one frame; for low expected accuracies only the familiar frames count."""
+        self.verdicts[maps.verdict] += 1
+        self.expected[maps.verdict] += maps.expected_accuracy
         if maps.familiarity is not None:
             self.frames += 1
             self.novel += maps.familiarity <= NOVEL
             self.shares[round(maps.familiarity * FAMILIARITY_STEPS)] += 1
             self.ood.update(maps.ood_s, time_s)
-        if maps.expected_accuracy is not None and level != UNFAMILIAR:
-            self.expected_frames += 1
-            self.expected += maps.expected_accuracy
-            if maps.below:
-                self.low.update(maps.below.seconds, time_s, limit=maps.below.limit)
-            else:
-                self.low.update(None, time_s)
+        if maps.verdict == "familiar" and maps.below:
+            self.low.update(maps.below.seconds, time_s, limit=maps.below.limit)
+        elif maps.verdict == "familiar":
+            self.low.update(None, time_s)
 
     def record(self) -> dict[str, Any]:
-        """JSON values; empty if no frame counted."""
-        if not self.frames:
-            return {}
+        """JSON values. `state` is the verdict on the file, `verdicts` has the share of the frames of each verdict.
+
+        `expected_accuracy` is the mean over all frames with an answer, `verified_accuracy` over the familiar frames.
+        """
+        count = self.verdicts.total()
+        answered = max(count - self.verdicts["no answer"], 1)
+        shares = {verdict: round(frames / count, 4) for verdict, frames in self.verdicts.most_common()}
         told: dict[str, Any] = {
-            "familiarity_p50": self._quantile(0.5),
-            "familiarity_p05": self._quantile(0.05),
-            "novel_frames": self.novel,
-            "novel_share": round(self.novel / self.frames, 4),
-            "ood_alarms": self.ood.count,
-            "ood": self.ood.listed,
+            "state": stream_verdict(shares),
+            "verdicts": shares,
+            "unfamiliar_share": shares.get("unfamiliar", 0.0),
+            "expected_accuracy": round(sum(self.expected.values()) / answered, 4),
         }
-        if self.expected_frames:
-            told["expected_accuracy"] = round(self.expected / self.expected_frames, 4)
+        if familiar := self.verdicts.get("familiar"):
+            told["verified_accuracy"] = round(self.expected["familiar"] / familiar, 4)
             told |= {"low_accuracies": self.low.count, "low_accuracy": self.low.listed}
+        if self.frames:
+            told |= {
+                "familiarity_p50": self._quantile(0.5),
+                "familiarity_p05": self._quantile(0.05),
+                "novel_frames": self.novel,
+                "novel_share": round(self.novel / self.frames, 4),
+                "ood_alarms": self.ood.count,
+                "ood": self.ood.listed,
+            }
         return told
 
     def _quantile(self, share: float) -> float:
@@ -198,22 +211,24 @@ class NoveltySummary:
 
 def figure_rows(record: dict[str, Any]) -> list[tuple[str, str]]:
     """(name, value) of the figures of every report, for the terminal and the page."""
-    level, samples = stream_level(record), "1 sample" if record["samples"] == 1 else f"{record['samples']} samples"
+    state, samples = record["state"], "1 sample" if record["samples"] == 1 else f"{record['samples']} samples"
+    speed = ("speed", f"{record['fps']:.2f} frames/s")
+    if record["source_fps"] is None and record["fps"]:
+        speed = ("time", f"{1e3 / record['fps']:.0f} ms")
     return [
-        ("speed", f"{record['fps']:.2f} frames/s on {record['device']} ({record['executor']})"),
+        (speed[0], f"{speed[1]} on {record['device']} ({record['executor']})"),
         ("method", f"{mode_title(record['mode'])}, {samples} per frame"),
-        ("mean confidence", figure(level, record["mean_confidence"])),
-        ("mean uncertainty (entropy)", figure(level, record["mean_entropy"])),
-        ("mean disagreement", figure(level, record["mean_disagreement"])),
+        (marked("mean confidence", state), f"{record['mean_confidence']:.4f}"),
+        ("mean uncertainty (entropy)", f"{record['mean_entropy']:.4f}"),
+        ("mean disagreement", f"{record['mean_disagreement']:.4f}"),
     ]
 
 
 def print_report(record: dict[str, Any]) -> None:
     """Prints the report as tables on stdout."""
-    console, level = Console(), stream_level(record)
+    console = Console()
     table = Table(title=f"{record['source']}: {record['frames']} frames", title_justify="left", show_header=False)
-    if "verdict" in record:
-        table.add_row("verdict", f"{record['verdict']}\n({record['caveat']})")
+    table.add_row("verdict", "\n".join((record["verdict"], *([f"({record['caveat']})"] if "caveat" in record else []))))
     for row in figure_rows(record):
         table.add_row(*row)
     table.add_row("calibrated", "yes" if record["calibrated"] else f"no: {record['note']}")
@@ -234,7 +249,7 @@ def print_report(record: dict[str, Any]) -> None:
     for name, times in record["stages"].items():
         stages.add_row(name, f"{times['latency_p50_ms']:.1f}", f"{times['latency_p95_ms']:.1f}")
     console.print(stages)
-    shares = Table("class", "share")
+    shares = Table("class", marked("share", record["state"]))
     for name, share in sorted(record["class_shares"].items(), key=lambda item: -item[1]):
-        shares.add_row(name, figure(level, share, ".1%"))
+        shares.add_row(name, f"{share:.1%}")
     console.print(shares)

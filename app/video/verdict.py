@@ -1,69 +1,44 @@
-"""The words about how familiar a frame or a file is to the network, and how many pixels are expected to be right. The
-page, `video`, `batch` and their reports say the same.
+"""The words about how far the confidence of a frame or a file is verified.
+
+The page, `video`, `batch` and their reports say the same. The page in a browser gets the words with its network.
 """
 
 from collections.abc import Mapping
 from typing import Any
 
-from steadyseg.core.frame import Maps
+from steadyseg.core.frame import Maps, Verdict
 from steadyseg.core.reference import NOVEL
 
-UNFAMILIAR = "unfamiliar"
-"""The one state in which no label is to be used: grey overlay, raised uncertainty, and a dash for each figure."""
-UNUSUAL = 0.2
-"""A frame is unusual if its familiarity is at most this."""
+WORDS: dict[Verdict, str] = {
+    "familiar": "about {right} right",
+    "unfamiliar": "unverified here: unlike {data}",
+    "no statistics": "unverified: nothing to compare this picture with",
+    "not calibrated": "not calibrated: confidence is the network's own",
+    "no answer": "no answer: the logits are not finite",
+}
+"""A frame's verdict in words. `right`: the expected accuracy, which is claimed for no other frame. `data`: the training
+data. Under corruption the mean confidence at one temperature is 9 to 10 points off (docs/records/novelty)."""
+ROADS = {"camvid": "CamVid's roads"}
+"""Training data in words; other data are `THE_DATA`."""
+THE_DATA = "the training data"
 MOSTLY, PARTLY = 1 / 3, 2 * NOVEL
 """A stream is unfamiliar if more than `MOSTLY` of its frames are, and partly unfamiliar if more than `PARTLY` are."""
 CAVEAT = "familiar is no proof: the network can be wrong on such frames too"
 
 
-def familiarity_level(familiarity: float) -> str:
-    """The word for a familiarity, 0..1: `unfamiliar`, `unusual` or `familiar`."""
-    return UNFAMILIAR if familiarity <= NOVEL else "unusual" if familiarity <= UNUSUAL else "familiar"
+def describe(verdict: Verdict, data: str, expected_accuracy: float) -> str:
+    """A verdict in words. `data`: name of the training data in the checkpoint's record."""
+    return WORDS[verdict].format(right=percent(expected_accuracy), data=ROADS.get(data, THE_DATA))
 
 
-def frame_level(maps: Maps) -> str:
-    """The word for a frame: `unfamiliar` also during an alarm and without an answer; empty without statistics."""
-    if not maps.finite or maps.ood_s is not None:
-        return UNFAMILIAR
-    return "" if maps.familiarity is None else familiarity_level(maps.familiarity)
-
-
-def stream_level(record: Mapping[str, Any]) -> str:
-    """The word for all frames of a report, the worst that holds; empty without novelty statistics."""
-    share = record["unfamiliar_share"]
-    if share > MOSTLY:
-        return UNFAMILIAR
-    if share > PARTLY or record.get("ood_alarms"):
-        return f"partly {UNFAMILIAR}"
-    return familiarity_level(record["familiarity_p50"]) if "familiarity_p50" in record else ""
-
-
-def figure(level: str, value: float, form: str = ".4f") -> str:
-    """A figure of the network's own labels as text: a dash where its pictures are unfamiliar."""
-    return "-" if level == UNFAMILIAR else format(value, form)
-
-
-def describe_frame(maps: Maps) -> str | None:
-    """Describes in words how familiar such frames are to the network; None without novelty statistics.
-
-    An unfamiliar frame gets no expected accuracy: under corruption, the mean confidence at one temperature is 9 to 10
-    points off (docs/records/novelty).
-    """
-    level = frame_level(maps)
-    if not maps.finite:
-        return f"{level}: no answer, the logits are not finite"
-    if maps.familiarity is None:
-        return None
-    if maps.ood_s is not None:
-        return f"{level} for {maps.ood_s:.0f} s: another place than it was trained for"
-    words = f"{level} (familiarity {percent(maps.familiarity)})"
-    if level == UNFAMILIAR or maps.expected_accuracy is None:
-        return words
-    words += f", about {percent(maps.expected_accuracy)} right"
-    if maps.below is None:
-        return words
-    return f"{low_accuracy(maps.below.limit)} for {maps.below.seconds:.0f} s; {words}"
+def describe_frame(maps: Maps, data: str = "") -> str:
+    """Describes in words how far the confidence of a frame is verified. `data`: name of the training data."""
+    words = describe(maps.verdict, data, maps.expected_accuracy)
+    if maps.ood_s is not None and maps.verdict == "unfamiliar":
+        return f"{words}, for {maps.ood_s:.0f} s"
+    if maps.below is not None and maps.verdict == "familiar":
+        return f"{low_accuracy(maps.below.limit)} for {maps.below.seconds:.0f} s; {words}"
+    return words
 
 
 def low_accuracy(limit: float) -> str:
@@ -71,25 +46,48 @@ def low_accuracy(limit: float) -> str:
     return f"expected accuracy below {percent(limit)}"
 
 
-def describe_stream(record: Mapping[str, Any]) -> str | None:
-    """Describes all frames of a report (app/video/report.py), the worst first; None if there is nothing to say."""
-    level, share, parts = stream_level(record), record["unfamiliar_share"], []
-    if unknown := record["resets"].get("not_finite"):
-        parts.append(f"no answer: {percent(unknown / record['frames'])} of the frames")
-    if level.endswith(UNFAMILIAR):
-        parts.append(f"{level}: {percent(share)} of the frames")
+def stream_verdict(shares: Mapping[Verdict, float]) -> Verdict:
+    """The verdict on all frames of a report: the worst that holds for more than `MOSTLY` of them, or the most frequent.
+
+    `shares`: shares of the frames by their verdicts.
+    """
+    unusable: tuple[Verdict, ...] = ("no answer", "unfamiliar")
+    worst = [one for one in unusable if shares.get(one, 0.0) > MOSTLY]
+    return worst[0] if worst else max(shares, key=lambda one: shares[one], default="no answer")
+
+
+def describe_stream(record: Mapping[str, Any]) -> str:
+    """Describes all frames of a report (app/video/report.py), the worst first."""
+    state, shares, data, parts = record["state"], record["verdicts"], record["training_data"], []
+    if unknown := shares.get("no answer"):
+        parts.append(f"no answer: {percent(unknown)} of the frames")
+    unlike = shares.get("unfamiliar", 0.0)
+    if state == "unfamiliar" or unlike > PARTLY or record.get("ood_alarms"):
+        partly = "" if state == "unfamiliar" else "partly "
+        parts.append(f"{partly}unverified: {percent(unlike)} of the frames are unlike {ROADS.get(data, THE_DATA)}")
     if alarms := record.get("ood_alarms"):
         parts.append(f"{alarms} alarm{'s' * (alarms > 1)} of another place than it was trained for")
     if times := record.get("low_accuracies"):
         first, again = record["low_accuracy"][0], f", and {times - 1} more" if times > 1 else ""
         span = f"from {clock(first['since_s'])} to {clock(first['until_s'])}"
         parts.append(f"{low_accuracy(first['limit'])} {span}{again}")
-    if level and not level.endswith(UNFAMILIAR):
-        parts.append(f"{level}: familiarity {percent(record['familiarity_p50'])}")
-        parts += [f"{percent(share)} of the frames {UNFAMILIAR}"] if share else []
-    if level != UNFAMILIAR and "expected_accuracy" in record:
-        parts.append(f"about {percent(record['expected_accuracy'])} right{' in the others' if share else ''}")
-    return "; ".join(parts) or None
+    if state in ("no statistics", "not calibrated"):
+        parts.append(WORDS[state])
+    if "familiar" in shares and state != "unfamiliar":
+        parts.append(
+            f"about {percent(record['verified_accuracy'])} right{' in the others' if unlike or unknown else ''}"
+        )
+    return "; ".join(parts)
+
+
+def mark_of(verdict: Verdict) -> str:
+    """The mark beside a figure of the network's own labels that nothing verifies; empty for a familiar frame."""
+    return {"familiar": "", "not calibrated": "not calibrated", "no answer": "no answer"}.get(verdict, "unverified")
+
+
+def marked(name: str, verdict: Verdict) -> str:
+    """The name of a figure of the network's own labels with its mark."""
+    return f"{name} ({mark})" if (mark := mark_of(verdict)) else name
 
 
 def clock(seconds: float) -> str:

@@ -9,8 +9,7 @@ import numpy as np
 from steadyseg.app.opencv import opencv
 from steadyseg.app.palette import draw_classes
 from steadyseg.app.video.legend import Legend, Scale
-from steadyseg.app.video.render import LARGEST_SET, draw_banner, draw_energy, draw_set_sizes, draw_uncertainty, grey
-from steadyseg.app.video.verdict import UNFAMILIAR, frame_level
+from steadyseg.app.video.render import LARGEST_SET, draw_banner, draw_energy, draw_set_sizes, draw_uncertainty
 from steadyseg.core.classes import ClassList
 from steadyseg.core.frame import Frame, Maps
 
@@ -34,10 +33,7 @@ def draw_map(maps: Maps, name: MapName, threshold: float | None = None) -> np.nd
     `threshold`: threshold of prediction sets (`conformal_threshold`). InputError for energies that the network lacks.
     """
     if name in ("uncertainty", "confidence"):
-        shade = maps.entropy if name == "uncertainty" else 255 - maps.confidence
-        if frame_level(maps) == UNFAMILIAR:  # raised to the upper half: the network's own value cannot be trusted
-            shade = opencv().convertScaleAbs(shade, alpha=0.5, beta=128)
-        return draw_uncertainty(shade)
+        return draw_uncertainty(maps.entropy if name == "uncertainty" else 255 - maps.confidence)
     if name == "disagreement":
         return draw_uncertainty(opencv().convertScaleAbs(maps.disagreement, alpha=DISAGREEMENT_GAIN))
     if name == "energy":
@@ -47,9 +43,9 @@ def draw_map(maps: Maps, name: MapName, threshold: float | None = None) -> np.nd
 
 
 def draw_segmentation(image: np.ndarray, maps: Maps, palette: np.ndarray, opacity: float = 0.5) -> np.ndarray:
-    """The overlay of a frame with its outlines, grey if the frame is unfamiliar."""
-    overlay = draw_classes(image, maps.label, palette, opacity)
-    return grey(overlay) if frame_level(maps) == UNFAMILIAR else overlay
+    """The overlay of a frame with its outlines. Its colours fade where the confidence is low; a frame without an answer
+    has none."""
+    return draw_classes(image, maps.label, palette, opacity, maps.confidence) if maps.finite else np.array(image)
 
 
 class Painter:
@@ -62,10 +58,11 @@ class Painter:
         scale: Scale | None = None,
         threshold: float | None = None,
         legend: bool = True,
+        data: str = "",
     ) -> None:
         """`view`: overlay, side-by-side or the name of a map. `scale`: scale of the map, by default its usual scale.
-        `threshold`: threshold of prediction sets."""
-        self._view, self._palette, self._threshold = view, classes.palette(), threshold
+        `threshold`: threshold of prediction sets. `data`: name of the network's training data."""
+        self._view, self._palette, self._threshold, self._data = view, classes.palette(), threshold, data
         self._map: MapName = next((name for name in MAP_NAMES if name == view), "uncertainty")
         scale = scale or SCALES[self._map]
         panels = {"overlay": (None,), "side-by-side": (None, scale)}.get(view, (scale,))
@@ -83,6 +80,6 @@ class Painter:
 
     def _picture(self, frame: Frame, maps: Maps) -> np.ndarray:
         if self._view not in ("overlay", "side-by-side"):
-            return draw_banner(draw_map(maps, self._map, self._threshold), maps)
-        overlay = draw_banner(draw_segmentation(frame.image, maps, self._palette), maps)
+            return draw_banner(draw_map(maps, self._map, self._threshold), maps, self._data)
+        overlay = draw_banner(draw_segmentation(frame.image, maps, self._palette), maps, self._data)
         return overlay if self._view == "overlay" else np.hstack((overlay, draw_map(maps, self._map)))

@@ -61,7 +61,7 @@ class NoveltyHead(FrameStatistics):
             self.register_buffer(name, torch.tensor(column, dtype=torch.float32), persistent=False)
         self.level, self.temperature = float(record.warming["level"]), temperature
         self.energy_median, self.energy_rare = record.energy_median, record.energy_rare
-        self.reference = ReferenceScores(record.scores)
+        self.reference = ReferenceScores(record.scores, str(record.about.get("data", "")))
 
     def forward(self, features: Sequence[Tensor], logits: Tensor) -> FrameNovelty:
         score, temperature = self.read(self.statistics(self.subsample(features), logits))

@@ -178,4 +178,4 @@ def novelty_record(meta: CheckpointMeta, method: Method) -> NoveltyRecord | None
 def reference_scores(meta: CheckpointMeta, method: Method) -> ReferenceScores | None:
     """Returns the scores of held-out frames for this method, if there are any."""
     record = novelty_record(meta, method)
-    return ReferenceScores(record.scores) if record else None
+    return ReferenceScores(record.scores, str(record.about.get("data", ""))) if record else None

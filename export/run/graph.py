@@ -166,8 +166,7 @@ class GraphExecutor:
             told: dict[str, Any] = {}
             if "familiarity" in outputs:
                 energy = resize_map(outputs["energy"][0], size, is_label=False)
-                share, accuracy = (outputs[name].item() for name in ("familiarity", "expected_accuracy"))
-                told = {"familiarity": share, "expected_accuracy": accuracy, "energy": energy}
+                told = {"familiarity": outputs["familiarity"].item(), "energy": energy}
             label, confidence, entropy, disagreement = (
                 resize_map(outputs[name][0], size, is_label=name == "label") for name in MAPS
             )

@@ -35,9 +35,9 @@ def stripes(count: int, height: int = 120, width: int = 160) -> list[np.ndarray]
 
 
 @contextmanager
-def visitor(browser: Any, address: str, width: int = 1280, **options: Any) -> Iterator[Any]:
+def visitor(browser: Any, address: str, width: int = 1280, plays: bool = False, **options: Any) -> Iterator[Any]:
     """The page in a context of its own; whatever it asks of another host, and any error in its scripts, fails the
-    test."""
+    test. `plays`: its own video goes on, which the page plays when it opens; else it is stopped."""
     foreign: list[str] = []
     errors: list[str] = []
     context = browser.new_context(viewport={"width": width, "height": 800}, permissions=["camera"], **options)
@@ -48,6 +48,8 @@ def visitor(browser: Any, address: str, width: int = 1280, **options: Any) -> It
         page.set_default_timeout(PATIENCE_MS)
         page.goto(address)
         page.locator(".stage [data-do=camera]").first.wait_for()
+        if not plays:
+            page.locator(".stage [data-do=stop]:enabled").first.click()
         yield page
         page.goto("about:blank")  # leaving as a reader does: the page says goodbye to the server
     finally:

@@ -27,7 +27,7 @@ def seen(right: float) -> tuple[Frame, Maps]:
 def test_the_expected_accuracy_is_compared_with_that_of_labelled_pixels() -> None:
     metrics = NoveltyMetrics(CLASSES.void_id)
     assert metrics.record() == {}
-    for familiarity, expected in ((0.04, 0.9), (0.5, 0.75), (0.05, None), (None, None)):
+    for familiarity, expected in ((0.04, 0.9), (0.5, 0.75), (0.05, 0.825), (None, 0.1)):
         frame, maps = seen(0.8)
         metrics.update(frame, replace(maps, familiarity=familiarity, expected_accuracy=expected))
     metrics.update(replace(frame, label=np.full_like(frame.label, CLASSES.void_id)), replace(maps, familiarity=0.9))

@@ -117,8 +117,9 @@ def test_a_video_says_where_it_is_novel(knowing: Path, tmp_path: Path) -> None:
     assert (record["frames"], record["novel_frames"], record["ood_alarms"]) == (13, 9, 1)
     assert record["ood"][0]["since_s"] == 4 and record["ood"][0]["alarm_s"] < record["ood"][0]["until_s"] == 12
     pictures = [frame.to_ndarray(format="rgb24") for frame in av.open(str(out)).decode(video=0)]
-    reds = [picture[:8].mean((0, 1)) for picture in pictures]
-    assert all(red[0] > red[2] + 60 for red in reds[4:]) and not any(red[0] > red[2] + 60 for red in reds[:4]), reds
+    assert all(picture[:8, :, 0].mean() > picture[:8, :, 2].mean() + 60 for picture in pictures), "the line is amber"
+    assert record["state"] == "unfamiliar" and record["verdicts"] == {"unfamiliar": 0.6923, "not calibrated": 0.3077}
+    assert record["expected_accuracy"] == record["mean_confidence"] and "verified_accuracy" not in record
 
 
 def test_a_video_says_since_when_its_expected_accuracy_is_low(knowing: Path, tmp_path: Path, capsys: Any) -> None:
@@ -230,8 +231,8 @@ def test_another_method_does_not_use_it_and_says_so(knowing: Path) -> None:
     for flags in ({"mode": "vq-dnn", "motion": False, "tau": 3.0}, {"mode": "bnn", "samples": 3}):
         segmenter = opened_by_torch(knowing, **flags)
         assert not segmenter.method.adaptive and "no temperature was fitted for" in segmenter.method.note
-        novelty, expected = told(segmenter, drive(1))[0]
-        assert novelty is not None and expected is None
+        maps = segmenter.step(Frame(drive(1)[0], 0, 0.0))
+        assert maps.familiarity is not None and maps.verdict == "not calibrated"
     without = opened_by_torch(knowing, mode="vq-dnn", motion=False)
     assert without.method.calibrated and not without.method.adaptive and not without.method.note
     assert "no temperature was fitted for bnn" in refusal(opened_by_torch, knowing, mode="bnn", adaptive=True)
@@ -246,7 +247,9 @@ def test_reliability_groups_pictures_by_their_novelty(knowing: Path, recordings:
 
 
 def test_a_checkpoint_without_it_works_as_before() -> None:
-    assert told(opened_by_torch("street-tiny", mode="dnn"), drive(1)) == [(None, None)]
+    maps = opened_by_torch("street-tiny", mode="dnn").step(Frame(drive(1)[0], 0, 0.0))
+    assert maps.familiarity is None and maps.verdict in ("no statistics", "not calibrated")
+    assert maps.expected_accuracy == pytest.approx(maps.confidence.mean() / 255)
     words = "there are no statistics of frames for dnn"
     assert words in refusal(opened_by_torch, "street-tiny", mode="dnn", adaptive=True)
 

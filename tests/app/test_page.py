@@ -196,21 +196,21 @@ def test_a_second_picture_that_was_not_fitted_is_said_and_the_stream_goes_on(
     assert fitted.facts["note"] is None
 
 
-def test_unfamiliar_pictures_are_told_by_the_record_and_only_by_it(model: str) -> None:
+def test_unfamiliar_pictures_are_coloured_have_figures_and_are_marked(model: str) -> None:
     shown = LiveStream(POOL).step(stripes(1)[0], of(model, mode="vq-dnn"), 0.0)
-    assert shown.facts["familiarity"]["words"].startswith("unfamiliar (")
-    assert shown.facts["confidence"] is None and set(shown.facts["shares"]) == {None}
+    assert shown.facts["verdict"]["level"] == "unfamiliar" and "right" not in shown.facts["verdict"]["words"]
+    assert shown.facts["confidence"] > 0 and sum(shown.facts["shares"]) == pytest.approx(1, abs=1e-3)
     drawn = cv2.imdecode(np.frombuffer(shown.left, np.uint8), cv2.IMREAD_COLOR)
-    assert np.ptp(drawn, axis=2).max() <= 2, "the overlay is grey"
+    assert np.ptp(drawn, axis=2).max() > 50, "the overlay has colours"
     other = LiveStream(POOL).step(stripes(1)[0], of("street-tiny"), 0.0)
-    assert other.facts["familiarity"] is None and other.facts["confidence"] > 0
+    assert other.facts["verdict"]["level"] in ("no statistics", "not calibrated") and other.facts["confidence"] > 0
 
 
 def test_hidden_classes_keep_the_camera_and_doubt_is_grey() -> None:
     image = stripes(1, 4, 4)[0]
     label = np.zeros((4, 4), np.uint8)
     label[:, 2:] = 3
-    confidence = np.full((4, 4), 200, np.uint8)
+    confidence = np.full((4, 4), 240, np.uint8)
     confidence[0] = 50
     maps = Maps(label, confidence, label, label)
     shown = overlay_picture(

@@ -2,7 +2,7 @@
 
 import dataclasses
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import av
 import cv2
@@ -18,11 +18,11 @@ from steadyseg.app.palette import APART, colour_labels, display_classes, draw_co
 from steadyseg.app.video.legend import HOLD, Legend, draw_legend
 from steadyseg.app.video.render import LARGEST_SET, draw_set_sizes, draw_uncertainty
 from steadyseg.app.video.report import FrameFigures
-from steadyseg.app.video.verdict import describe_frame, describe_stream
+from steadyseg.app.video.verdict import describe_frame, describe_stream, stream_verdict
 from steadyseg.app.video.views import MAP_NAMES, SCALES, Painter, draw_map, draw_segmentation
 from steadyseg.core.classes import CAMVID, CAMVID_31, ClassList
 from steadyseg.core.errors import InputError
-from steadyseg.core.frame import Below, Frame, Maps
+from steadyseg.core.frame import Below, Frame, Maps, Verdict
 from steadyseg.core.model.checkpoint import load_checkpoint, save_checkpoint
 from steadyseg.core.segmenter import segment
 from steadyseg.seg.street.drive import Street
@@ -97,7 +97,7 @@ def test_every_view_has_the_size_it_announces(view: str, legend: bool) -> None:
 
 
 def test_side_by_side_is_the_overlay_with_contours_and_then_the_uncertainty() -> None:
-    overlay = draw_overlay(IMAGE, LABEL, PALETTE)
+    overlay = draw_overlay(IMAGE, LABEL, PALETTE, confidence=MAPS.confidence)
     draw_contours(overlay, LABEL, PALETTE)
     both = Painter("side-by-side", CAMVID)(Frame(IMAGE, 0, 0.0), MAPS)[:20]
     assert (both[:, :30] == overlay).all()
@@ -107,54 +107,74 @@ def test_side_by_side_is_the_overlay_with_contours_and_then_the_uncertainty() ->
 @pytest.mark.parametrize(
     ("fields", "words"),
     [
-        ({"familiarity": 0.5}, "familiar (familiarity 50 %), about 92 % right"),
-        ({"familiarity": 0.1}, "unusual (familiarity 10 %), about 92 % right"),
-        ({"familiarity": 0.05}, "unfamiliar (familiarity 5 %)"),
-        ({"familiarity": 0.05, "below": Below(0.8, 12.4)}, "unfamiliar (familiarity 5 %)"),
-        ({"familiarity": 0.5, "below": Below(0.8, 12.4)}, "expected accuracy below 80 % for 12 s; familiar "),
-        ({"familiarity": 0.5, "ood_s": 12.4}, "unfamiliar for 12 s: another place than it was trained for"),
+        ({"verdict": "familiar"}, "about 92 % right"),
+        ({"verdict": "familiar", "below": Below(0.8, 12.4)}, "expected accuracy below 80 % for 12 s; about 92 % right"),
+        ({"verdict": "unfamiliar"}, "unverified here: unlike CamVid's roads"),
+        ({"verdict": "unfamiliar", "ood_s": 12.4}, "unverified here: unlike CamVid's roads, for 12 s"),
+        ({"verdict": "no statistics"}, "unverified: nothing to compare this picture with"),
+        ({"verdict": "not calibrated"}, "not calibrated: confidence is the network's own"),
+        ({"verdict": "no answer"}, "no answer: the logits are not finite"),
     ],
 )
-def test_no_accuracy_is_said_of_unfamiliar_frames(fields: dict[str, Any], words: str) -> None:
-    said = describe_frame(dataclasses.replace(MAPS, expected_accuracy=0.924, **fields)) or ""
-    assert said.startswith(words) and ("92 % right" in said) == (not said.startswith("unfamiliar"))
+def test_an_accuracy_is_claimed_of_familiar_frames_alone(fields: dict[str, Any], words: str) -> None:
+    assert describe_frame(dataclasses.replace(MAPS, expected_accuracy=0.924, **fields), "camvid") == words
 
 
 TIMES = [{"limit": 0.8, "since_s": 65.4, "alarm_s": 68.5, "until_s": 71.0}, {}]
 
 
 @pytest.mark.parametrize(
-    ("more", "first"),
+    ("verdicts", "more", "words"),
     [
-        ({}, "familiar: familiarity 25 %; 5 % of the frames unfamiliar; about 92 % right in the others"),
+        ({"familiar": 0.95, "unfamiliar": 0.05}, {}, "about 92 % right in the others"),
         (
+            {"familiar": 1.0},
             {"low_accuracies": 2, "low_accuracy": TIMES},
-            "expected accuracy below 80 % from 1:05 to 1:11, and 1 more; familiar:",
+            "expected accuracy below 80 % from 1:05 to 1:11, and 1 more; about 92 % right",
         ),
-        ({"unfamiliar_share": 0.29, "ood_alarms": 1}, "partly unfamiliar: 29 % of the frames; 1 alarm of another"),
-        ({"unfamiliar_share": 0.98}, "unfamiliar: 98 % of the frames"),
-        ({"unfamiliar_share": 0.98, "resets": {"not_finite": 19}}, "no answer: 50 % of the frames; unfamiliar: 98 %"),
+        (
+            {"familiar": 0.71, "unfamiliar": 0.29},
+            {"ood_alarms": 1},
+            "partly unverified: 29 % of the frames are unlike the training data; 1 alarm of another place than it was "
+            "trained for; about 92 % right in the others",
+        ),
+        ({"unfamiliar": 0.98, "familiar": 0.02}, {}, "unverified: 98 % of the frames are unlike the training data"),
+        (
+            {"no answer": 0.5, "unfamiliar": 0.5},
+            {},
+            "no answer: 50 % of the frames; partly unverified: 50 % of the frames are unlike the training data",
+        ),
+        ({"no statistics": 1.0}, {}, "unverified: nothing to compare this picture with"),
     ],
 )
-def test_the_verdict_of_a_file_begins_with_the_worst(more: dict[str, Any], first: str) -> None:
-    file = {"frames": 38, "unfamiliar_share": 0.05, "ood_alarms": 0, "resets": {"not_finite": 0}}
-    file |= {"familiarity_p50": 0.25, "expected_accuracy": 0.924, "low_accuracies": 0}
-    words = describe_stream(file | more) or ""
-    assert words.startswith(first) and ("92 % right" in words) == (0.98 not in more.values())
+def test_the_verdict_of_a_file_begins_with_the_worst(
+    verdicts: dict[Verdict, float], more: dict[str, Any], words: str
+) -> None:
+    file = {"verdicts": verdicts, "state": stream_verdict(verdicts), "training_data": "", "verified_accuracy": 0.924}
+    assert describe_stream(file | more) == words
 
 
-def test_an_unfamiliar_frame_has_no_colours_and_raised_uncertainty() -> None:
-    """`video`, `--grid` and the page draw through these functions."""
-    known, novel, nowhere = (
-        dataclasses.replace(MAPS, familiarity=one, ood_s=alarm)
-        for one, alarm in ((0.5, None), (0.05, None), (0.5, 3.0))
-    )
-    for maps in (novel, nowhere):
-        overlay = draw_segmentation(IMAGE, maps, PALETTE)
-        assert (overlay.min(2) == overlay.max(2)).all()
-        assert draw_map(maps, "uncertainty").sum(2).min() >= draw_uncertainty(np.full((1, 1), 127, np.uint8)).sum()
-    assert np.ptp(draw_segmentation(IMAGE, known, PALETTE), axis=2).max() > 50
-    assert (draw_map(known, "uncertainty") == draw_uncertainty(known.entropy)).all()
+def test_labels_have_the_same_colours_and_uncertainty_whatever_the_verdict() -> None:
+    """`video` and the page draw through these functions."""
+    drawn = []
+    for verdict in get_args(Verdict):
+        maps = dataclasses.replace(MAPS, verdict=verdict, familiarity=0.001, ood_s=3.0)
+        drawn.append((draw_segmentation(IMAGE, maps, PALETTE), draw_map(maps, "uncertainty")))
+    for overlay, uncertainty in drawn:
+        assert (overlay == drawn[0][0]).all() and (uncertainty == draw_uncertainty(MAPS.entropy)).all()
+    assert np.ptp(drawn[0][0].astype(int) - IMAGE, axis=2).max() > 50
+    nowhere = dataclasses.replace(MAPS, confidence=np.zeros_like(LABEL))  # not finite
+    assert (draw_segmentation(IMAGE, nowhere, PALETTE) == IMAGE).all()
+
+
+def test_colours_fade_with_the_confidence() -> None:
+    """Full strength from 0.9 on, 40 % of it up to 0.4, and over a quarter of the picture above 0.55."""
+    confidence = np.arange(256, dtype=np.uint8)[None]
+    image, label = np.zeros((1, 256, 3), np.uint8), np.zeros((1, 256), np.uint8)
+    shown = draw_overlay(image, label, np.full((1, 3), 250, np.uint8), 0.5, confidence)[0, :, 0] / 250
+    assert shown[:102] == pytest.approx(0.2, abs=0.01) and shown[230:] == pytest.approx(0.5, abs=0.01)
+    assert shown[166] == pytest.approx(0.5 * (0.4 + 0.6 * (166 / 255 - 0.4) / 0.5), abs=0.01)
+    assert (shown[141:] > 0.25).all() and (np.diff(shown) >= 0).all()
 
 
 # --- sizes of prediction sets
@@ -273,7 +293,8 @@ def test_names_beyond_ascii_are_told_apart(tmp_path: Path, pair: tuple[str, str]
 
 def test_a_contact_sheet_has_the_colours_of_a_video() -> None:
     picture, maps = np.full((240, 320, 3), 90, np.uint8), maps_of(*range(1, len(CAMVID)))
-    assert np.array_equal(colored(picture, maps.label, CAMVID), draw_segmentation(picture, maps, CLASSES.palette()))
+    sure = dataclasses.replace(maps, confidence=np.full_like(maps.label, 255))
+    assert np.abs(colored(picture, maps.label, CAMVID) - 1.0 * draw_segmentation(picture, sure, CLASSES.palette())).max() <= 2
 
 
 # --- the strip of time of a finished file
@@ -282,7 +303,8 @@ def test_a_contact_sheet_has_the_colours_of_a_video() -> None:
 def figures(index: int, novelty: float, accuracy: float) -> FrameFigures:
     alarm_s = 3.0 if index > 9_990 else None
     means = (accuracy, 0.1, 0.1, np.zeros(2))
-    return FrameFigures(index, index / 10, *means, novelty, accuracy, alarm_s, 1.0, cut=index == 7_003)
+    verdict: Verdict = "unfamiliar" if novelty <= 0.05 or alarm_s else "familiar"
+    return FrameFigures(index, index / 10, *means, novelty, accuracy, verdict, alarm_s, 1.0, cut=index == 7_003)
 
 
 def test_a_long_stream_keeps_its_worst_frames_and_its_cut() -> None:
@@ -293,7 +315,9 @@ def test_a_long_stream_keeps_its_worst_frames_and_its_cut() -> None:
     assert MAX_POINTS / 2 <= len(points) <= MAX_POINTS
     assert [one.time_s for one in points] == pytest.approx([3.2 * number for number in range(len(points))])
     assert [number for number, one in enumerate(points) if one.familiarity == 0.01] == [1_234 // 32]
-    assert [number for number, one in enumerate(points) if one.accuracy == 0.5] == [9_876 // 32]
+    assert [number for number, one in enumerate(points) if one.confidence == 0.5] == [9_876 // 32]
     assert [number for number, one in enumerate(points) if one.cut] == [7_003 // 32]
+    unverified = [number for number, one in enumerate(points) if one.verdict != "familiar"]
+    assert unverified == [1_234 // 32, 9_991 // 32], "one frame of 32 makes the point unverified"
     drawn = timeline.html()
     assert (drawn.count("class='novel'"), drawn.count("class='alarm'")) == (2, 2), "one in each lane"

@@ -2,20 +2,19 @@
 
 const UNSURE = 128; // below this confidence the other classes together are more likely than the shown one
 
-// RGBA of the frame with the classes' colours over it; hidden classes keep the frame's own.
-export function overlay(pixels, label, classes, { opacity, hidden }) {
+// RGBA of the frame with the classes' colours over it, faded by `strength` for each level of confidence; hidden classes and
+// pixels without an answer keep the frame's own.
+export function overlay(pixels, { label, confidence }, classes, { opacity, hidden, strength }) {
   const drawn = new Uint8ClampedArray(pixels.length);
-  const [own, parts] = [1 - opacity, new Float32Array(3 * 256)];
-  classes.forEach(({ color }, index) => color.forEach((value, channel) => (parts[3 * index + channel] = opacity * value)));
-  const shown = new Uint8Array(256).fill(1);
+  const [colors, shown] = [new Float32Array(3 * 256), new Uint8Array(256)];
+  classes.forEach(({ color }, index) => colors.set(color, 3 * index));
+  shown.fill(1, 0, classes.length);
   for (const index of hidden) shown[index] = 0;
   for (let place = 0, at = 0; place < label.length; place += 1, at += 4) {
     const kind = label[place];
-    const share = shown[kind] ? own : 1;
-    const part = shown[kind] ? 3 * kind : 765; // 255 is no class: nothing is added
-    drawn[at] = share * pixels[at] + parts[part];
-    drawn[at + 1] = share * pixels[at + 1] + parts[part + 1];
-    drawn[at + 2] = share * pixels[at + 2] + parts[part + 2];
+    const share = shown[kind] && confidence[place] ? opacity * strength[confidence[place]] : 0;
+    for (let channel = 0; channel < 3; channel += 1)
+      drawn[at + channel] = pixels[at + channel] + share * (colors[3 * kind + channel] - pixels[at + channel]);
     drawn[at + 3] = 255;
   }
   return drawn;

@@ -11,23 +11,25 @@ export function put(fact, text) {
   if (place.textContent !== text) place.textContent = text;
 }
 
-// Returns a familiarity as a word, by the same limits as Python.
-export function describeFamiliarity({ novel, unusual }, score) {
-  if (score <= Math.fround(novel)) return "unfamiliar"; // the graph computes in float32
-  return score <= Math.fround(unusual) ? "unusual" : "familiar";
+// Returns the verdict on a frame, as `Segmenter` in core/segmenter.py.
+export function verdictOf({ finite, familiarity }, novel, calibrated) {
+  if (!finite) return "no answer";
+  if (familiarity && familiarity.score <= Math.fround(novel)) return "unfamiliar"; // the graph computes in float32
+  if (!calibrated) return "not calibrated";
+  return familiarity ? "familiar" : "no statistics";
 }
 
 export class Instruments {
   #classes;
-  #limits;
+  #words;
   #samples = []; // {at, age, facts} of the last HISTORY_S
   #drawnAt = 0;
   shown = 0;
   ages = []; // of all shown frames, for measurements
 
-  constructor({ classes, familiarity }) {
+  constructor({ classes, verdicts }) {
     this.#classes = classes;
-    this.#limits = familiarity;
+    this.#words = verdicts;
   }
 
   begin() {
@@ -49,20 +51,17 @@ export class Instruments {
     put("rate", rate.toFixed(1));
     put("age", `${median.toFixed(0)} ms`);
     put("dropped", `${Math.max(0, presented - this.shown)} of ${presented}`);
-    const level = facts.familiarity ? this.#showFamiliarity(facts.familiarity) : "";
-    const told = (text) => (level === "unfamiliar" ? "-" : text); // no figure of an unfamiliar frame, as in Python
-    put("confidence", told(facts.confidence.toFixed(2)));
-    put("unsure", told(percent(facts.unsure)));
-    put("expected", told(facts.familiarity ? percent(facts.familiarity.expected) : "-"));
-    document.querySelectorAll("#legend .share").forEach((place, index) => (place.textContent = told(percent(facts.shares[index]))));
+    if (facts.verdict) this.#showVerdict(facts);
+    put("confidence", facts.confidence.toFixed(2));
+    put("unsure", percent(facts.unsure));
+    document.querySelectorAll("#legend .share").forEach((place, index) => (place.textContent = percent(facts.shares[index])));
     this.#inspect(facts);
   }
 
-  #showFamiliarity({ score }) {
-    const [line, word] = [document.querySelector("#familiarity"), describeFamiliarity(this.#limits, score)];
-    if (line.textContent !== word) line.textContent = word; // screen readers read only changes
-    line.dataset.level = word;
-    return word;
+  #showVerdict({ verdict, confidence }) {
+    const [line, words] = [document.querySelector("#verdict"), this.#words[verdict].replace("{right}", percent(confidence))];
+    if (line.textContent !== words) line.textContent = words; // screen readers read only changes
+    line.dataset.level = verdict;
   }
 
   figures() {

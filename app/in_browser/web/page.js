@@ -1,5 +1,5 @@
 // The page: its buttons and settings, and the loop from the newest frame to the two pictures.
-import { Instruments, put } from "./instruments.js";
+import { Instruments, put, verdictOf } from "./instruments.js";
 import { isolate } from "./isolation.js";
 import { Settings } from "./settings.js";
 import { Segmenter, Source } from "./steadyseg.js";
@@ -103,7 +103,7 @@ async function show(mine) {
     cards[0].transferFromImageBitmap(overlay);
     cards[1].transferFromImageBitmap(shade);
     if (!watch) facts.probs = null;
-    if (running !== wanted) facts.familiarity = null; // from the previous method
+    facts.verdict = running === wanted ? verdictOf(facts, manifest.novel, settings.method.calibrated) : null; // null: of the method before
     instruments.tell(facts, performance.now() - frame.at, source.presented);
     put("runs", [`${segmenter.runsOn}, ${facts.stepMs.toFixed(0)} ms a frame`, ...segmenter.notes, lost].filter(Boolean).join("; "));
     say("");

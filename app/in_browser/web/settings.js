@@ -42,11 +42,11 @@ export class Settings {
     const fitted = `its temperature ${temperature.toFixed(2)} was fitted for this method${tau === null ? "" : ` at tau ${tau}`}`;
     const rises = adaptive ? "; it is higher where a frame is novel" : "";
     one("#calibration").textContent = calibrated ? `Calibrated: ${fitted}${rises}.` : `Not calibrated: ${note || "no temperature was fitted"}.`;
-    one("#second-row").hidden = one("#expected").hidden = !known;
-    one("#familiarity").removeAttribute("data-level");
-    one("#familiarity").textContent = known
+    one("#second-row").hidden = !known;
+    one("#verdict").removeAttribute("data-level");
+    one("#verdict").textContent = known
       ? "Shows if the pictures resemble the training recordings."
-      : "No familiarity: the graph has no statistics of the training recordings for this method.";
+      : "Nothing to compare the pictures with: the graph has no statistics of the training recordings for this method.";
     this.#describeSecond();
     this.#describeNumbers();
   }

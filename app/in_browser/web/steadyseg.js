@@ -85,7 +85,8 @@ export class Segmenter {
   // image: an ImageBitmap, which is consumed (crop: [x, y, width, height] in it, by default `middle`), or ImageData of the
   // network's size. Returns {facts, overlay, shade}, the last two ImageBitmaps for the caller to close. gap: source frames since
   // the last call; tau: decay time of the mean in frames, by default the method's; watch: [x, y] in 0..1 of a pixel whose
-  // probabilities are wanted. facts.familiarity: {score, expected accuracy} in 0..1, or null.
+  // probabilities are wanted. facts.familiarity: {score, expected accuracy} in 0..1, or null; `verdictOf` in instruments.js says what
+  // it means.
   async step(image, { gap = 1, reset = false, tau, crop, watch = null, view = VIEW } = {}) {
     return this.#step(image, { gap, reset, tau, crop, watch, view });
   }

@@ -97,13 +97,12 @@ async function step({ bitmap, crop, pixels, gap, reset, watch, view, wantsMaps }
   const maps = Object.fromEntries(MAPS.filter((name) => found[name]).map((name) => [name, found[name].data]));
   const probs = watch ? await probabilitiesAt(found.probs ?? found.state_00_out, watch) : null;
   const familiarity = found.familiarity ? { score: found.familiarity.data[0], expected: found.expected_accuracy.data[0] } : null;
-  const facts = { ...summary(maps.label, maps.confidence, classes.length), familiarity, probs, stepMs: performance.now() - began };
+  const finite = maps.confidence[0] > 0; // as `Maps.finite`
+  const facts = { ...summary(maps.label, maps.confidence, classes.length), finite, familiarity, probs, stepMs: performance.now() - began };
   if (wantsMaps) return [{ facts, maps }, Object.values(maps).map((map) => map.buffer)];
-  const isUnfamiliar = familiarity && view.second !== "energy" && familiarity.score <= Math.fround(manifest.familiarity.novel);
-  const shades = isUnfamiliar ? manifest.shades.map((_, level) => manifest.shades[128 + (level >> 1)]) : manifest.shades; // as in Python
   const pictures = [
-    picture(overlay(pixels, maps.label, classes, view)),
-    picture(shaded(view.second === "energy" && maps.energy ? stretchedEnergy(maps.energy) : maps.entropy, shades)),
+    picture(overlay(pixels, maps, classes, { ...view, strength: manifest.strength })),
+    picture(shaded(view.second === "energy" && maps.energy ? stretchedEnergy(maps.energy) : maps.entropy, manifest.shades)),
   ];
   return [{ facts, overlay: pictures[0], shade: pictures[1] }, pictures];
 }

@@ -30,7 +30,6 @@ from steadyseg.app.video.views import SCALES
 from steadyseg.core.classes import CAMVID, ClassList
 from steadyseg.core.errors import InputError
 from steadyseg.core.frame import Frame, Maps
-from steadyseg.core.method import Method
 from steadyseg.core.model.checkpoint import CheckpointMeta
 from steadyseg.core.segmenter import Segmenter
 from steadyseg.core.system.machine import trim_memory
@@ -130,7 +129,7 @@ def _segment_file(
         if zipped:  # uncompressed, since PNGs are compressed
             archive = opened.enter_context(zipfile.ZipFile(zipped, "w", zipfile.ZIP_STORED))
             masks = mask_archive(archive, meta.classes)
-        paint = PagePainter(settings, meta, segmenter.method)
+        paint = PagePainter(settings, meta, segmenter)
         info = source.info
         sink: Sink = PictureSink(output)
         if not still:
@@ -169,13 +168,14 @@ class PagePainter:
     """Draws both pictures of a frame side by side with their legend, as the controls ask, and keeps the newest
     picture."""
 
-    def __init__(self, settings: Settings, meta: CheckpointMeta, method: Method) -> None:
-        self._view, self._method, self._meta = settings.view, method, meta
+    def __init__(self, settings: Settings, meta: CheckpointMeta, segmenter: Segmenter) -> None:
+        self._view, self._method, self._meta = settings.view, segmenter.method, meta
+        self._data = segmenter.training_data
         self._legend = Legend(meta.classes, (None, SCALES[settings.view.second]))
         self._newest: np.ndarray | None = None
 
     def __call__(self, frame: Frame, maps: Maps) -> np.ndarray:
-        left = draw_banner(overlay_picture(frame, maps, self._meta.classes, self._view), maps)
+        left = draw_banner(overlay_picture(frame, maps, self._meta.classes, self._view), maps, self._data)
         both = np.hstack((left, second_picture(maps, self._view.second, self._meta, self._method)))
         self._newest = self._legend.add(both, maps)
         return self._newest

@@ -1,4 +1,4 @@
-"""A strip of time for a finished video: familiarity and expected accuracy, with scene cuts; a click jumps there."""
+"""A strip of time for a finished video: familiarity and mean confidence, with scene cuts; a click jumps there."""
 
 import json
 import math
@@ -7,27 +7,28 @@ from dataclasses import dataclass
 from html import escape
 
 from steadyseg.app.video.report import FrameFigures
-from steadyseg.app.video.verdict import percent
+from steadyseg.app.video.verdict import mark_of, percent
+from steadyseg.core.frame import Verdict
 from steadyseg.core.reference import NOVEL
 
 MAX_POINTS = 600
 """This many points are merged in pairs, so that an hour takes no more memory than a minute."""
 LEAST_FAMILIARITY = 0.003
 """Lower end of the logarithmic scale of familiarity; the included networks have references of 40 to 300 frames."""
-LEAST_ACCURACY = 0.5
-"""Lower end of the scale of expected accuracy."""
+LEAST_CONFIDENCE = 0.5
+"""Lower end of the scale of the mean confidence."""
 WIDTH, HEIGHT = 600, 40
 """Units of the drawing, which is stretched to the width of the page."""
 
 
 @dataclass(frozen=True)
 class Point:
-    """One frame; or the lowest familiarity and accuracy of a few frames."""
+    """One frame; or the lowest familiarity and confidence of a few frames."""
 
     time_s: float
     familiarity: float | None
-    accuracy: float | None
-    """Expected accuracy, or the mean confidence if the method is not calibrated; None for a novel frame."""
+    confidence: float
+    verdict: Verdict
     cut: bool
     alarm: bool
     """True while the alarm is on that the place is another than the training's."""
@@ -35,28 +36,25 @@ class Point:
     def merge(self, later: "Point") -> "Point":
         """The point that merges both."""
         familiarities = [one.familiarity for one in (self, later) if one.familiarity is not None]
-        accuracies = [one.accuracy for one in (self, later) if one.accuracy is not None]
-        lowest = min(familiarities, default=None), min(accuracies, default=None)
-        return Point(self.time_s, *lowest, self.cut or later.cut, self.alarm or later.alarm)
+        lowest = min(familiarities, default=None), min(self.confidence, later.confidence)
+        verdict = self.verdict if later.verdict == "familiar" else later.verdict
+        return Point(self.time_s, *lowest, verdict, self.cut or later.cut, self.alarm or later.alarm)
 
 
 class Timeline:
-    """Familiarity and expected accuracy of a stream over its time."""
+    """Familiarity and mean confidence of a stream over its time."""
 
     def __init__(self) -> None:
         self._points: list[Point] = []
         self._frames_a_point, self._frames = 1, 0
-        self.is_calibrated = False
         self.end_s = 0.0
 
     def add(self, frame: FrameFigures) -> None:
         """Adds the values of a frame."""
         self.end_s = frame.time_s
-        self.is_calibrated = frame.expected_accuracy is not None
-        accuracy = frame.confidence if frame.expected_accuracy is None else frame.expected_accuracy
-        alarm = frame.ood_s is not None
-        is_novel = alarm or (frame.familiarity is not None and frame.familiarity <= NOVEL)
-        point = Point(frame.time_s, frame.familiarity, None if is_novel else accuracy, frame.cut, alarm)
+        point = Point(
+            frame.time_s, frame.familiarity, frame.confidence, frame.verdict, frame.cut, frame.ood_s is not None
+        )
         if self._frames % self._frames_a_point:
             self._points[-1] = self._points[-1].merge(point)
         else:
@@ -71,15 +69,17 @@ class Timeline:
         """The strip, which app/page/web/timeline.js connects with the video; empty for a single frame."""
         if self.end_s <= 0.0:
             return ""
-        values = [(round(one.time_s, 3), one.familiarity, one.accuracy) for one in self._points]
-        name = "expected accuracy" if self.is_calibrated else "mean confidence"
-        lanes = self._lane(f"{name}, {percent(LEAST_ACCURACY)} to 100 %", accuracy_height)
+        values = [
+            (round(one.time_s, 3), one.familiarity, round(one.confidence, 4), mark_of(one.verdict))
+            for one in self._points
+        ]
+        lanes = self._lane(f"mean confidence, {percent(LEAST_CONFIDENCE)} to 100 %", confidence_height)
         if any(one.familiarity is not None for one in self._points):
-            title = f"familiarity; red: {percent(NOVEL)} or less; strong red: alarm"
+            title = f"familiarity; amber: {percent(NOVEL)} or less, unverified; strong amber: alarm"
             lanes = self._lane(title, familiarity_height) + lanes
         return (
             f"<div class='course' role='slider' tabindex='0' aria-label='time in the video' aria-valuemin='0' "
-            f"aria-valuemax='{self.end_s:.2f}' aria-valuenow='0' data-accuracy='{name}' "
+            f"aria-valuemax='{self.end_s:.2f}' aria-valuenow='0' "
             f"data-points='{escape(json.dumps(values))}'>{lanes}<i class='head'></i></div>"
             "<div class='course-key'><output></output><span>dashed: scene cuts; click or drag to go there</span></div>"
         )
@@ -112,9 +112,9 @@ class Timeline:
         return WIDTH * point.time_s / self.end_s
 
 
-def accuracy_height(one: Point) -> float | None:
-    """Distance from the top: 100 % at the top, `LEAST_ACCURACY` at the bottom."""
-    return None if one.accuracy is None else HEIGHT * min(1.0, (1 - one.accuracy) / (1 - LEAST_ACCURACY))
+def confidence_height(one: Point) -> float:
+    """Distance from the top: 100 % at the top, `LEAST_CONFIDENCE` at the bottom."""
+    return HEIGHT * min(1.0, (1 - one.confidence) / (1 - LEAST_CONFIDENCE))
 
 
 def familiarity_height(one: Point) -> float | None:

@@ -9,7 +9,7 @@ import numpy as np
 from steadyseg.app.page.parts.network_pool import Lease, NetworkPool, OpenMethod
 from steadyseg.app.page.parts.pictures import jpeg, overlay_picture, second_picture
 from steadyseg.app.page.parts.settings import MethodSettings, Settings
-from steadyseg.app.video.verdict import CAVEAT, UNFAMILIAR, describe_frame, frame_level
+from steadyseg.app.video.verdict import CAVEAT, describe_frame
 from steadyseg.core.errors import InputError
 from steadyseg.core.frame import Frame, Maps
 
@@ -70,7 +70,7 @@ class LiveStream:
             **describe_maps(maps, len(classes)),
             "flicker": [share for _, share in flicker],
             "probs": [at_pixel(maps, settings.watch) for *_, maps in results] if settings.watch else None,
-            "familiarity": frame_verdict(maps),
+            "verdict": frame_verdict(maps, opened.segmenter.training_data),
             "note": note,
             "opened": is_first,  # then `step_ms` includes compiling the network
             "executor": opened.segmenter.executor,
@@ -114,19 +114,20 @@ class LiveStream:
         return changed, round(float(np.count_nonzero(changed)) / changed.size, 5)
 
 
-def frame_verdict(maps: Maps) -> dict[str, Any] | None:
-    """Novelty and expected accuracy in words; None if the network does not provide them."""
-    level = frame_level(maps)
-    if not level:
-        return None
-    return {"level": level, "words": describe_frame(maps), "caveat": "" if level == UNFAMILIAR else CAVEAT}
+def frame_verdict(maps: Maps, data: str) -> dict[str, Any]:
+    """How far the confidence of a frame is verified, in words. `data`: name of the training data."""
+    caveat = CAVEAT if maps.verdict == "familiar" else ""
+    return {
+        "level": maps.verdict,
+        "words": describe_frame(maps, data),
+        "caveat": caveat,
+        "familiarity": maps.familiarity,
+    }
 
 
 def describe_maps(maps: Maps, num_classes: int) -> dict[str, Any]:
-    """Mean confidence, share of uncertain pixels, and share of each class; None in an unfamiliar frame."""
+    """Mean confidence, share of uncertain pixels, and share of each class."""
     height, width = maps.label.shape
-    if frame_level(maps) == UNFAMILIAR:
-        return {"width": width, "height": height, "confidence": None, "unsure": None, "shares": [None] * num_classes}
     counts = np.bincount(maps.label.ravel(), minlength=num_classes)
     return {
         "width": width,

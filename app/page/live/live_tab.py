@@ -25,9 +25,9 @@ PANELS = {
 }
 COMPARED = tuple(("as it is (dnn)" if mode == "dnn" else name, mode) for name, mode in MODES)
 """Names of the methods in Compare."""
-FAMILIARITY_MEANS = (
-    "Comparison with held-out frames of the training recordings, of which one in 20 counts as novel. Do not trust the "
-    "labels of a novel frame: leave the decision to a person, or train on such pictures."
+VERDICT_MEANS = (
+    "A frame is compared with held-out frames of the training recordings, of which one in 20 counts as unlike them. "
+    "How many labels of such a frame are right was not measured: look yourself, or train on such pictures."
 )
 
 
@@ -48,8 +48,8 @@ def stage(name: str, source: str) -> str:
         f"<button data-do='server'>Play {escape(source)}</button><button data-do='stop' disabled>Stop</button>"
         "<a href='#controls'>Settings</a><span class='message' role='status' aria-live='polite'></span></div>"
         f"{headline if name == 'compare' else ''}"
+        f"<div class='verdict' role='status' title='{VERDICT_MEANS}'></div>"
         f"<div class='pictures'>{_picture('left', name)}{_picture('right', name)}</div>"
-        f"<div class='familiarity' role='status' title='{FAMILIARITY_MEANS}'></div>"
         f"<div class='strip'>{tiles}</div></div>"
     )
 

@@ -19,8 +19,8 @@ def overlay_picture(
 ) -> np.ndarray:
     """(H, W, 3) uint8 RGB: class colours over the camera's picture.
 
-    Hidden classes keep the camera's own colours; pixels below the confidence threshold are grey, and all
-    pixels of an unfamiliar frame. `changed` (H, W) bool becomes white.
+    Hidden classes keep the camera's own colours; pixels below the confidence threshold are grey. `changed` (H, W) bool
+    becomes white.
     """
     cv2 = opencv()
     image, label = frame.image, maps.label

@@ -5,7 +5,7 @@ from typing import Any
 
 from steadyseg.app.sources.source import LOSSES
 from steadyseg.app.video.report import figure_rows
-from steadyseg.app.video.verdict import figure, stream_level
+from steadyseg.app.video.verdict import marked
 
 METRICS = {
     "accuracy": "accuracy",
@@ -27,11 +27,9 @@ def report_html(record: dict[str, Any]) -> str:
 
 
 def _verdict(record: dict[str, Any]) -> str:
-    """The verdict on this file, the same as in `video` and `batch`; empty without novelty statistics."""
-    if "verdict" not in record:
-        return ""
-    level = stream_level(record)
-    return f"<div class='verdict' data-level='{level}'>{escape(record['verdict'])}; {escape(record['caveat'])}</div>"
+    """The verdict on this file, the same as in `video` and `batch`."""
+    words = "; ".join((record["verdict"], *([record["caveat"]] if "caveat" in record else [])))
+    return f"<div class='verdict' data-level='{record['state']}'>{escape(words)}</div>"
 
 
 def _metrics(record: dict[str, Any]) -> list[tuple[str, str]]:
@@ -42,10 +40,9 @@ def _metrics(record: dict[str, Any]) -> list[tuple[str, str]]:
 def _shares(record: dict[str, Any]) -> list[tuple[str, str]]:
     shares = sorted(record["class_shares"].items(), key=lambda item: -item[1])
     seen = [(name, share) for name, share in shares if share > 0]
-    level = stream_level(record)
-    rows = [(name, figure(level, share, ".1%")) for name, share in seen[:MAX_CLASSES]]
+    rows = [(marked(name, record["state"]), f"{share:.1%}") for name, share in seen[:MAX_CLASSES]]
     rest = sum(share for _, share in seen[MAX_CLASSES:])
-    return [*rows, ("other classes", figure(level, rest, ".1%"))] if rest else rows
+    return [*rows, ("other classes", f"{rest:.1%}")] if rest else rows
 
 
 def _notes(record: dict[str, Any]) -> str:

@@ -10,8 +10,7 @@
   let drawnAt = 0;
 
   const all = (selector) => document.querySelectorAll(selector);
-  // An unfamiliar frame has no figures: a dash.
-  const percent = (share, digits = 0) => (share === null ? "-" : `${(100 * share).toFixed(digits)} %`);
+  const percent = (share, digits = 0) => `${(100 * share).toFixed(digits)} %`;
   const since = (seconds) => samples.filter((one) => one.at > performance.now() - 1e3 * seconds);
   const escaped = (text) => text.replace(/[&<>"']/g, (sign) => `&#${sign.charCodeAt(0)};`);
 
@@ -57,7 +56,7 @@
     put("fps", rate.toFixed(1));
     put("age", age === null ? "-" : `${age.toFixed(0)} ms`);
     put("dropped", camera ? `${Math.max(0, camera - shown)} of ${camera}` : "-");
-    put("confidence", facts.confidence?.toFixed(2) ?? "-");
+    put("confidence", facts.confidence.toFixed(2));
     put("unsure", percent(facts.unsure));
     const recent = since(RATE_S).map((one) => one.facts.flicker);
     const [before, after] = ["left", "right"].map((side, index) => {
@@ -69,10 +68,12 @@
     });
     const fewer = before && after !== null ? 1 - after / before : null;
     put("fewer", fewer === null ? "" : `: ${percent(Math.abs(fewer))} ${fewer < 0 ? "more" : "fewer"}`);
-    for (const state of all(".familiarity")) {
-      const { words = "", caveat = "" } = facts.familiarity ?? {};
-      state.textContent = caveat ? `${words}; ${caveat}` : words;
-      state.dataset.level = facts.familiarity ? facts.familiarity.level : "";
+    const { level, words, caveat } = facts.verdict;
+    document.body.dataset.verdict = level; // marks the figures that nothing verifies
+    for (const line of all(".stage .verdict")) {
+      const text = caveat ? `${words}; ${caveat}` : words;
+      if (line.textContent !== text) line.textContent = text; // screen readers read only changes
+      line.dataset.level = level;
     }
     const pace = facts.opened ? "" : `, ${facts.step_ms.toFixed(0)} ms a frame`;
     put("executor", `${facts.executor}${pace}${facts.lag ? `, ${facts.lag} frames late` : ""}`);
@@ -81,7 +82,6 @@
   function line(key) {
     const end = performance.now();
     return samples
-      .filter((one) => one.facts[key] !== null)
       .map((one) => `${(600 - (600 * (end - one.at)) / (1e3 * TIMELINE_S)).toFixed(1)},${(58 - 56 * one.facts[key]).toFixed(1)}`)
       .join(" ");
   }
@@ -109,19 +109,19 @@
       const side = panel.closest("[data-side]")?.dataset.side;
       if (!facts.probs || facts.probs[0].length !== known.length) continue;
       const index = side === "left" ? 0 : facts.probs.length - 1;
-      panel.innerHTML = bars(facts.probs[index], known, facts.confidence !== null) + history(recent, index, known);
+      panel.innerHTML = bars(facts.probs[index], known) + history(recent, index, known);
       panel.closest(".inspect").classList.add("shown");
     }
   }
 
-  function bars(probs, known, told) {
+  function bars(probs, known) {
     const row = 15;
     const drawn = probs.map((value, index) => {
       const y = index * row;
       return `<text x="0" y="${y + 11}">${escaped(known[index].name)}</text>
         <rect x="92" y="${y + 2}" width="${(150 * value).toFixed(1)}" height="${row - 4}" rx="2" fill="${known[index].color}"
           stroke="currentColor" stroke-width="0.6"/>
-        <text x="${(98 + 150 * value).toFixed(1)}" y="${y + 11}">${percent(told ? value : null)}</text>`;
+        <text x="${(98 + 150 * value).toFixed(1)}" y="${y + 11}">${percent(value)}</text>`;
     });
     return `<svg class="bars" viewBox="0 0 290 ${known.length * row}" role="img" aria-label="Class probabilities of the pixel">
       ${drawn.join("")}</svg>`;

@@ -10,6 +10,7 @@
   const live = (window.steadyseg ??= {});
   const now = () => performance.now();
   let kind = null; // "camera", "server" or null: nothing runs
+  let opened = false; // true once the controls have sent their first values
   let video = null;
   let media = null;
   let presented = 0;
@@ -202,6 +203,8 @@
     live.settings.min_confidence /= 100;
     live.settings.opacity /= 100;
     live.settingsChanged?.();
+    if (!opened) live.start("server"); // the page plays its own video until the visitor asks for something else
+    opened = true;
     return values;
   };
 

@@ -20,9 +20,9 @@
     if (of !== course) [of, points] = [course, JSON.parse(course.dataset.points)];
     const end = Number(course.getAttribute("aria-valuemax"));
     course.querySelector(".head").style.left = `${100 * Math.min(1, seconds / end)}%`;
-    const [, familiarity, accuracy] = points.findLast(([time]) => time <= seconds + 0.001) ?? points[0];
+    const [, familiarity, confidence, mark] = points.findLast(([time]) => time <= seconds + 0.001) ?? points[0];
     const known = familiarity === null ? [] : [`familiarity ${percent(familiarity)}`];
-    if (accuracy !== null) known.push(`${course.dataset.accuracy} ${percent(accuracy)}`);
+    known.push(mark === "" ? `about ${percent(confidence)} right` : `mean confidence ${percent(confidence)} (${mark})`);
     const words = `${clock(seconds)} of ${clock(end)}: ${known.join(", ")}`;
     course.setAttribute("aria-valuenow", seconds.toFixed(2));
     course.setAttribute("aria-valuetext", words);

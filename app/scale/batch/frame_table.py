@@ -9,11 +9,12 @@ from typing import Any
 from steadyseg.app.video.report import FrameFigures
 from steadyseg.core.classes import ClassList
 
-VERSION = "1"
+VERSION = "2"
 """Version of the columns and their meaning, stored in the schema's metadata under `VERSION_KEY`."""
 VERSION_KEY = "steadyseg_frames"
 COLUMNS = (
-    "video frame time_s confidence entropy disagreement class_shares familiarity expected_accuracy wall_ms".split()
+    *("video", "frame", "time_s", "confidence", "entropy", "disagreement", "class_shares"),
+    *("familiarity", "expected_accuracy", "verdict", "wall_ms"),
 )
 ROWS_A_GROUP = 4096
 """Rows held in memory before they are written: 1 MB with 11 classes."""
@@ -24,7 +25,13 @@ def schema_of(classes: ClassList) -> Any:
     import pyarrow as arrow
 
     shares = arrow.struct([(name, arrow.float32()) for name in classes.names])
-    kinds = {"video": arrow.string(), "frame": arrow.int64(), "time_s": arrow.float64(), "class_shares": shares}
+    kinds = {
+        "video": arrow.string(),
+        "verdict": arrow.string(),
+        "frame": arrow.int64(),
+        "time_s": arrow.float64(),
+        "class_shares": shares,
+    }
     columns = [(name, kinds.get(name, arrow.float32())) for name in COLUMNS]
     return arrow.schema(columns, metadata={VERSION_KEY: VERSION})
 
