@@ -241,18 +241,8 @@ class Segmenter:
             about["energy"] = energy_map(ready.novelty.energy, maps.label.shape)
         if familiarity is not None:
             about |= self._over_time(familiarity, accuracy, ready.frame.time_s)
-        verdict = self._verdict(maps.finite, familiarity, about.get("ood_s"))
+        verdict = verdict_of(maps.finite, familiarity, self.method.calibrated, about.get("ood_s"))
         return about | {"familiarity": familiarity, "expected_accuracy": accuracy, "verdict": verdict}
-
-    def _verdict(self, finite: bool, familiarity: float | None, ood_s: float | None) -> Verdict:
-        """What is known about a frame's confidence, the worst first."""
-        if not finite:
-            return "no answer"
-        if ood_s is not None or (familiarity is not None and familiarity <= NOVEL):
-            return "unfamiliar"
-        if not self.method.calibrated:
-            return "not calibrated"
-        return "no statistics" if familiarity is None else "familiar"
 
     def _gap_before(self, frame: Frame) -> tuple[int, bool]:
         """Source frames since the previous frame, 0 where the stream or the scene starts anew; True at a scene cut."""
@@ -279,6 +269,17 @@ class Segmenter:
         if self.method.calibrated and familiarity > NOVEL:
             low_s = self._low.update(accuracy, time_s, self.low_accuracy)
         return {"ood_s": ood_s, "below": None if low_s is None else Below(self.low_accuracy, low_s)}
+
+
+def verdict_of(finite: bool, familiarity: float | None, calibrated: bool, ood_s: float | None) -> Verdict:
+    """What is known about a frame's confidence, the worst first; the arguments are as in `Maps` and `Method`."""
+    if not finite:
+        return "no answer"
+    if ood_s is not None or (familiarity is not None and familiarity <= NOVEL):
+        return "unfamiliar"
+    if not calibrated:
+        return "not calibrated"
+    return "no statistics" if familiarity is None else "familiar"
 
 
 def segment(frames: Iterable[Frame], segmenter: Segmenter) -> Iterator[tuple[Frame, Maps]]:

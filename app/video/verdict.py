@@ -64,7 +64,8 @@ def describe_stream(record: Mapping[str, Any]) -> str:
     unlike = shares.get("unfamiliar", 0.0)
     if state == "unfamiliar" or unlike > PARTLY or record.get("ood_alarms"):
         partly = "" if state == "unfamiliar" else "partly "
-        parts.append(f"{partly}unverified: {percent(unlike)} of the frames are unlike {ROADS.get(data, THE_DATA)}")
+        frames = "" if unlike == 1 else f"{percent(unlike)} of the frames are "
+        parts.append(f"{partly}unverified: {frames}unlike {ROADS.get(data, THE_DATA)}")
     if alarms := record.get("ood_alarms"):
         parts.append(f"{alarms} alarm{'s' * (alarms > 1)} of another place than it was trained for")
     if times := record.get("low_accuracies"):

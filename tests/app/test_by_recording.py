@@ -33,8 +33,8 @@ def test_the_expected_accuracy_is_compared_with_that_of_labelled_pixels() -> Non
     metrics.update(replace(frame, label=np.full_like(frame.label, CLASSES.void_id)), replace(maps, familiarity=0.9))
     found = metrics.record()
     assert (found["novel_share"], found["familiarity_p50"]) == (pytest.approx(2 / 3), 0.05)
-    assert found["expected_accuracy_gap"] == pytest.approx(0.025)  # 0.9 - 0.8 and 0.75 - 0.8
-    assert found["expected_accuracy_error"] == pytest.approx(0.075)
+    assert found["expected_accuracy_gap"] == pytest.approx(0.025)  # of 0.1, -0.05 and 0.025
+    assert found["expected_accuracy_error"] == pytest.approx(0.175 / 3)
 
 
 def test_a_frame_of_another_size_starts_anew() -> None:

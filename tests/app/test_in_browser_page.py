@@ -32,9 +32,11 @@ from page_visit import GRADIO, free_port, page_at, stripes
 from refusals import refusal
 
 from steadyseg.app.in_browser.site import WEB, check_site
-from steadyseg.app.video.verdict import UNUSUAL, familiarity_level
+from steadyseg.app.palette import draw_overlay
+from steadyseg.app.video.verdict import THE_DATA, WORDS
 from steadyseg.core.errors import InputError
 from steadyseg.core.reference import NOVEL
+from steadyseg.core.segmenter import verdict_of
 
 pytestmark = [pytest.mark.slow, *GRADIO]
 PARITY_FRAMES = 25
@@ -66,26 +68,54 @@ def test_a_camera_is_segmented_live_and_stop_frees_everything(browser: Any, serv
             play(page, "camera")
 
 
-def test_it_says_whether_it_knows_such_pictures(browser: Any, served_site: str) -> None:
-    """The page uses Python's words, the expected accuracy and a map of the energy, or says that it cannot judge."""
+def test_it_says_how_far_the_confidence_is_verified(browser: Any, served_site: str) -> None:
+    """The page has Python's words for a frame, shows its figures whatever they are, and has a map of the energy."""
     with tab(browser, served_site) as page:
         play(page)
-        until(page, "!!document.querySelector('#familiarity').dataset.level")
-        assert page.inner_text("#familiarity") in ("familiar", "unusual", "unfamiliar")
-        unfamiliar = page.inner_text("#familiarity") == "unfamiliar"
-        assert fact(page, "expected") == "-" if unfamiliar else 0 < int(fact(page, "expected").removesuffix(" %")) < 100
+        until(page, "!!document.querySelector('#verdict').dataset.level")
+        right = f"{100 * float(fact(page, 'confidence')):.0f} %"
+        known = {WORDS[one].format(right=right, data=THE_DATA) for one in ("familiar", "unfamiliar", "not calibrated")}
+        assert page.inner_text("#verdict") in known or "right" in page.inner_text("#verdict")
+        assert 0 < float(fact(page, "confidence")) < 1 and "%" in page.inner_text("#legend")
         page.select_option("#second", "energy")
         assert page.inner_text("#second-title") == "energy of the logits"
         shown = page.evaluate("steadyseg.instruments.shown")
         until(page, f"steadyseg.instruments.shown > {shown} + 1")
         page.check("#mode input[value=dnn]")
-        assert "No familiarity" in page.inner_text("#familiarity")
-        assert page.is_hidden("#expected") and page.is_hidden("#second")
-        shares = [share / 40 for share in range(1, 41)]
-        script = "async ([shares, limits]) => { const { describeFamiliarity } = await import('./instruments.js'); \
-return shares.map((score) => describeFamiliarity(limits, Math.fround(score))); }"
-        said = page.evaluate(script, [shares, {"novel": NOVEL, "unusual": UNUSUAL}])
-        assert said == [familiarity_level(share) for share in shares]
+        until(page, "['no statistics', 'not calibrated'].includes(document.querySelector('#verdict').dataset.level)")
+        assert page.is_hidden("#second")
+
+
+def test_it_has_the_verdicts_and_the_strengths_of_python(browser: Any, served_site: str) -> None:
+    shares = (None, 0.025, 0.05, 0.075)
+    facts = [(finite, share, fitted) for finite in (1, 0) for share in shares for fitted in (1, 0)]
+    with tab(browser, served_site) as page:
+        said = page.evaluate(
+            """async ([facts, novel]) => {
+              const { verdictOf } = await import("./instruments.js");
+              const of = (score) => (score === null ? null : { score: Math.fround(score) });
+              const found = facts.map(([finite, score, fitted]) => [{ finite, familiarity: of(score) }, fitted]);
+              return found.map(([one, fitted]) => verdictOf(one, novel, fitted));
+            }""",
+            [facts, NOVEL],
+        )
+        manifest = page.evaluate("(async () => (await fetch('manifest.json')).json())()")
+        drawn = page.evaluate(
+            """async (strength) => {
+              const { overlay } = await import("./drawing.js");
+              const confidence = Uint8Array.from({ length: 256 }, (_, level) => level);
+              const view = { opacity: 0.5, hidden: [], strength };
+              const [pixels, label] = [new Uint8ClampedArray(1024).fill(40), new Uint8Array(256)];
+              return [...overlay(pixels, { label, confidence }, [{ color: [240, 40, 90] }], view)];
+            }""",
+            manifest["strength"],
+        )
+    assert said == [verdict_of(bool(finite), share, bool(fitted), None) for finite, share, fitted in facts]
+    image, zeros = np.full((1, 256, 3), 40, np.uint8), np.zeros((1, 256), np.uint8)
+    levels = np.arange(256, dtype=np.uint8)[None]
+    expected = draw_overlay(image, zeros, np.array([[240, 40, 90]], np.uint8), 0.5, levels)[0, 1:].astype(int)
+    assert np.abs(np.array(drawn).reshape(256, 4)[1:, :3] - expected).max() <= 2
+    assert drawn[:3] == [40, 40, 40], "a pixel without an answer has no colour"
 
 
 @pytest.mark.long

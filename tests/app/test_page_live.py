@@ -33,6 +33,8 @@ from steadyseg.seg.pretrained import find_checkpoint
 
 pytestmark = [pytest.mark.slow, *GRADIO]
 PICTURES = 6
+MARK = "one => getComputedStyle(one, '::after').content"
+"""What the style sheet adds to a figure that nothing verifies."""
 REMEMBER_WHAT_IS_SENT = """() => {
   const fetched = window.fetch;
   window.fetch = (address, options) => {
@@ -57,11 +59,9 @@ def test_a_live_stream_shows_figures_that_move_and_leaves_nothing_on_the_disk(
         wait_for(lambda: float(fact(page, "fps")) > 0)
         rate, age = float(fact(page, "fps")), float(fact(page, "age").removesuffix(" ms"))
         dropped, of = (int(number) for number in fact(page, "dropped").split(" of "))
-        words = page.locator(".familiarity").first.inner_text()
-        assert words.startswith(("unfamiliar", "for ")), "as all is to this model, and after a while an alarm"
-        assert [fact(page, name) for name in ("confidence", "unsure")] == ["-", "-"]
-        page.locator("#mode").get_by_text("MC dropout (bnn)").click()  # whose familiarity nobody has measured
-        wait_for(lambda: fact(page, "confidence") != "-")
+        words = page.locator(".stage .verdict").first.inner_text()
+        assert words.startswith("unverified here: unlike "), "as all is to this model, and after a while an alarm"
+        assert page.locator(".tile:has([data-fact=unsure]) span").first.evaluate(MARK) == '", unverified"'
         timeline = page.locator(".timeline polyline.confidence").first
         wait_for(lambda: len((timeline.get_attribute("points") or "").split()) > 3)
         shares = page.locator("#legend .share").all_inner_texts()
@@ -70,6 +70,18 @@ def test_a_live_stream_shows_figures_that_move_and_leaves_nothing_on_the_disk(
     assert rate > 0 and 0 < age < PATIENCE_MS and 0 <= dropped < of
     assert 90 < sum(int(share.removesuffix(" %")) for share in shares) < 110
     assert {path for path in cache.rglob("*") if path.is_file()} == before
+
+
+def test_the_page_plays_when_it_opens_and_stops_when_asked(browser: Any, address: str) -> None:
+    with visitor(browser, address, plays=True) as page:
+        wait_for_shown(page, 3)
+        assert page.locator(".stage [data-do=camera]").first.is_visible()
+        assert page.get_by_role("tab", name="File").is_visible()
+        page.locator(".stage [data-do=stop]").first.click()
+        set_number(page, "opacity", 70)
+        shown = page.evaluate("steadyseg.counts.shown")
+        page.wait_for_timeout(500)
+        assert page.evaluate("steadyseg.counts.shown") == shown, "a changed setting starts nothing again"
 
 
 def test_every_control_acts_on_the_next_frames(still_browser: Any, address: str) -> None:

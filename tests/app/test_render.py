@@ -294,7 +294,8 @@ def test_names_beyond_ascii_are_told_apart(tmp_path: Path, pair: tuple[str, str]
 def test_a_contact_sheet_has_the_colours_of_a_video() -> None:
     picture, maps = np.full((240, 320, 3), 90, np.uint8), maps_of(*range(1, len(CAMVID)))
     sure = dataclasses.replace(maps, confidence=np.full_like(maps.label, 255))
-    assert np.abs(colored(picture, maps.label, CAMVID) - 1.0 * draw_segmentation(picture, sure, CLASSES.palette())).max() <= 2
+    drawn = draw_segmentation(picture, sure, CLASSES.palette()).astype(int)
+    assert np.abs(colored(picture, maps.label, CAMVID) - drawn).max() <= 2
 
 
 # --- the strip of time of a finished file

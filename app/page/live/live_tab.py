@@ -14,7 +14,11 @@ from steadyseg.core.classes import ClassList
 TILES = (
     ("fps", "frames/s", "frames shown per second, over the last two seconds"),
     ("age", "latency", "time from the camera to this screen, measured in this browser; median of two seconds"),
-    ("dropped", "dropped frames", "camera frames skipped for a newer one, of all since the start"),
+    (
+        "dropped",
+        "dropped frames",
+        "frames of the camera or video that were skipped for a newer one, of all since the start",
+    ),
     ("confidence", "mean confidence", "mean probability of the most likely class over the picture"),
     ("unsure", "uncertain pixels", "share of pixels with confidence below 0.5"),
 )

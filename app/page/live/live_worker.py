@@ -109,6 +109,7 @@ class LiveWorker:
             now_s = time.perf_counter()
             pictures.facts["server_ms"] = round((now_s - request.arrived_s) * 1e3, 1)
             pictures.facts["age_ms"] = round((now_s - arrived_s) * 1e3, 1)
+            pictures.facts["given"] = self._feed.given if self._feed else None
         except InputError as error:
             resolve_future(request.answer, error)
         except Exception as error:  # its text may hold a visitor's values or the name of a file

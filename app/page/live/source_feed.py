@@ -55,10 +55,14 @@ class Subscription:
 
     def __init__(self, feed: "SourceFeed") -> None:
         self._feed, self._seen = feed, 0
+        self.given = 0
+        """Pictures that the source gave since the visitor's first, that one included."""
 
     def newest(self) -> TimedPicture:
         """Waits for a picture that is new to this visitor. Raises InputError with the reason if none comes."""
-        self._seen, picture = self._feed.newest(self._seen)
+        before = self._seen
+        self._seen, picture = self._feed.newest(before)
+        self.given += self._seen - before if self.given else 1
         return picture
 
     def close(self) -> None:

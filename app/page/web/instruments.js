@@ -55,7 +55,7 @@
     const { rate, age, camera, shown } = live.figures();
     put("fps", rate.toFixed(1));
     put("age", age === null ? "-" : `${age.toFixed(0)} ms`);
-    put("dropped", camera ? `${Math.max(0, camera - shown)} of ${camera}` : "-");
+    put("dropped", `${Math.max(0, camera - shown)} of ${camera}`);
     put("confidence", facts.confidence.toFixed(2));
     put("unsure", percent(facts.unsure));
     const recent = since(RATE_S).map((one) => one.facts.flicker);

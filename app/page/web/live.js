@@ -102,6 +102,7 @@
       // The age of a frame of the server's video: its age at the server, and half of the time for the way there and back.
       const age = startedKind === "camera" ? now() - takenAt : facts.age_ms + travelMs / 2 + (now() - sentAt - roundMs);
       live.counts.shown += 1;
+      if (startedKind === "server") live.counts.camera = facts.given;
       if (!facts.opened) live.ages.push(age);
       if (live.ages.length > 100000) live.ages.splice(0, 50000);
       tell(facts.note ?? "", false);
