@@ -243,7 +243,8 @@ def test_two_visitors_share_nothing(still_browser: Any, served: tuple[Page, str]
 
 @pytest.mark.parametrize(("width", "scheme"), [pytest.param(1280, "light", marks=pytest.mark.long), (390, "dark")])
 def test_nothing_sticks_out_and_nothing_jumps(still_browser: Any, address: str, width: int, scheme: str) -> None:
-    with visitor(still_browser, address, width, color_scheme=scheme) as page:
+    with visitor(still_browser, address, width, plays=True, color_scheme=scheme) as page:
+        wait_for_shown(page, 1)
         wanted = "e => { const box = e.getBoundingClientRect(); return [box.left, box.top + scrollY, box.width]; }"
         strip = page.locator(".strip").first
         place = strip.evaluate(wanted)

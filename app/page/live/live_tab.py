@@ -17,7 +17,7 @@ TILES = (
     (
         "dropped",
         "dropped frames",
-        "frames of the camera or video that were skipped for a newer one, of all since the start",
+        "frames that were skipped for a newer one, of all since the start",
     ),
     ("confidence", "mean confidence", "mean probability of the most likely class over the picture"),
     ("unsure", "uncertain pixels", "share of pixels with confidence below 0.5"),
