@@ -1,6 +1,6 @@
 """The clients of deploy/clients against `steadyseg video` on the same decoded pictures, and their --verify.
 
-The compiled ones are made here where their tools are: g++ with CMake for C++, npm with its registry for Node.
+The client in C++ is compiled here where g++ and CMake are.
 """
 
 import importlib
@@ -249,21 +249,7 @@ def cpp(tmp_path_factory: pytest.TempPathFactory) -> Command:
     return built(tmp_path_factory.mktemp("cpp"))
 
 
-@pytest.fixture(scope="session")
-def node(tmp_path_factory: pytest.TempPathFactory) -> Command:
-    """The program with the packages of its lock."""
-    if not (shutil.which("node") and shutil.which("npm")):
-        pytest.skip("no node or no npm: the Node client is not run")
-    folder = tmp_path_factory.mktemp("node")
-    shutil.copytree(CLIENTS / "node", folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns("node_modules"))
-    done = ran(["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"], cwd=folder)
-    if done.returncode:
-        pytest.skip(f"npm cannot install onnxruntime-node: {done.stderr.decode()[-200:]}")
-    (folder / "linked.mjs").symlink_to("steadyseg_client.mjs")  # did nothing, with exit code 0
-    return ["node", str(folder / "linked.mjs")]
-
-
-every_client = pytest.mark.parametrize("name", ["python", "cpp", "node"])
+every_client = pytest.mark.parametrize("name", ["python", "cpp"])
 
 
 @pytest.mark.long
@@ -280,15 +266,12 @@ def test_a_client_refuses_hostile_files(
     request: pytest.FixtureRequest, graphs: Graphs, tmp_path: Path, name: str
 ) -> None:
     client: Command = request.getfixturevalue(name)
-    refuses_hostile(client if name == "node" else limited(client), graphs, tmp_path)
+    refuses_hostile(limited(client), graphs, tmp_path)
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("name", ["cpp", "node"])
-def test_a_client_of_raw_frames_is_video(
-    request: pytest.FixtureRequest, graphs: Graphs, pictures: Path, name: str
-) -> None:
-    labels = by_raw_frames(request.getfixturevalue(name), graphs("vq-dnn"), pictures)
+def test_cpp_is_video(cpp: Command, graphs: Graphs, pictures: Path) -> None:
+    labels = by_raw_frames(cpp, graphs("vq-dnn"), pictures)
     assert share(labels, expected(graphs("vq-dnn"), pictures)) >= EQUAL
 
 
@@ -308,11 +291,8 @@ def test_a_full_disk_is_one_line(
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("name", ["cpp", "node"])
-def test_frames_cut_short_and_unknown_flags_are_refused(
-    request: pytest.FixtureRequest, graphs: Graphs, pictures: Path, name: str
-) -> None:
-    client, whole = [*request.getfixturevalue(name), str(graphs("vq-dnn"))], decoded(pictures)[0].tobytes()
+def test_frames_cut_short_and_unknown_flags_are_refused(cpp: Command, graphs: Graphs, pictures: Path) -> None:
+    client, whole = [*cpp, str(graphs("vq-dnn"))], decoded(pictures)[0].tobytes()
     for given, labels in ((whole + whole[:-9], HEIGHT * WIDTH), (b"", 0)):
         done = ran(client, input=given)
         assert done.returncode == 2 and b"ends within a frame" in done.stderr.splitlines()[-1], done
@@ -365,14 +345,6 @@ def test_cpp_follows_motion_with_opencv_alone(cpp: Command, graphs: Graphs, pict
         assert share(labels, expected(graphs("motion"), pictures)) >= EQUAL_WITH_MOTION
 
 
-@pytest.mark.long
-def test_node_follows_no_motion(node: Command, graphs: Graphs, pictures: Path) -> None:
-    done = ran([*node, str(graphs("motion"))], input=decoded(pictures)[0].tobytes())
-    assert done.returncode == 2 and b"export it with --motion off" in done.stderr
-
-
-@pytest.mark.parametrize(
-    "path", [path for path in CLIENTS.rglob("*") if path.suffix in (".py", ".mjs", ".cpp", ".hpp")]
-)
+@pytest.mark.parametrize("path", [path for path in CLIENTS.rglob("*") if path.suffix in (".py", ".cpp", ".hpp")])
 def test_a_client_is_short(path: Path) -> None:
     assert len(path.read_text().splitlines()) < 200
