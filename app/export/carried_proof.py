@@ -98,7 +98,7 @@ def bounds_of(precision: PrecisionName) -> tuple[dict[str, float], dict[str, flo
         own = BOUNDS[precision]
         values = (own.labels_equal, own.mean_difference, UNBOUNDED, 255 * own.mean_difference, UNBOUNDED, 6.0, 0.25)
     bounds = dict(zip(DIFFERENCES, values, strict=True))
-    return bounds, bounds if precision == "int8" else dict(zip(DIFFERENCES, reduced, strict=True))
+    return bounds, dict(zip(DIFFERENCES, reduced, strict=True))
 
 
 def step_of(values: int, stored: int) -> int:

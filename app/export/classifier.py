@@ -65,7 +65,6 @@ def refuse_stream_flags(job: ExportJob) -> None:
             "--stateful": job.stateful,
             **frame_flags(job.method),
             "--size": job.size is not None,
-            "--calibration-data": job.calibration_data is not None,
         },
     )
     if job.precision != "fp32":

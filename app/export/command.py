@@ -48,8 +48,8 @@ def prepared(job: ExportJob) -> ExportJob:
             raise InputError("--motion on: a page follows no motion; omit it")
         if job.streams not in (None, "1"):
             raise InputError(f"--streams {job.streams}: a page computes one stream; omit it")
-        if job.precision not in ("fp32", "int8"):
-            raise InputError(f"--precision {job.precision}: a page runs fp32 or int8; omit it")
+        if job.precision != "fp32":
+            raise InputError(f"--precision {job.precision}: a page runs fp32; omit it")
         check_site_place(job.output, job.overwrite)
     else:
         require_place(job.output, "a graph file (--target onnx)", (".onnx",), overwrite=job.overwrite)
@@ -85,10 +85,11 @@ def refuse_job(job: ExportJob) -> None:
     number = job.streams or "1"
     if number != "dynamic" and not (number.isdecimal() and 1 <= int(number) <= MAX_STREAMS):
         raise InputError(f"--streams must be 1 to {MAX_STREAMS} or dynamic, got {number}")
-    if job.precision == "bf16":
+    if job.precision in ("bf16", "int8"):
+        runs = "graph file" if job.precision == "bf16" else "checkpoint"
         raise InputError(
-            "--precision bf16 is no number format of a graph file: export fp32 and choose bf16 where it runs "
-            "(steadyseg video --executor openvino --precision bf16)"
+            f"--precision {job.precision} is no number format of a graph file; export fp32, or run the {runs} in it: "
+            f"steadyseg video --executor openvino --precision {job.precision}"
         )
 
 
@@ -116,9 +117,9 @@ def export_web(job: ExportJob, model: Model, console: Console) -> int:
 
 
 def web_modes(job: ExportJob, model: Model) -> tuple[ModeName, ...]:
-    """Returns the mode of --mode, or all modes that the network and the number format support."""
+    """Returns the mode of --mode, or all modes that the network supports."""
     if job.method.mode is not None:
         return (job.method.mode,)
     network = model.network()
     set_dropout_active(network, True)
-    return MODES if is_stochastic(network) and job.precision == "fp32" else MODES[:2]
+    return MODES if is_stochastic(network) else MODES[:2]

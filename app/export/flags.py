@@ -35,11 +35,8 @@ class ExportJob:
     """Height of the network's input in pixels, by default the checkpoint's. HEIGHTxWIDTH for a video of another aspect
     than the checkpoint's (360x640 for 16:9)."""
     precision: Literal["auto", "fp32", "fp16", "int8", "bf16"] = "auto"
-    """Number format of the network; auto: fp32. int8 needs --calibration-data. No file is in bf16: choose bf16 where a
-    graph runs."""
-    calibration_data: Path | None = None
-    """Images that int8 is fitted on: a folder with train/, an image folder or a video. With labelled test/ images the
-    loss of accuracy is measured, and a large loss is refused."""
+    """Number format of the network; auto: fp32. No file is in bf16 or int8: OpenVINO computes a graph file in bf16, and
+    a checkpoint in both."""
     with_proof: bool = False
     """Put a proof (0.6 MB) into a stateful file: a few frames, their expected values, and bounds. With it `steadyseg
     verify` and clients in other languages check if a device computes the file correctly."""

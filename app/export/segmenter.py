@@ -4,7 +4,6 @@ import platform
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,6 @@ import torch
 
 from steadyseg.app.console import Console
 from steadyseg.app.export.flags import ExportJob
-from steadyseg.app.export.int8_loss import check_data, fitting_images, measure_loss, network_input
 from steadyseg.app.export.onnx_network import OnnxNetwork
 from steadyseg.app.sources.open_source import open_source
 from steadyseg.core.errors import CheckFailed, InputError
@@ -53,11 +51,9 @@ class ExportPlan:
     streams: int | None
     """Streams of a call; None for any number."""
     precision: str
-    """fp32, fp16 or int8."""
-    data: Path | None
-    """Images that int8 is fitted on."""
+    """fp32 or fp16."""
     for_page: bool
-    """The graph runs in a browser: it resizes nothing, and in int8 all of it is converted."""
+    """The graph runs in a browser: it resizes nothing."""
 
     @property
     def reference(self) -> ReferenceScores | None:
@@ -112,14 +108,10 @@ def graph_meta(model: Model, kind: KindName, method: Method, size: tuple[int, in
 def plan_export(job: ExportJob, model: Model) -> ExportPlan:
     """Builds the streaming computation of the checkpoint with the job's method. InputError, before the work begins, for
     a number format that the method does not support."""
-    if job.precision == "int8":
-        check_data(job.calibration_data)
-    elif job.calibration_data:
-        raise InputError(f"--calibration-data is for --precision int8, got --precision {job.precision}; omit it")
     meta, (height, width) = model.meta, job.shape
     method = exported_options(job).resolve(meta)
     streams = None if job.streams == "dynamic" else int(job.streams or 1)
-    refuse_precision(job.precision, method, streams)
+    refuse_precision(job.precision, method)
     head = novelty_head(model, method) if job.precision == "fp32" else None  # statistics of the frame need fp32
     module = StreamingSegmenter(
         model.network(), meta.mean, meta.std, meta.height if height is None else height, method, head
@@ -131,7 +123,6 @@ def plan_export(job: ExportJob, model: Model) -> ExportPlan:
         module.fixed_size or network_size(*aspect, module.height),
         streams,
         job.precision,
-        job.calibration_data,
         for_page=job.target == "web",
     )
 
@@ -151,8 +142,8 @@ def exported_options(job: ExportJob) -> MethodOptions:
     return replace(job.method, mode="dnn", motion=None)
 
 
-def refuse_precision(precision: str, method: Method, streams: int | None) -> None:
-    """Raises InputError for a number format that the method or the number of streams does not support."""
+def refuse_precision(precision: str, method: Method) -> None:
+    """Raises InputError for a number format that the method does not support."""
     if precision == "fp32":
         return
     if method.adaptive:
@@ -161,13 +152,6 @@ def refuse_precision(precision: str, method: Method, streams: int | None) -> Non
         raise InputError(
             f"--precision {precision} is made of one pass a frame, got {method.samples}; use --samples 1 "
             "or --precision fp32"
-        )
-    if precision == "int8" and streams not in (1, None):
-        raise InputError(f"--precision int8 is fitted on single frames; use --streams dynamic, got {streams}")
-    if precision == "int8" and draws_dropout(method.mode):
-        raise InputError(
-            f"--precision int8 is measured without dropout, got mode {method.mode}; use mode "
-            f"{method.mode.replace('bnn', 'dnn')} or --precision fp16"
         )
 
 
@@ -186,10 +170,9 @@ def export_stream(plan: ExportPlan, console: Console) -> Traced:
         console.print(f"its own resize of a {raw[0].shape[1]}x{raw[0].shape[0]} frame: labels equal in {equal:.4%}")
     if plan.precision == "fp32":
         return traced
-    converted = in_fewer_bits(plan, traced, frames, console)
+    converted = in_fp16(traced, frames, console)
     if converted.masked:
-        spread = converted.prove_draws(frames[0])
-        console.print(f"proof of the masks drawn inside in {plan.precision}: {spread}")
+        console.print(f"proof of the masks drawn inside in fp16: {converted.prove_draws(frames[0])}")
     return converted
 
 
@@ -250,25 +233,15 @@ def export_network(plan: ExportPlan, console: Console) -> Traced:
     console.print(f"proof: {traced.prove(images)}")
     if plan.precision == "fp32":
         return traced
-    return in_fewer_bits(plan, traced, [network_input(plan.module, frame) for frame in proof_frames()], console)
+    with torch.no_grad():
+        proven = [plan.module.preprocess(torch.from_numpy(frame)[None]).contiguous() for frame in proof_frames()]
+    return in_fp16(traced, [image.numpy() for image in proven], console)
 
 
-def in_fewer_bits(plan: ExportPlan, traced: Traced, proven: Sequence[np.ndarray], console: Console) -> Traced:
-    """Converts the network to fp16 or int8, and proves it on the inputs `proven`. Prints the differences beside their
-    bounds, and the loss of int8 if labels allow a measurement."""
-    precision, data = plan.precision, plan.data
-    if precision == "int8":
-        assert data is not None  # `check_data` refuses int8 without data
-        images = fitting_images(data, plan.module)
-        converted = traced.in_precision("int8", images, whole=plan.for_page)
-        loss = measure_loss(traced.graph, converted.graph, plan.module, plan.model.meta.classes, data)
-        measured = str(loss) if loss else "its loss was not measured, as test/ and testannot/ are missing"
-        console.print(f"int8 fitted on {len(images)} frames; {measured}")
-    else:
-        converted = traced.in_precision("fp16")
-    console.print(
-        f"{precision} against torch in fp32: {converted.prove(proven)} (allowed: {BOUNDS[converted.precision]})"
-    )
+def in_fp16(traced: Traced, proven: Sequence[np.ndarray], console: Console) -> Traced:
+    """Converts the network to fp16 and proves it on the inputs `proven`. Prints the differences beside their bounds."""
+    converted = traced.in_fp16()
+    console.print(f"fp16 against torch in fp32: {converted.prove(proven)} (allowed: {BOUNDS['fp16']})")
     return converted
 
 

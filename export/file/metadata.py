@@ -19,7 +19,7 @@ FORMAT_KEY = "steadyseg_format"
 REMEDY = "export it again with steadyseg export"
 
 KindName = Literal["stream", "logits", "classifier"]
-PrecisionName = Literal["fp32", "fp16", "int8"]
+PrecisionName = Literal["fp32", "fp16"]
 KINDS: tuple[KindName, ...] = get_args(KindName)
 PRECISIONS: tuple[PrecisionName, ...] = get_args(PrecisionName)
 

@@ -37,8 +37,8 @@ def graph_executor(
     require_runtime(executor, device)
     if precision == "fp16":
         raise InputError("a graph file computes in the format that it holds: make one by export --precision fp16")
-    if precision == "int8" != file.meta.precision:
-        raise InputError(f"the file holds {file.meta.precision}; omit --precision int8 or export with it")
+    if precision == "int8":
+        raise InputError("--precision int8 is for checkpoints, and this is a graph file; omit it")
     options = read_provider_options(provider_options)
     chosen, why = choose_runtime(file.meta, executor, device)
     if precision == "bf16" and chosen != "openvino":
@@ -87,7 +87,7 @@ def choose_runtime(meta: GraphMeta, executor: str, device: str) -> tuple[str, st
 def _host(file: OnnxFile, chosen: str, precision: str, keep_probs: bool, why: str) -> CpuExecutor:
     meta = file.meta
     on_openvino = chosen == "openvino"
-    number = resolve_precision(precision) if on_openvino and meta.precision != "int8" else meta.precision
+    number = resolve_precision(precision) if on_openvino else meta.precision
 
     def open_network(height: int, width: int) -> FrameNetwork:
         data = network_of(file.model, height, width).SerializeToString()

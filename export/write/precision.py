@@ -1,4 +1,4 @@
-"""Conversion of a graph's network to fewer bits: float16 throughout, or int8 convolutions between float32.
+"""Conversion of a graph's network to float16.
 
 Only the nodes from `image` to `logits` change, and both tensors stay float32 (export/file/subgraph.py). The graph must
 therefore run the network once a frame: several dropout passes have no single `logits`.
@@ -6,19 +6,13 @@ therefore run the network once a frame: several dropout passes have no single `l
 
 import contextlib
 import logging
-import tempfile
-from collections.abc import Iterable, Iterator
-from pathlib import Path
+from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
 import onnx
 
-from steadyseg.export.file.subgraph import IMAGE, network_alone, with_network
+from steadyseg.export.file.subgraph import network_alone, with_network
 from steadyseg.export.run.sessions import import_onnxruntime
-
-CONVOLUTIONS = ("Conv", "ConvTranspose")
-"""Operators that become int8; they are over 95 % of the work of the networks here."""
 
 
 def to_fp16(model: Any) -> Any:
@@ -31,47 +25,6 @@ def to_fp16(model: Any) -> Any:
     with _quiet():
         small = convert_float_to_float16(network_alone(model), keep_io_types=True, op_block_list=blocked)
     return with_network(model, small)
-
-
-def to_int8(model: Any, images: Iterable[np.ndarray], whole: bool = False) -> Any:
-    """Returns a copy with int8 convolutions, their scales fitted to normalised `images` (1, 3, h, w) float32.
-
-    Weights have a scale per channel. Activations have a scale and a zero point per tensor, from the smallest and
-    largest values of each image, averaged over the images. Then 98.7 % of the labels equal float32's
-    (camvid-unet-s, 24 CamVid stills), with the extremes of all images 97.5 %, with symmetric scales 97.3 %. Leaving out
-    the first, the last or the transposed convolutions gains nothing and costs time. Outputs stay float32: OpenVINO
-    joins ReLU, BatchNorm and rounding to the convolution before (0.33 of fp32's time). ONNX Runtime on a CPU does not
-    join them (1.3 times fp32's).
-
-    `whole`: for ONNX Runtime in WebAssembly, which is quick only where tensors stay int8 from one operator to the next
-    (two threads, camvid-realtime: 97 ms a frame; 150 ms without `whole` and in fp32). Weights then have 7 bits, so that
-    products do not saturate where the same file runs on a processor with AVX2 alone.
-    """
-    import_onnxruntime()
-    from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_static
-
-    inputs = ({IMAGE: image} for image in images)
-
-    class Reader(CalibrationDataReader):
-        def get_next(self) -> dict[str, np.ndarray] | None:
-            return next(inputs, None)
-
-    floats_out = [] if whole else list(CONVOLUTIONS)
-    with _quiet(), tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "int8.onnx"
-        quantize_static(
-            network_alone(model),
-            path,
-            Reader(),
-            quant_format=QuantFormat.QDQ,
-            op_types_to_quantize=None if whole else list(CONVOLUTIONS),
-            per_channel=True,
-            reduce_range=whole,
-            activation_type=QuantType.QUInt8,
-            weight_type=QuantType.QInt8,
-            extra_options={"CalibMovingAverage": True, "OpTypesToExcludeOutputQuantization": floats_out},
-        )
-        return with_network(model, onnx.load(path))
 
 
 def rounding(model: Any) -> Any:

@@ -1,10 +1,10 @@
-"""A torch module with the ONNX graph traced from it, which is proven, converted to fewer bits, and written."""
+"""A torch module with the ONNX graph traced from it, which is proven, converted to fp16, and written."""
 
 import importlib.util
 import inspect
 import logging
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from steadyseg.core.tracing import Signature, tracing
 from steadyseg.export.file.metadata import GraphMeta, PrecisionName
 from steadyseg.export.file.onnx_file import check_onnx
 from steadyseg.export.run.sessions import Runner, session_runner
-from steadyseg.export.write.precision import rounding, to_fp16, to_int8
+from steadyseg.export.write.precision import rounding, to_fp16
 from steadyseg.export.write.proof import (
     BOUNDS,
     DRAWS,
@@ -101,14 +101,10 @@ class Traced:
         run = session_runner(self.graph)
         return compare_draws(drawn, [run(arrays)[outputs[4]] for _ in range(DRAWS)])
 
-    def in_precision(self, name: PrecisionName, images: Iterable[np.ndarray] = (), whole: bool = False) -> "Traced":
-        """Returns the graph with its network in fp16, or in int8 with scales fitted to normalised images (1, 3, h, w).
-
-        `whole`: see `to_int8`.
-        """
-        graph = to_fp16(self.graph) if name == "fp16" else to_int8(self.graph, images, whole)
-        masked = self.masked.in_precision(name, images, whole) if self.masked else None
-        return replace(self, graph=graph, masked=masked, precision=name)
+    def in_fp16(self) -> "Traced":
+        """Returns the graph with its network in fp16."""
+        masked = self.masked.in_fp16() if self.masked else None
+        return replace(self, graph=to_fp16(self.graph), masked=masked, precision="fp16")
 
     def model(self, meta: GraphMeta, more: Mapping[str, str] | None = None) -> Any:
         """Returns a copy of the graph with its metadata and `more` entries."""

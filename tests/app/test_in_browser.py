@@ -78,7 +78,7 @@ def test_an_existing_folder_is_replaced_only_where_it_is_one_of_ours(
         (["--target", "web", "-o", "x", "--samples", "5"], "--samples 5"),
         (["--target", "web", "-o", "x", "--motion", "on"], "--motion on"),
         (["--target", "web", "-o", "x", "--precision", "bf16"], "--precision bf16"),
-        (["--target", "web", "-o", "x", "--precision", "fp16"], "fp32 or int8"),
+        (["--target", "web", "-o", "x", "--precision", "fp16"], "a page runs fp32"),
     ],
 )
 def test_flags_that_do_not_fit_are_one_line(

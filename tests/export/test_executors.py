@@ -191,7 +191,7 @@ def test_bound_memory_is_reused_and_never_handed_out(graphs: Graphs) -> None:
         ({"device": "cuda"}, "--device cuda was asked for"),
         ({"executor": "onnxruntime", "precision": "bf16"}, "no bf16"),
         ({"precision": "fp16"}, "export --precision fp16"),
-        ({"precision": "int8"}, "the file holds fp32"),
+        ({"precision": "int8"}, "is for checkpoints"),
     ],
     ids=str,
 )

@@ -22,7 +22,7 @@ META = GraphMeta(
     std=(0.307073, 0.311611, 0.307218),
     method=Method("vq-bnn", samples=3, tau=1.25, temperature=1.25, calibrated=True),
     head_stride=2,
-    precision="int8",
+    precision="fp16",
     source="camvid-unet-s",
     source_sha256="0123456789abcdef" * 4,
     versions={"torch": "2.11.0", "steadyseg": "0.1.0"},

@@ -141,7 +141,6 @@ def test_the_width_of_the_network_can_be_that_of_another_aspect(tmp_path: Path) 
         (["-o", "m.onnx", "--size", "0"], "32 pixels or more"),
         (["-o", "m.onnx", "--mode", "vq-dnn"], "no temporal mean; add --stateful"),
         (["-o", "m.onnx", "--tau", "4"], "no temporal mean; add --stateful"),
-        (["-o", "m.onnx", "--calibration-data", "nodir"], "is for --precision int8, got --precision"),
         (["-o", "m.onnx", "--size", "180 x 7"], "HEIGHT or HEIGHTxWIDTH"),
         (["-o", "m.pt"], "is a .onnx file"),
         (["-o", "nowhere/m.onnx"], "there is no folder nowhere"),
