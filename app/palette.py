@@ -17,8 +17,8 @@ is 24 from Fence, and 38 from Car: both pairs are hard to tell apart over dark a
 GRID = np.arange(0, 256, 51)
 """Levels of red, green and blue that a moved colour may have."""
 STRENGTH = ((0.4, 0.4), (0.9, 1.0))
-"""(confidence, share of the chosen opacity), twice: a pixel of confidence 0.4 or less has 40 % of the opacity. A pixel of
-0.9 or more has all of it."""
+"""(confidence, share of the chosen opacity), twice. A pixel of confidence 0.4 or less has 40 % of the opacity, a pixel
+of 0.9 or more all of it."""
 LIGHTNESS = (40.0, 92.0)
 """Range of a moved colour's lightness: black is void, and white marks changed labels."""
 
