@@ -5,13 +5,11 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-STREAMS = "streams"
-"""Name of the first size of all inputs and outputs in a graph file for any number of streams."""
 MOTION_INPUTS = ("motion", "trust")
-"""Inputs of a graph file whose mean follows motion: float (B, h / s, w / s, 2) and (B, h / s, w / s), as in
-`core.motion.Motion`, for B streams."""
+"""Inputs of a graph file whose mean follows motion: float (1, h / s, w / s, 2) and (1, h / s, w / s), as in
+`core.motion.Motion`."""
 FAMILIARITY_OUTPUTS = ("familiarity", "expected_accuracy", "energy")
-"""Outputs of a graph file about the whole frame, as in `Maps`: float (B, 1) twice and uint8 (B, H, W)."""
+"""Outputs of a graph file about the whole frame, as in `Maps`: float (1, 1) twice and uint8 (1, H, W)."""
 UNKNOWN = (0, 255, 255)
 """Bytes of confidence, entropy and disagreement where the network's answer is not finite. A largest probability is
 1 / K or more, at least one level of 255, so no other answer has a confidence of 0."""

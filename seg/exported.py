@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from steadyseg.core.cuts import CUT, MAX_GAP, distance, structure, thumbnail
 from steadyseg.core.dropout import drawing_dropouts, dropout_calls
-from steadyseg.core.frame import FAMILIARITY_OUTPUTS, MOTION_INPUTS, RARE_LEVEL, STREAMS, FrameNovelty
+from steadyseg.core.frame import FAMILIARITY_OUTPUTS, MOTION_INPUTS, RARE_LEVEL, FrameNovelty
 from steadyseg.core.lag import LaggedState
 from steadyseg.core.motion import Motion, no_motion
 from steadyseg.core.novelty.head import NoveltyPredictor
@@ -32,16 +32,14 @@ class ExportedStep(nn.Module):
     """(frame, gap, reset[, motion, trust], *state, *masks) -> (label, confidence, entropy, disagreement[, probs],
     *state, *familiarity, image, *inner).
 
-    The first axis of every tensor is the stream, B in all. Streams are independent, and each brings its state, so that
-    the next batch may have other streams. A number of a stream has a second axis of 1, as servers that batch requests
-    give it. `frame`: uint8 (B, H, W, 3). `gap`: float (B, 1), source frames since the last call. `reset`: float (B, 1),
-    where 1 starts anew, as a state of zeros does. `motion` and `trust`: float (B, h / s, w / s, 2) and (B, h / s, w /
-    s) of `core.motion.Motion` where the mean follows motion; a reset ignores them. `probs`: (B, K, h / s, w / s), the
-    prediction of a method without memory, or the mean of a method with a lag. In other methods the mean is the first
-    state. With a lag of F the maps belong to the frame F calls before. `image` is the network's normalised input.
-    `inner` is its logits, if it runs once a frame. A calibrated method with a novelty head outputs
-    `FAMILIARITY_OUTPUTS` as `familiarity` and all of `NETWORK_OUTPUTS` as `inner`. Its state before the last is the
-    score's mean and mass. The last state is the structure of the frame, by which a scene cut is found: a cut starts
+    The first axis of every tensor is 1. `frame`: uint8 (1, H, W, 3). `gap`: float (1, 1), source frames since the last
+    call. `reset`: float (1, 1), where 1 starts anew, as a state of zeros does. `motion` and `trust`: float (1, h / s, w
+    / s, 2) and (1, h / s, w / s) of `core.motion.Motion` where the mean follows motion; a reset ignores them. `probs`:
+    (1, K, h / s, w / s), the prediction of a method without memory, or the mean of a method with a lag. In other
+    methods the mean is the first state. With a lag of F the maps belong to the frame F calls before. `image` is the
+    network's normalised input. `inner` is its logits, if it runs once a frame. A calibrated method with a novelty head
+    outputs `FAMILIARITY_OUTPUTS` as `familiarity` and all of `NETWORK_OUTPUTS` as `inner`. Its state before the last is
+    the score's mean and mass. The last state is the structure of the frame, by which a scene cut is found: a cut starts
     anew as a reset does. With `mask_inputs` every dropout mask is an input instead of a random draw, for proofs.
     """
 
@@ -131,41 +129,34 @@ class ExportedStep(nn.Module):
         after = torch.cat([torch.where(finite, mean, before[:, :1]), torch.where(finite, mass, mass - 1.0)], 1)
         return after, (share, confidence, shades[:, 0].to(torch.uint8))
 
-    def signature(
-        self, frame_height: int, frame_width: int, fixed_size: bool = True, streams: int | None = 1
-    ) -> Signature:
+    def signature(self, frame_height: int, frame_width: int, fixed_size: bool = True) -> Signature:
         """Returns names, and example inputs for frames of H x W: black pictures and the state before the first frame.
 
-        `fixed_size`: the graph takes frames of that size alone. `streams`: B, or None for any number, two in the
-        example.
+        `fixed_size`: the graph takes frames of that size alone.
         """
-        count = streams or 2
-        frame = torch.zeros(count, frame_height, frame_width, 3, dtype=torch.uint8)
+        frame = torch.zeros(1, frame_height, frame_width, 3, dtype=torch.uint8)
         with torch.no_grad(), dropout_calls(self.dropouts) as calls:
             network, now = self._predict(self.segmenter.preprocess(frame), ())
         smoothing = self.segmenter.smoothing
         state = tuple(smoothing.start(now)) if smoothing else ()
-        state = (*state, torch.zeros(count, 2)) if state and self.watched else state
+        state = (*state, torch.zeros(1, 2)) if state and self.watched else state
         state = (*state, torch.zeros_like(self._structure(frame))) if state else state
         masks = [torch.ones(shape) for _, shape in calls] if self.mask_inputs else []
         rates = {f"mask_{i:03}": self.dropouts[i % len(self.dropouts)].rate for i in range(len(masks))}
         states = [f"state_{i:02}" for i in range(len(state))]
         still = no_motion((state[2].shape[-2], state[2].shape[-1])) if self.follows else None
         motion = (still.source, still.trust) if still else ()
-        moved = [torch.as_tensor(one)[None].repeat(count, *[1] * one.ndim) for one in motion]
+        moved = [torch.as_tensor(one)[None] for one in motion]
         carried = [*(["probs"] if self.returns_probs else []), *(f"{name}_out" for name in states)]
         inner = ("image", *NETWORK_OUTPUTS[: len(network)])
         familiarity = FAMILIARITY_OUTPUTS if self.watched else ()
         names = ("frame", "gap", "reset", *MOTION_INPUTS[: len(moved)], *(f"{name}_in" for name in states), *rates)
-        free = {name: {} if streams else {0: STREAMS} for name in names}
-        if not fixed_size:
-            free["frame"] |= {1: "height", 2: "width"}
         return Signature(
             names,
             ("label", "confidence", "entropy", "disagreement", *carried, *familiarity, *inner),
-            (frame, torch.ones(count, 1), torch.zeros(count, 1), *moved, *state, *masks),
+            (frame, torch.ones(1, 1), torch.zeros(1, 1), *moved, *state, *masks),
             inner,
-            free_sizes=free,
+            free_sizes={} if fixed_size else {"frame": {1: "height", 2: "width"}},
             mask_rates=rates,
         )
 

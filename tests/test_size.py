@@ -10,7 +10,7 @@ CEILINGS = {
     "core": (7_340, 71),
     "seg": (8_420, 74),
     "classification": (3_000, 23),
-    "export": (4_475, 34),
+    "export": (4_435, 34),
     "studies": (10_430, 114),
     "tests": (32_425, 220),
 }

@@ -21,7 +21,7 @@ from steadyseg.core.motion import MotionEstimator, no_motion
 from steadyseg.export.file.metadata import GraphMeta, PrecisionName
 from steadyseg.export.kernels.resize import resize_frame
 from steadyseg.export.run.carried_proof import DIFFERENCES, STEPS, CarriedProof, ProofPlan, ProofTurn, enlarge
-from steadyseg.export.run.graph import GraphStreams
+from steadyseg.export.run.graph import GraphStream
 from steadyseg.export.run.proof_run import CarriedState, Step, drawn, graph_step, sampled, verify
 from steadyseg.export.run.sessions import Arrays
 from steadyseg.export.write.proof import BOUNDS, LABELS, TOLERANCE, moments
@@ -52,9 +52,8 @@ def proof_entries(model: Model, traced: Traced, meta: GraphMeta, console: Consol
     """Returns the entries of metadata; CheckFailed if the graph fails its own proof on this CPU."""
     torch.manual_seed(0)
     proof = make_proof(traced, meta, proof_frames(), record_of(model.meta, meta.method))
-    streams = meta.streams or 1
-    step = graph_step(GraphStreams(traced.model(meta).SerializeToString(), meta, "cpu", streams))
-    verified = verify(proof, meta, step, streams)
+    step = graph_step(GraphStream(traced.model(meta).SerializeToString(), meta, "cpu"))
+    verified = verify(proof, meta, step)
     if not verified.holds:
         raise CheckFailed(f"the graph fails the proof that it would carry, so no file was written: {verified}")
     console.print(f"carries a proof, and passes it here: {verified}", soft_wrap=True)
@@ -124,7 +123,7 @@ def make_proof(
     stored = [*pictures, 255 - pictures[-1]][: 1 + max(turn.frame for turn in turns)]
     arrays = {"frame": np.stack(stored)} | (moved(plan, stored, meta) if meta.method.motion else {})
     example = zip(traced.signature.inputs, traced.signature.example, strict=True)
-    zeros = {name: value[:1].numpy() for name, value in example if name.startswith("state_")}
+    zeros = {name: value.numpy() for name, value in example if name.startswith("state_")}
     proof, step = CarriedProof(plan, arrays, record), CarriedState(torch_runner(traced), zeros)
     inputs = [proof.inputs(number, meta) for number in range(len(turns))]
     return CarriedProof(plan, arrays | expected_values(proof, step, inputs), record)
@@ -147,6 +146,6 @@ def moved(plan: ProofPlan, stored: Sequence[np.ndarray], meta: GraphMeta) -> Arr
 def expected_values(proof: CarriedProof, step: Step, inputs: Sequence[Arrays]) -> Arrays:
     """Returns the values to expect: a row for each turn, or mean and variance where dropout masks are drawn."""
     if not proof.plan.draws:
-        return {name: values[:, 0] for name, values in sampled(proof, step, inputs).items()}
+        return sampled(proof, step, inputs)
     mean, variance = moments(list(drawn(proof, step, inputs)))
     return {"probability": mean[None].astype(np.float32), "probability_variance": variance[None].astype(np.float32)}

@@ -20,7 +20,6 @@ from steadyseg.core.method import ModeName, mode_title
 from steadyseg.core.model.model import Model
 from steadyseg.core.picture_size import SIZE_MULTIPLE
 from steadyseg.core.system.files import require_place
-from steadyseg.export.file.metadata import MAX_STREAMS
 from steadyseg.export.file.onnx_file import check_onnx
 from steadyseg.export.write.traced import require_onnxscript, write_model
 
@@ -46,8 +45,6 @@ def prepared(job: ExportJob) -> ExportJob:
             raise InputError(f"--samples {job.method.samples}: a page draws one pass a frame; omit it")
         if job.method.motion:
             raise InputError("--motion on: a page follows no motion; omit it")
-        if job.streams not in (None, "1"):
-            raise InputError(f"--streams {job.streams}: a page computes one stream; omit it")
         if job.precision != "fp32":
             raise InputError(f"--precision {job.precision}: a page runs fp32; omit it")
         check_site_place(job.output, job.overwrite)
@@ -76,15 +73,10 @@ def refuse_job(job: ExportJob) -> None:
     """Raises InputError for flags that no model can combine."""
     if job.shape[1] is not None and job.shape[1] < SIZE_MULTIPLE:
         raise InputError(f"--size {job.size}: the width must be {SIZE_MULTIPLE} pixels or more")
-    if job.streams is not None and not job.stateful:
-        raise InputError("--streams is for a graph with a state; add --stateful, or omit it")
     if job.method.lag and job.target != "onnx":
         raise InputError(f"target {job.target} answers a frame with its own maps; use --target onnx, or omit --lag")
     if job.with_proof and (not job.stateful or job.target != "onnx"):
         raise InputError("--with-proof is for one graph file with a state; add --stateful without --target, or omit it")
-    number = job.streams or "1"
-    if number != "dynamic" and not (number.isdecimal() and 1 <= int(number) <= MAX_STREAMS):
-        raise InputError(f"--streams must be 1 to {MAX_STREAMS} or dynamic, got {number}")
     if job.precision in ("bf16", "int8"):
         runs = "graph file" if job.precision == "bf16" else "checkpoint"
         raise InputError(

@@ -28,9 +28,6 @@ class ExportJob:
     """Export the whole computation: frame and state in, label and uncertainty maps and state out. Without it, the
     network alone: normalised images in, logits out. Target web is always stateful; a classifier takes
     pictures and returns probabilities and uncertainty."""
-    streams: str | None = None
-    """Streams that a stateful graph computes in one call: a number (default 1), or `dynamic` for any number. It is the
-    first size of all inputs and outputs."""
     size: str | None = None
     """Height of the network's input in pixels, by default the checkpoint's. HEIGHTxWIDTH for a video of another aspect
     than the checkpoint's (360x640 for 16:9)."""

@@ -26,8 +26,8 @@ from steadyseg.export.kernels.resize import resize_frame
 from steadyseg.export.run.proof_run import CarriedState
 from steadyseg.export.run.sessions import Runner
 from steadyseg.export.write.proof import BOUNDS
-from steadyseg.export.write.stream_run import alone
-from steadyseg.export.write.traced import Traced, start_of, trace
+from steadyseg.export.write.stream_run import by_module, frame_inputs
+from steadyseg.export.write.traced import Traced, trace
 from steadyseg.seg.exported import ExportedStep, network_signature
 from steadyseg.seg.streaming import StreamingSegmenter
 
@@ -48,8 +48,6 @@ class ExportPlan:
     """The computation, with the exported method."""
     size: tuple[int, int]
     """(h, w) of the network's input in pixels."""
-    streams: int | None
-    """Streams of a call; None for any number."""
     precision: str
     """fp32 or fp16."""
     for_page: bool
@@ -75,7 +73,6 @@ def export_segmenter(job: ExportJob, model: Model, console: Console) -> tuple[Tr
         plan.size,
         head_stride=plan.module.head_stride,
         precision=plan.precision,
-        streams=plan.streams,
         reference_scores=reference.scores if reference and method.calibrated else (),
     )
     if method.note:
@@ -110,7 +107,6 @@ def plan_export(job: ExportJob, model: Model) -> ExportPlan:
     a number format that the method does not support."""
     meta, (height, width) = model.meta, job.shape
     method = exported_options(job).resolve(meta)
-    streams = None if job.streams == "dynamic" else int(job.streams or 1)
     refuse_precision(job.precision, method)
     head = novelty_head(model, method) if job.precision == "fp32" else None  # statistics of the frame need fp32
     module = StreamingSegmenter(
@@ -121,7 +117,6 @@ def plan_export(job: ExportJob, model: Model) -> ExportPlan:
         model,
         module.to(memory_format=torch.channels_last).eval(),
         module.fixed_size or network_size(*aspect, module.height),
-        streams,
         job.precision,
         for_page=job.target == "web",
     )
@@ -157,12 +152,11 @@ def refuse_precision(precision: str, method: Method) -> None:
 
 def export_stream(plan: ExportPlan, console: Console) -> Traced:
     """Exports the whole computation of a frame with its state."""
-    raw, streams = proof_frames(), plan.streams
+    raw = proof_frames()
     frames = [resize_frame(frame, plan.size)[0] for frame in (raw * 2)[: len(raw) + plan.module.method.lag]]
     traced = trace_stream(plan)
-    of_streams = "" if streams == 1 else f" of {streams or 'one to three'} streams a call, each against itself alone"
     masked = " with the masks as inputs" if traced.masked else ""
-    console.print(f"proof{of_streams}{masked}: {traced.prove(frames)}", soft_wrap=True)
+    console.print(f"proof{masked}: {traced.prove(frames)}", soft_wrap=True)
     if traced.masked:
         console.print(f"proof of the masks drawn inside: {traced.prove_draws(frames[0])}")
     elif not plan.for_page:
@@ -181,7 +175,7 @@ def trace_stream(plan: ExportPlan) -> Traced:
 
     For a network that is a graph itself, a stand-in is traced, which the graph then replaces.
     """
-    form = *plan.size, plan.for_page, plan.streams
+    form = *plan.size, plan.for_page
     step = ExportedStep(plan.module, *plan.size, reference=plan.reference)
     traced = trace(step, step.signature(*form))
     network = plan.module.predictor.get_submodule("network")
@@ -200,7 +194,7 @@ def resize_agreement(traced: Traced, frame: np.ndarray, lag: int) -> float:
     The maps of the frame come `lag` calls later. Each side keeps its own states.
     """
     signature = traced.signature
-    given = dict(zip(signature.inputs, signature.example, strict=True)) | start_of(signature, frame)
+    given = dict(zip(signature.inputs, signature.example, strict=True)) | frame_inputs(frame, 1, starts=True)
     inputs = {name: value.numpy() for name, value in given.items()}
     states = {name: value for name, value in inputs.items() if name.startswith("state_")}
     ours, theirs = CarriedState(torch_runner(traced), states), CarriedState(traced.runner, states)
@@ -218,7 +212,7 @@ def resize_agreement(traced: Traced, frame: np.ndarray, lag: int) -> float:
 
 def torch_runner(traced: Traced) -> Runner:
     """Returns the module as a function of named arrays."""
-    return lambda arrays: alone(
+    return lambda arrays: by_module(
         traced.module, traced.signature, {name: torch.from_numpy(value) for name, value in arrays.items()}
     )
 

@@ -12,14 +12,11 @@ from steadyseg.core.errors import CheckFailed, InputError, printable
 from steadyseg.core.method import mode_title
 from steadyseg.export.file.onnx_file import OnnxFile, read_onnx
 from steadyseg.export.run.carried_proof import CarriedProof, read_proof
-from steadyseg.export.run.graph import GraphStreams
+from steadyseg.export.run.graph import GraphStream
 from steadyseg.export.run.networks import onnxruntime_name, openvino_name
 from steadyseg.export.run.proof_run import CarriedState, Step, graph_step, verify
 from steadyseg.export.run.provider_options import read_provider_options, refuse_on_cpu
 from steadyseg.export.run.sessions import Arrays, openvino_runner
-
-ANY_NUMBER = 2
-"""Streams of a call if the file takes any number."""
 
 
 def say(line: str) -> None:
@@ -34,14 +31,13 @@ def run_verify(job: VerifyJob) -> int:
         raise InputError(f"--runtime openvino runs on the CPU, got --device {job.device}; omit one of them")
     file = read_onnx(job.file)
     proof = read_proof(file.props, file.meta, str(job.file))
-    streams = file.meta.streams or ANY_NUMBER
-    step, where = open_step(job, runtime, file, proof, streams)
+    step, where = open_step(job, runtime, file, proof)
     if proof.plan.draws:
-        step = shown(step, len(proof.plan.turns) * -(-proof.plan.draws // streams))
-    verified = verify(proof, file.meta, step, streams, reduced=job.reduced)
+        step = shown(step, len(proof.plan.turns) * proof.plan.draws)
+    verified = verify(proof, file.meta, step, reduced=job.reduced)
     meta = file.meta
     say(f"file: {meta.source} ({meta.source_sha256[:12]}), {meta.precision}, {mode_title(meta.method)}")
-    say(f"ran: {len(proof.plan.turns)} frames in {streams} stream{'s' * (streams > 1)} a call by {where}")
+    say(f"ran: {len(proof.plan.turns)} frames by {where}")
     if not verified.holds:
         wider = "" if job.reduced else "; --reduced has wider bounds, for devices that compute in TF32, bf16 or fp16"
         raise CheckFailed(f"{job.file}: not equal by {where}: {verified}{wider}")
@@ -71,19 +67,19 @@ def in_words(value: Any) -> str:
     return "; ".join(map(in_words, value)) if isinstance(value, list) else str(value)
 
 
-def open_step(job: VerifyJob, runtime: str, file: OnnxFile, proof: CarriedProof, streams: int) -> tuple[Step, str]:
+def open_step(job: VerifyJob, runtime: str, file: OnnxFile, proof: CarriedProof) -> tuple[Step, str]:
     """Returns the file as a step in the library, and a text that names library and device."""
     meta, asked = file.meta, read_provider_options(job.provider_options)
     if runtime == "onnxruntime":
-        graph = GraphStreams(file.data, meta, job.device, streams, ({} if job.reduced else {"use_tf32": "0"}) | asked)
+        graph = GraphStream(file.data, meta, job.device, ({} if job.reduced else {"use_tf32": "0"}) | asked)
         refuse_on_cpu(graph.device, asked)
         return graph_step(graph), f"{onnxruntime_name(meta.precision)} on {graph.device}"
     refuse_on_cpu("cpu", asked)
     states = {
-        one.name: np.zeros((streams, *(size.dim_value for size in kind.shape.dim[1:])), element_type(kind.elem_type))
+        one.name: np.zeros([size.dim_value for size in kind.shape.dim], element_type(kind.elem_type))
         for one in file.model.graph.input
         if one.name.startswith("state_") and (kind := one.type.tensor_type)
     }
-    shapes = {name: (streams, *value.shape[1:]) for name, value in (proof.inputs(0, meta) | states).items()}
+    shapes = {name: value.shape for name, value in (proof.inputs(0, meta) | states).items()}
     number = "bf16" if job.reduced else "fp32"
     return CarriedState(openvino_runner(file.data, shapes, number), states), f"{openvino_name(number)} on cpu"

@@ -67,7 +67,6 @@ def export_job(job: WrapJob) -> ExportJob:
         job.output,
         job.target,
         stateful=True,
-        streams="1",  # the foreign graph takes one picture
         size=job.size,
         with_proof=job.with_proof,
         overwrite=job.overwrite,

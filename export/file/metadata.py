@@ -28,14 +28,13 @@ MAX_CHARACTERS = 2**20
 MAX_SIDE = 2**14
 """Limit in pixels; four times the width of a 4K frame."""
 MAX_SCORES = 10_000
-MAX_STREAMS = 256
 
 TEXT_KEYS = ("kind", "precision", "source", "source_sha256", "licence")
 METHOD_TEXT_KEYS = ("mode", "note")
 CLASS_KEYS = ("classes", "palette", "void_id")
 METHOD_KEYS = tuple(one.name for one in fields(Method) if one.name not in METHOD_TEXT_KEYS)
 RISK_KEYS = ("level", "threshold")
-JSON_KEYS = ("input_height", "input_width", "mean", "std", "head_stride", "versions", "reference_scores", "streams")
+JSON_KEYS = ("input_height", "input_width", "mean", "std", "head_stride", "versions", "reference_scores")
 OPTIONAL_KEYS = ("fit", "thresholds")
 """Entries of ONNX metadata_props: text as it is, and JSON; a method has one entry for each of its fields."""
 
@@ -74,8 +73,6 @@ class GraphMeta:
     """Licence note of weights and training data."""
     reference_scores: tuple[float, ...] = ()
     """Novelty scores of held-out frames, ascending; with them the graph computes familiarity and expected accuracy."""
-    streams: int | None = 1
-    """Streams that a call computes, the first size of all inputs and outputs; None for any number."""
     fit: dict[str, Any] = field(default_factory=dict)
     """The calibration of the method, as `CheckpointMeta.calibration` has it; empty in files without one."""
     thresholds: dict[str, Any] = field(default_factory=dict)
@@ -195,7 +192,6 @@ def _check(meta: GraphMeta) -> None:
         ("source_sha256", meta.source_sha256, digits, "64 lower-case hexadecimal digits"),
         ("versions", meta.versions, _are_versions(meta.versions), "version texts by name"),
         ("licence", meta.licence, _is_text(meta.licence, 10_000, newlines=True), "at most 10000 printable characters"),
-        ("streams", meta.streams, meta.streams is None or is_whole(meta.streams, 1, MAX_STREAMS), "1 to 256 or null"),
         ("fit", meta.fit, not meta.fit or _is_fit(meta.fit, meta), "a calibration of the file's method"),
         ("thresholds", meta.thresholds, not meta.thresholds or is_threshold_record(meta.thresholds), "shares above"),
         ("reference_scores", scores, _are_scores(scores), f"at most {MAX_SCORES} ascending numbers"),

@@ -7,7 +7,7 @@ import math
 from typing import TYPE_CHECKING
 
 from steadyseg.core.errors import InputError
-from steadyseg.core.frame import FAMILIARITY_OUTPUTS, MOTION_INPUTS, STREAMS
+from steadyseg.core.frame import FAMILIARITY_OUTPUTS, MOTION_INPUTS
 from steadyseg.core.method import is_temporal
 from steadyseg.export.file.metadata import GraphMeta
 
@@ -76,17 +76,18 @@ def _check_stream(inputs: Values, outputs: Values, meta: GraphMeta, name: str) -
     _expect_names(
         list(outputs), [*MAPS, *carried, *(FAMILIARITY_OUTPUTS if meta.reference_scores else ())], "outputs", name
     )
-    streams = meta.streams or STREAMS
     for key, (kind, shape) in (*inputs.items(), *outputs.items()):
-        if shape[:1] != (streams,):
-            raise InputError(f"{name}: {key} is {_text(kind, shape)}, expected {streams} as its first size")
-    _expect(inputs, "frame", ("UINT8",), (streams, "H", "W", 3), name)
+        if shape[:1] != (1,):
+            raise InputError(
+                f"{name}: {key} is {_text(kind, shape)}, expected 1 as its first size: a file has one stream"
+            )
+    _expect(inputs, "frame", ("UINT8",), (1, "H", "W", 3), name)
     for key in ("gap", "reset"):
-        _expect(inputs, key, ("FLOAT",), (streams, 1), name)
-    for key, shape in zip(moved, ((streams, *meta.state_size, 2), (streams, *meta.state_size)), strict=False):
+        _expect(inputs, key, ("FLOAT",), (1, 1), name)
+    for key, shape in zip(moved, ((1, *meta.state_size, 2), (1, *meta.state_size)), strict=False):
         _expect(inputs, key, ("FLOAT",), shape, name)
     for key in FAMILIARITY_OUTPUTS[:2] if meta.reference_scores else ():
-        _expect(outputs, key, ("FLOAT",), (streams, 1), name)
+        _expect(outputs, key, ("FLOAT",), (1, 1), name)
     for key in (*MAPS, *(FAMILIARITY_OUTPUTS[2:] if meta.reference_scores else ())):
         _expect(outputs, key, ("UINT8",), inputs["frame"][1][:3], name)
     _check_states(inputs, outputs, states, name)
@@ -98,12 +99,9 @@ def _check_states(inputs: Values, outputs: Values, states: int, name: str) -> No
     values = 0
     for entering, leaving in zip(state_names(states, "in"), state_names(states, "out"), strict=True):
         kind, shape = inputs[entering]
-        first = shape[0] if isinstance(shape[0], int) else 1
-        sizes = [first, *(size for size in shape[1:] if isinstance(size, int) and size > 0)]
+        sizes = [size for size in shape if isinstance(size, int) and size > 0]
         if len(sizes) != len(shape) or not 2 <= len(shape) <= MAX_DIMENSIONS or kind not in FLOATS:
-            raise InputError(
-                f"{name}: {entering} is {_text(kind, shape)}, expected a float with the streams and fixed sizes"
-            )
+            raise InputError(f"{name}: {entering} is {_text(kind, shape)}, expected a float of fixed sizes")
         if outputs[leaving] != inputs[entering]:
             raise InputError(
                 f"{name}: {leaving} is {_text(*outputs[leaving])} but {entering} is {_text(kind, shape)}; "

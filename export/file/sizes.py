@@ -106,7 +106,7 @@ def _given(value: "ValueInfoProto", meta: GraphMeta | None) -> TensorFacts:
         for place, size in zip(kind.tensor_type.shape.dim[1:], picture, strict=True):
             place.dim_value = size
     if kind.tensor_type.shape.dim and not kind.tensor_type.shape.dim[0].HasField("dim_value"):
-        kind.tensor_type.shape.dim[0].dim_value = 1  # any number of streams or pictures
+        kind.tensor_type.shape.dim[0].dim_value = 1  # any number of pictures
     return TensorFacts(kind, _bytes(kind), fixed=False)
 
 

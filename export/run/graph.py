@@ -1,7 +1,7 @@
 """The graph executor: ONNX Runtime runs the whole file, maps and all; on a GPU the state never leaves it."""
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -25,12 +25,10 @@ PROBS = state_names(1, "in")[0]
 """The state with the mean probabilities; it is read if the graph has no output with them."""
 
 
-class GraphStreams:
-    """The streams that a call of a graph file computes, and their states, which stay on the device."""
+class GraphStream:
+    """A graph file and the states of one stream, which stay on the device."""
 
-    def __init__(
-        self, data: bytes, meta: GraphMeta, device: str, count: int = 1, options: Mapping[str, str] | None = None
-    ) -> None:
+    def __init__(self, data: bytes, meta: GraphMeta, device: str, options: Mapping[str, str] | None = None) -> None:
         """`options`: see `open_session`. InputError for a CUDA graph of a file that draws random numbers."""
         if options and options.get("enable_cuda_graph") == "1" and draws_dropout(meta.method.mode):
             raise InputError(
@@ -38,34 +36,26 @@ class GraphStreams:
                 "omit it, or export the file with --mode vq-dnn"
             )
         self._session, self.device = open_session(data, device, options)
-        self.count, self._follows = count, meta.method.motion
-        self.state_size = meta.state_size
+        self._follows, self.state_size = meta.method.motion, meta.state_size
         states = (value for value in self._session.get_inputs() if value.name.startswith("state_"))
-        self._zeros = {one.name: np.zeros((count, *one.shape[1:]), element_type(one.type)) for one in states}
+        self._zeros = {one.name: np.zeros(one.shape, element_type(one.type)) for one in states}
         self._binding: Binding | None = None
 
-    def __call__(
-        self,
-        pictures: np.ndarray,
-        gaps: Sequence[int],
-        motions: Sequence[Motion | None],
-        keep_probs: bool = False,
-    ) -> Arrays:
-        """Computes the next picture of each stream, (count, h, w, 3) uint8; returns the outputs but the states.
+    def __call__(self, picture: np.ndarray, gap: int, motion: Motion | None, keep_probs: bool = False) -> Arrays:
+        """Computes the next picture (1, h, w, 3) uint8; returns the outputs but the states.
 
-        Gaps and motions, one for each stream, are as in `core.segmenter.Executor.compute`. `keep_probs`: return
-        `probs`, the mean probabilities, too.
+        Gap and motion are as in `core.segmenter.Executor.compute`. `keep_probs`: return `probs`, the mean
+        probabilities, too.
         """
         inputs = {
-            "frame": pictures,
-            "gap": np.array([[max(gap, 1)] for gap in gaps], np.float32),
-            "reset": np.array([[gap == 0] for gap in gaps], np.float32),
+            "frame": picture,
+            "gap": np.full((1, 1), max(gap, 1), np.float32),
+            "reset": np.full((1, 1), gap == 0, np.float32),
         }
         if self._follows:
-            moved = [motion or no_motion(self.state_size) for motion in motions]
-            for name, field in zip(MOTION_INPUTS, ("source", "trust"), strict=True):
-                inputs[name] = np.stack([getattr(motion, field) for motion in moved])
-        with runtime_errors(f"ONNX Runtime cannot run the graph on frames of {pictures.shape}"):
+            moved = motion or no_motion(self.state_size)
+            inputs |= {name: one[None] for name, one in zip(MOTION_INPUTS, (moved.source, moved.trust), strict=True)}
+        with runtime_errors(f"ONNX Runtime cannot run the graph on frames of {picture.shape}"):
             if self._binding is None or not self._binding.fits(inputs, keep_probs):
                 states = self._binding.states() if self._binding else self._zeros
                 self._binding = Binding(self._session, self.device, inputs, states, keep_probs)
@@ -94,7 +84,7 @@ class Binding:
         for one in session.get_outputs():
             if not one.name.startswith("state_") and (keep_probs or one.name != "probs"):
                 is_map = one.type == "tensor(uint8)"
-                shape = inputs["frame"].shape[:3] if is_map else (len(inputs["frame"]), *one.shape[1:])
+                shape = inputs["frame"].shape[:3] if is_map else one.shape
                 self._outputs[one.name] = values.ortvalue_from_shape_and_type(shape, element_type(one.type), device, 0)
         self._states = [
             {name: values.ortvalue_from_numpy(value.copy(), device, 0) for name, value in states.items()}
@@ -149,12 +139,12 @@ class GraphExecutor:
     ) -> None:
         self.classes, self.method, self.size = meta.classes, meta.method, (meta.height, meta.width)
         self.keep_probs, self.why, self.clock = keep_probs, why, StageClock()
-        self._streams = GraphStreams(data, meta, device, options=options)
-        self.name, self.device = onnxruntime_name(meta.precision), self._streams.device
+        self._stream = GraphStream(data, meta, device, options)
+        self.name, self.device = onnxruntime_name(meta.precision), self._stream.device
         refuse_on_cpu(self.device, options)
 
     def state_size(self, height: int, width: int) -> tuple[int, int]:
-        return self._streams.state_size
+        return self._stream.state_size
 
     def compute(self, image: np.ndarray, gap: int, motion: Motion | None) -> tuple[Maps, None]:
         size = image.shape[:2]
@@ -162,7 +152,7 @@ class GraphExecutor:
             picture = resize_frame(image, self.size)  # the graph could resize too, but up to one level of 255 off
         with self.clock.measure("smoothing"):
             with self.clock.measure("network"):  # smoothing and maps are part of the graph
-                outputs = self._streams(picture, [gap], [motion], self.keep_probs)
+                outputs = self._stream(picture, gap, motion, self.keep_probs)
             told: dict[str, Any] = {}
             if "familiarity" in outputs:
                 energy = resize_map(outputs["energy"][0], size, is_label=False)

@@ -57,11 +57,6 @@ def require_stream(file: OnnxFile) -> None:
         )
     if file.meta.kind != "stream":
         raise InputError(f"{file.path}: holds the network alone; export it with --stateful to segment video with it")
-    if file.meta.streams not in (1, None):
-        raise InputError(
-            f"{file.path}: computes {file.meta.streams} streams a call, and this is one; export it with --streams "
-            "dynamic, or without --streams"
-        )
 
 
 def choose_runtime(meta: GraphMeta, executor: str, device: str) -> tuple[str, str]:

@@ -12,11 +12,11 @@ from steadyseg.core.motion import Motion
 from steadyseg.export.file.metadata import GraphMeta
 from steadyseg.export.file.signature import MAPS, state_names
 from steadyseg.export.run.carried_proof import DIFFERENCES, CarriedProof
-from steadyseg.export.run.graph import GraphStreams
+from steadyseg.export.run.graph import GraphStream
 from steadyseg.export.run.sessions import Arrays, Runner
 
 Step = Callable[[Arrays], Arrays]
-"""Computes the next frame of every stream, and carries the states from call to call."""
+"""Computes the next frame of a stream, and carries the states from call to call."""
 MIN_CALLS, MAX_CALLS, SECONDS = 3, 50, 1.0
 
 
@@ -32,13 +32,13 @@ class CarriedState:
         return outputs
 
 
-def graph_step(streams: GraphStreams) -> Step:
-    """Returns a `Step` that computes frames by `GraphStreams`, in ONNX Runtime."""
+def graph_step(stream: GraphStream) -> Step:
+    """Returns a `Step` that computes frames by `GraphStream`, in ONNX Runtime."""
 
     def step(inputs: Arrays) -> Arrays:
-        gaps = (inputs["gap"] * (1 - inputs["reset"])).ravel().astype(int).tolist()  # 0 is a reset
-        moved = zip(inputs["motion"], inputs["trust"], strict=True) if "motion" in inputs else [None] * len(gaps)
-        return streams(inputs["frame"], gaps, [Motion(*one) if one else None for one in moved], keep_probs=True)
+        gap = int((inputs["gap"] * (1 - inputs["reset"])).item())  # 0 is a reset
+        motion = Motion(inputs["motion"][0], inputs["trust"][0]) if "motion" in inputs else None
+        return stream(inputs["frame"], gap, motion, keep_probs=True)
 
     return step
 
@@ -64,15 +64,12 @@ class Verified:
         return ", ".join(DIFFERENCES[name].format(value, self.bounds[name]) for name, value in self.found.items())
 
 
-def verify(proof: CarriedProof, meta: GraphMeta, step: Step, streams: int, *, reduced: bool = False) -> Verified:
-    """Runs the proof in every stream of a call, and times the call.
+def verify(proof: CarriedProof, meta: GraphMeta, step: Step, *, reduced: bool = False) -> Verified:
+    """Runs the proof, and times a call.
 
     `reduced`: apply the bounds of devices that compute in fewer bits than the file has.
     """
-    turns = [
-        {name: np.repeat(value, streams, 0) for name, value in proof.inputs(number, meta).items()}
-        for number in range(len(proof.plan.turns))
-    ]
+    turns = [proof.inputs(number, meta) for number in range(len(proof.plan.turns))]
     if proof.plan.draws:
         arrays = proof.arrays["probability"][0], proof.arrays["probability_variance"][0]
         found = moments_apart(drawn(proof, step, turns), *arrays, proof.plan.draws)
@@ -83,31 +80,28 @@ def verify(proof: CarriedProof, meta: GraphMeta, step: Step, streams: int, *, re
 
 
 def sampled(proof: CarriedProof, step: Step, turns: Sequence[Arrays]) -> Arrays:
-    """Returns the stored values of every output, (turns, streams, values) by name."""
+    """Returns the stored values of every output, (turns, values) by name."""
     rows: list[Arrays] = []
     for inputs in turns:
         outputs = named(step(inputs))
         names = [name for name in (*MAPS, "probability", *FAMILIARITY_OUTPUTS) if name in outputs]
-        rows.append({name: np.stack([one.reshape(-1)[:: proof.step(name)] for one in outputs[name]]) for name in names})
+        rows.append({name: outputs[name].reshape(-1)[:: proof.step(name)] for name in names})
     return {name: np.stack([row[name] for row in rows]) for name in rows[0]}
 
 
 def drawn(proof: CarriedProof, step: Step, turns: Sequence[Arrays]) -> np.ndarray:
-    """Returns the last turn's probabilities over draws of the dropout masks, (draws, values).
-
-    Each stream of a call is a draw of its own.
-    """
+    """Returns the last turn's probabilities over draws of the dropout masks, (draws, values)."""
     found: list[np.ndarray] = []
-    while len(found) < proof.plan.draws:
+    for _ in range(proof.plan.draws):
         for inputs in turns:
             outputs = step(inputs)
-        found += [one.reshape(-1)[:: proof.step("probability")] for one in named(outputs)["probability"]]
+        found.append(named(outputs)["probability"].reshape(-1)[:: proof.step("probability")])
     return np.stack(found)
 
 
 def values_apart(proof: CarriedProof, found: Arrays) -> dict[str, float]:
     """Compares labels, probabilities, maps and familiarity of `sampled`."""
-    apart = {name: np.abs(got.astype(np.float64) - proof.arrays[name][:, None]) for name, got in found.items()}
+    apart = {name: np.abs(got.astype(np.float64) - proof.arrays[name]) for name, got in found.items()}
     told = [apart[name].max() for name in FAMILIARITY_OUTPUTS[:2] if name in apart]
     levels = [apart[name].mean() for name in (*MAPS[1:], FAMILIARITY_OUTPUTS[2]) if name in apart]
     differences = {

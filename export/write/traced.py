@@ -35,7 +35,7 @@ from steadyseg.export.write.proof import (
     prove_stream,
     require_parity,
 )
-from steadyseg.export.write.stream_run import stream_pairs
+from steadyseg.export.write.stream_run import frame_inputs, stream_pairs
 
 OPSET = 20
 """Resize with antialias needs opset 18; ONNX Runtime 1.17 and OpenVINO 2024 read opset 20 already."""
@@ -89,12 +89,11 @@ class Traced:
     def prove_draws(self, frame: np.ndarray) -> RandomProof:
         """Compares mean and variance of the probabilities of one frame (h, w, 3) uint8 over draws of the masks.
 
-        All streams get this frame, and each draw resets them. Raises CheckFailed where the moments differ, or streams
-        share their masks.
+        Each draw begins the stream anew. Raises CheckFailed where the moments differ.
         """
         names, outputs = self.signature.inputs, self.signature.outputs
         tensors = dict(zip(names, self.signature.example, strict=True))
-        tensors |= start_of(self.signature, frame)
+        tensors |= frame_inputs(frame, 1, starts=True)
         arrays = {name: value.numpy() for name, value in tensors.items()}
         with torch.no_grad():
             drawn = [self.module(*tensors.values())[4].numpy() for _ in range(DRAWS)]
@@ -113,12 +112,6 @@ class Traced:
         for key, value in {**(more or {}), **meta.to_props()}.items():
             model.metadata_props.add(key=key, value=value)
         return model
-
-
-def start_of(signature: Signature, frame: np.ndarray) -> dict[str, torch.Tensor]:
-    """Returns the inputs of a frame (H, W, 3) uint8 that begins every stream of the signature."""
-    count = len(signature.example[0])
-    return {"frame": torch.from_numpy(frame).repeat(count, 1, 1, 1), "reset": torch.ones(count, 1)}
 
 
 def trace(module: nn.Module, signature: Signature, masked: Traced | None = None) -> Traced:

@@ -18,7 +18,7 @@ from steadyseg.core.segmenter import Segmenter
 from steadyseg.seg.data.camvid import open_split
 from steadyseg.seg.pretrained import read_segmenter
 from steadyseg.seg.torch_executor import torch_executor
-from steadyseg.studies.gpu.files import CUDA_PROOFS, PROOFS, STREAM_ROWS, exported, proven, together
+from steadyseg.studies.gpu.files import CUDA_PROOFS, PROOFS, exported, proven
 from steadyseg.studies.gpu.timing import WARM_UP, Row, timed
 from steadyseg.studies.harness.study import Cache, origin
 
@@ -87,8 +87,6 @@ def rows_of(model: str, stream: list[Frame], device: str, seconds: float, work: 
             rows[f"onnxruntime {number} {options}".strip()] = partial(subject.file_step, number, options)
     for name, proof in (PROOFS | (CUDA_PROOFS if on_gpu else {})).items():
         rows[name] = lambda proof=proof: proven(exported(model, proof[0], work), device, *proof[1:])  # type: ignore[misc]
-    for name, count in STREAM_ROWS.items():
-        rows[name] = lambda count=count: together(exported(model, "streams", work), device, count, stream, seconds)  # type: ignore[misc]
     for batch in BATCHES:
         for number in TORCH_STEPS if on_gpu else TORCH_STEPS[:2]:
             for way in ("eager", "CUDA graph") if on_gpu else ("eager",):

@@ -1,27 +1,22 @@
-"""Exported files on a GPU: the proof that each carries, and many streams in one call."""
+"""Exported files on a GPU, and the proof that each carries."""
 
 import contextlib
 import io
 from collections.abc import Mapping
 from pathlib import Path
 
-import numpy as np
-
 from steadyseg.app.cli import main as steadyseg
 from steadyseg.core.errors import InputError
-from steadyseg.core.frame import Frame
 from steadyseg.export.file.onnx_file import read_onnx
-from steadyseg.export.kernels.resize import resize_frame
 from steadyseg.export.run.carried_proof import read_proof
-from steadyseg.export.run.graph import GraphStreams
+from steadyseg.export.run.graph import GraphStream
 from steadyseg.export.run.proof_run import graph_step, verify
-from steadyseg.studies.gpu.timing import Row, timed
+from steadyseg.studies.gpu.timing import Row
 
 KINDS = {
     "fp32": ("--precision", "fp32"),
     "fp16": ("--precision", "fp16"),
     "vq-bnn": ("--mode", "vq-bnn"),
-    "streams": ("--streams", "dynamic"),
 }
 """Flags of the export, by kind of file."""
 PROOFS = {
@@ -33,7 +28,6 @@ PROOFS = {
 """(kind of file, True for the bounds of reduced precision), by row; draws that repeat have no variance and fail."""
 CUDA_PROOFS = {"proof in a CUDA graph": ("fp32", True, {"enable_cuda_graph": "1"})}
 """With options of the CUDA provider: rows of a GPU alone."""
-STREAM_ROWS = {f"streams a call: {count}": count for count in (1, 2, 4, 8, 16)}
 
 
 def exported(model: str, kind: str, work: Path) -> Path:
@@ -54,21 +48,8 @@ def proven(path: Path, device: str, reduced: bool, options: Mapping[str, str] | 
     proof = read_proof(file.props, file.meta, path.name)
     asked = ({} if reduced else {"use_tf32": "0"}) | dict(options or {})
     try:
-        streams = GraphStreams(file.data, file.meta, device, 1, asked)
+        stream = GraphStream(file.data, file.meta, device, asked)
     except InputError as error:
         return {"absent": str(error)}
-    result = verify(proof, file.meta, graph_step(streams), 1, reduced=reduced)
-    return {"device": streams.device, "holds": result.holds, **result.found, "call_ms": result.frame_ms}
-
-
-def together(path: Path, device: str, count: int, stream: list[Frame], seconds: float) -> Row:
-    """Frames a second of all streams, each a frame ahead of the one before."""
-    file = read_onnx(path)
-    try:
-        streams = GraphStreams(file.data, file.meta, device, count)
-    except InputError as error:
-        return {"absent": str(error)}
-    size = file.meta.height, file.meta.width
-    pictures = np.concatenate([resize_frame(stream[i % len(stream)].image, size) for i in range(count)])
-    row = timed(lambda: streams(pictures, [1] * count, [None] * count), seconds)
-    return {"device": streams.device, **row, "frames_per_s": count * row["frames_per_s"]}
+    result = verify(proof, file.meta, graph_step(stream), reduced=reduced)
+    return {"device": stream.device, "holds": result.holds, **result.found, "call_ms": result.frame_ms}

@@ -23,7 +23,6 @@ from steadyseg.export.file.onnx_file import read_onnx
 from steadyseg.export.file.subgraph import network_of
 from steadyseg.export.run.networks import FrameNetwork, OnnxRuntimeNetwork, OpenVinoNetwork
 from steadyseg.export.run.open_file import resolve_precision
-from steadyseg.export.run.provider_options import read_provider_options
 from steadyseg.export.run.sessions import read_openvino
 from steadyseg.studies.harness.machine import load_average, peak_rss_bytes
 from steadyseg.studies.harness.networks import pass_gflops
@@ -38,12 +37,9 @@ from steadyseg.studies.performance.rows import (
     GRAPH_ROWS,
     ROWS,
     SINGLE_PROCESS,
-    STREAM_ROWS,
-    STREAMS,
     CheckpointRows,
     chosen_rows,
     graph_row,
-    streams_row,
 )
 from steadyseg.studies.performance.timing import Budget, Row, Timing, measure
 from steadyseg.studies.performance.timing import Progress as Step
@@ -120,9 +116,7 @@ def bench_checkpoint(job: BenchJob, folder: Path) -> dict[str, Any]:
 def bench_graph(job: BenchJob, folder: Path) -> dict[str, Any]:
     """The rows that a graph file can have: it holds one mode and one size."""
     file = read_onnx(Path(job.model))
-    one = "the file computes one stream a call; export it with --streams dynamic"
-    missing = {} if file.meta.streams is None else dict.fromkeys(STREAM_ROWS, one)
-    names = chosen_rows(job.only, (*GRAPH_ROWS, *STREAM_ROWS), missing)
+    names = chosen_rows(job.only, GRAPH_ROWS, {})
     segmenter = open_segmenter(
         job.model,
         size=job.size,
@@ -145,9 +139,7 @@ def bench_graph(job: BenchJob, folder: Path) -> dict[str, Any]:
     with announce() as say:
         say("making the clip")
         clip = clip_of(job, folder, size)
-        built = [graph_row(name, segmenter, network, clip, size, folder) for name in names if name in GRAPH_ROWS]
-        options = read_provider_options(job.compute.provider_options)
-        built += [streams_row(n, file, segmenter.device, options, clip) for n in STREAMS if f"streams_{n}" in names]
+        built = [graph_row(name, segmenter, network, clip, size, folder) for name in names]
         timings = time_rows(built, job.row_seconds, say)
     done = rows_record(timings)
     mode = f"the file computes {mode_title(segmenter.method)}"

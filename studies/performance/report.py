@@ -7,7 +7,7 @@ from typing import Any
 from rich.table import Table
 
 from steadyseg.app.console import Console
-from steadyseg.studies.performance.rows import ROWS, STEP, STREAM_ROWS
+from steadyseg.studies.performance.rows import ROWS, STEP
 from steadyseg.studies.performance.timing import Timing
 
 BASES = {
@@ -15,7 +15,6 @@ BASES = {
     "vq_bnn": "bare_plain",
     **{name: "bare" for name in ROWS if name not in ("bare_plain", "bare", "vq_bnn")},
     "step": "bare",
-    **{name: "streams_1" for name in list(STREAM_ROWS)[1:]},
 }
 """Row -> the row that its throughput is a share of in the table of rows."""
 
@@ -117,7 +116,7 @@ def print_bench(record: dict[str, Any], console: Console) -> None:
     if record["rows"]:
         console.print(_rows_table(record["rows"]))
         for name in record["rows"]:
-            console.print(f"{name}: {(ROWS | STREAM_ROWS).get(name, STEP)}", soft_wrap=True)
+            console.print(f"{name}: {ROWS.get(name, STEP)}", soft_wrap=True)
     if record["ratios"]:
         console.print(_ratios_table(record["ratios"]))
     if record["arithmetic"]:

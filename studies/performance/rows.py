@@ -3,8 +3,7 @@
 import functools
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping
-from itertools import islice
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TypeVar
 
@@ -13,9 +12,7 @@ import numpy as np
 from steadyseg.core.errors import InputError
 from steadyseg.core.method import mode_title
 from steadyseg.core.segmenter import Segmenter
-from steadyseg.export.file.onnx_file import OnnxFile
-from steadyseg.export.run.graph import GraphStreams
-from steadyseg.export.run.networks import FrameNetwork, onnxruntime_name
+from steadyseg.export.run.networks import FrameNetwork
 from steadyseg.studies.performance.baselines import NaiveDeque, Published
 from steadyseg.studies.performance.clip import Clip
 from steadyseg.studies.performance.executors import Executor, TorchExecutor
@@ -55,9 +52,6 @@ SINGLE_PROCESS: dict[str, Variant] = {"bare_plain": "plain", "bare": "quiet"}
 GRAPH_ROWS = ("bare", "step", "end_to_end_labels", "end_to_end_video")
 """Rows of a graph file: it holds one mode."""
 STEP = "the file's whole step: its mode, all maps"
-STREAMS = (1, 2, 4)
-STREAM_ROWS = {f"streams_{n}": f"the whole graph, {n} stream{'s' * (n > 1)} a call, each still" for n in STREAMS}
-"""Rows of a graph file for any number of streams, by ONNX Runtime; times are per frame of one stream."""
 DROPOUT_ROWS = ("vq_bnn", "published", *(name for name in ROWS if name.startswith("mc_")))
 
 
@@ -127,15 +121,6 @@ def graph_row(
     if name == "step":
         return Row(name, repeat(segmenter.step, clip.drive(size)), segmenter.executor)
     return clip_row(name, segmenter, clip, folder)
-
-
-def streams_row(count: int, file: OnnxFile, device: str, options: Mapping[str, str], clip: Clip) -> Row:
-    """A row of `STREAM_ROWS`: streams of the same clip, each two frames ahead of the one before."""
-    streams = GraphStreams(file.data, file.meta, device, count, options)
-    drives = [islice(clip.drive((file.meta.height, file.meta.width)), 2 * place, None) for place in range(count)]
-    batches = (np.stack([frame.image for frame in frames]) for frames in zip(*drives, strict=True))
-    step = repeat(lambda pictures: streams(pictures, [1] * count, [None] * count), batches)
-    return Row(f"streams_{count}", lambda frames: step(frames // count), onnxruntime_name(file.meta.precision), count)
 
 
 def clip_row(name: str, segmenter: Segmenter, clip: Clip, folder: Path) -> Row:

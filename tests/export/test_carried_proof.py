@@ -15,7 +15,7 @@ from steadyseg.app.cli import main
 from steadyseg.export.file.metadata import GraphMeta
 from steadyseg.export.file.onnx_file import read_onnx
 from steadyseg.export.run.carried_proof import PROOF_KEY, CarriedProof, enlarge, read_proof
-from steadyseg.export.run.graph import GraphStreams
+from steadyseg.export.run.graph import GraphStream
 from steadyseg.export.run.proof_run import Verified, graph_step, moments_apart, verify
 from steadyseg.export.run.sessions import Arrays
 
@@ -30,8 +30,8 @@ def proof_of(path: Path) -> tuple[CarriedProof, GraphMeta]:
 def verified(path: Path, change: Callable[[Arrays], Arrays] = lambda inputs: inputs) -> Verified:
     """The file on this CPU, by a client that changes the inputs."""
     proof, meta = proof_of(path)
-    step = graph_step(GraphStreams(path.read_bytes(), meta, "cpu"))
-    return verify(proof, meta, lambda inputs: step(change(inputs)), 1)
+    step = graph_step(GraphStream(path.read_bytes(), meta, "cpu"))
+    return verify(proof, meta, lambda inputs: step(change(inputs)))
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,7 @@ def test_the_rounding_of_fp16_is_within_its_bounds(
 def test_fewer_bits_are_held_to_wider_bounds(graphs: Graphs) -> None:
     """Probabilities of bf16's 8 bits are within the wider bounds alone."""
     proof, meta = proof_of(graphs("vq-dnn"))
-    step = graph_step(GraphStreams(graphs("vq-dnn").read_bytes(), meta, "cpu"))
+    step = graph_step(GraphStream(graphs("vq-dnn").read_bytes(), meta, "cpu"))
 
     def rounded(inputs: Arrays) -> Arrays:
         outputs = dict(step(inputs))
@@ -101,8 +101,8 @@ def test_fewer_bits_are_held_to_wider_bounds(graphs: Graphs) -> None:
         probs.view(np.uint32)[...] &= 0xFFFF0000
         return outputs | {"probs": probs}
 
-    assert not verify(proof, meta, rounded, 1).holds
-    assert verify(proof, meta, rounded, 1, reduced=True).holds
+    assert not verify(proof, meta, rounded).holds
+    assert verify(proof, meta, rounded, reduced=True).holds
 
 
 FAULTS: dict[str, Callable[[Arrays], Arrays]] = {

@@ -121,7 +121,6 @@ HOSTILE: list[tuple[str, str, str | Callable[[str], str], str]] = [
     ("motion", "input_width", "4000000000", "input_width"),
     ("motion", "head_stride", "0", "head_stride"),
     ("motion", "head_stride", "2", "graph"),
-    ("motion", "streams", "0", "streams"),
     ("motion", "motion", "false", "graph"),
     ("motion", "motion", "7", "motion"),
     ("motion", "classes", "null", "classes"),

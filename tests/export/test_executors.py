@@ -26,7 +26,7 @@ from steadyseg.core.method import MethodOptions
 from steadyseg.core.segmenter import Segmenter, segment
 from steadyseg.core.system.machine import training_precision
 from steadyseg.export.file.onnx_file import read_onnx
-from steadyseg.export.run.graph import GraphExecutor, GraphStreams
+from steadyseg.export.run.graph import GraphExecutor, GraphStream
 from steadyseg.export.run.networks import FrameNetwork, OpenVinoPasses, frame_network
 from steadyseg.export.run.sessions import session_runner
 from steadyseg.seg.pretrained import read_segmenter
@@ -165,17 +165,17 @@ def test_passes_that_share_their_prefix_say_what_whole_ones_say(model: str) -> N
 def test_bound_memory_is_reused_and_never_handed_out(graphs: Graphs) -> None:
     """The states go on where frames get another size, outputs of earlier calls stay, and equal shapes bind once."""
     path = graphs("vq-dnn")
-    streams, run = GraphStreams(path.read_bytes(), read_onnx(path).meta, "cpu"), session_runner(onnx.load(path))
-    states = {name: np.zeros_like(value) for name, value in streams._zeros.items()}
+    stream, run = GraphStream(path.read_bytes(), read_onnx(path).meta, "cpu"), session_runner(onnx.load(path))
+    states = {name: np.zeros_like(value) for name, value in stream._zeros.items()}
     kept, bindings = [], []
     for number, scale in enumerate((1, 1, 1, 2, 1)):
         frame = next(iter(Street(seed=number, height=scale * HEIGHT, width=scale * WIDTH).frames(1))).image[None]
-        found = streams(frame, [number], [None], keep_probs=True)
+        found = stream(frame, number, None, keep_probs=True)
         flags = {"gap": np.full((1, 1), max(number, 1)), "reset": np.full((1, 1), number == 0)}
         wanted = run({"frame": frame} | {name: value.astype(np.float32) for name, value in flags.items()} | states)
         states = {name: wanted[name.replace("_in", "_out")] for name in states}
         kept.append((found, wanted))
-        bindings.append(streams._binding)
+        bindings.append(stream._binding)
     for found, wanted in kept:
         assert np.array_equal(found["probs"], wanted["state_00_out"])
         assert all(np.array_equal(found[name], wanted[name]) for name in found if name != "probs")

@@ -59,7 +59,7 @@ def test_a_reader_in_another_language_finds_plain_entries() -> None:
     names = (
         "steadyseg_format kind classes palette void_id input_height input_width mean std temperature mode samples tau "
         "head_stride precision source source_sha256 versions licence motion lag calibrated note adaptive "
-        "reference_scores streams"
+        "reference_scores"
     )
     assert set(props) == set(names.split())
     told = [props[name] for name in ("steadyseg_format", "kind", "mode", "input_height")]

@@ -25,7 +25,7 @@ from steadyseg.seg.networks.unet import UNet
 from steadyseg.seg.options import SmpOptions, UNetOptions
 from steadyseg.studies.harness.window import WindowSmoothing
 from steadyseg.studies.performance.baselines import TAU, WINDOW, NaiveDeque, Published
-from steadyseg.studies.performance.rows import GRAPH_ROWS, ROWS, STREAM_ROWS, chosen_rows
+from steadyseg.studies.performance.rows import GRAPH_ROWS, ROWS, chosen_rows
 from steadyseg.studies.performance.timing import SHORT_S, Budget, Row, measure, turns
 from steadyseg.studies.performance.variants import Subject, without_smoothing
 
@@ -253,13 +253,12 @@ def test_without_a_file_the_street_is_the_clip(
 @pytest.mark.long
 def test_a_graph_file_is_timed_too(tmp_path: Path, clip: Path) -> None:
     graph, report = tmp_path / "tiny.onnx", tmp_path / "r.json"
-    assert main(["export", "street-tiny", "--stateful", "--streams", "dynamic", "--size", "64", "-o", str(graph)]) == 0
+    assert main(["export", "street-tiny", "--stateful", "--size", "64", "-o", str(graph)]) == 0
     arguments = ["--config", "row_seconds=0.02", "--source", str(clip), "--report", str(report)]
     assert main(["bench", str(graph), *arguments]) == 0
     record = json.loads(report.read_text())
-    assert list(record["rows"]) == [*GRAPH_ROWS, *STREAM_ROWS] and record["size"] == [96, 64]
+    assert list(record["rows"]) == list(GRAPH_ROWS) and record["size"] == [96, 64]
     assert {record["rows"][name]["executor"] for name in GRAPH_ROWS} == {record["executor"]}
-    assert record["rows"]["streams_4"]["frames_per_call"] == 4 and record["rows"]["streams_4"]["base"] == "streams_1"
     assert {ratio["name"] for ratio in record["ratios"]} >= {"step/bare", "end_to_end_labels/bare"}
 
 

@@ -33,10 +33,6 @@ public:
     Client(const std::string& path, bool bf16) : model(core.read_model(path)) {
         if (!has("steadyseg_format") || text("steadyseg_format") != "1" || text("kind") != "stream")
             throw std::runtime_error(path + ": no stream; make one with steadyseg export --stateful");
-        const Json streams = json("streams");
-        if (streams.kind != Json::NOTHING && whole(streams, "streams", 1, 256) != 1)
-            throw std::runtime_error(path + ": computes " + streams.text + " streams a call, this is a client of one; "
-                                     "export without --streams");
         height = whole(json("input_height"), "input_height", 1, MAX_SIDE);
         width = whole(json("input_width"), "input_width", 1, MAX_SIDE);
         const int stride = whole(json("head_stride"), "head_stride", 1, 2);

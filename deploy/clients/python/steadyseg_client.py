@@ -78,9 +78,6 @@ class Client:
         if props.get("steadyseg_format") != "1" or props.get("kind") != "stream":
             raise ValueError(f"{path}: no stream; make one with steadyseg export --stateful")
         self.props, self.device = props, device
-        streams = parse(props, "streams")
-        if streams is not None and whole(streams, "streams", 1, 256) != 1:
-            raise ValueError(f"{path}: computes {streams} streams a call, not one; export without --streams")
         self.size = [whole(parse(props, name), name, 1, 2**14) for name in ("input_height", "input_width")]
         stride = whole(parse(props, "head_stride"), "head_stride", 1, 2)
         self.state_size = tuple(-(-side // stride) for side in self.size)
