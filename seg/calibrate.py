@@ -90,23 +90,21 @@ class ConformalCheck:
     def __init__(self, fitted: Mapping[str, Any], classes: ClassList) -> None:
         conformal = fitted["conformal"]
         self.asked = conformal["coverage"]
-        self.sets = [Coverage(kind, conformal[kind], classes.void_id) for kind in ("lac", "aps")]
+        self.sets = Coverage(conformal["lac"], classes.void_id)
         self.control = fitted.get("class_risk")
         self.risk = ClassRisk(classes.names.index(self.control["class"]), classes.void_id) if self.control else None
 
-    def update(self, frame: Frame, maps: Maps, sequence: str) -> None:
+    def update(self, frame: Frame, maps: Maps) -> None:
         """Adds a frame; frames without a label do not count."""
         if frame.label is not None:
             probs, label = probs_at(frame.label, maps)[0], torch.from_numpy(frame.label)
-            for coverage in self.sets:
-                coverage.update(probs, label, sequence)
+            self.sets.update(probs, label)
             if self.risk:
                 self.risk.update(probs, label)
 
     def result(self) -> dict[str, Any]:
-        """Metrics of each kind of set and, for the controlled class, the requested bound and the missed share."""
-        record: dict[str, Any] = {"coverage_asked": self.asked}
-        record |= {coverage.method: coverage.result() for coverage in self.sets}
+        """Metrics of the sets and, for the controlled class, the requested bound and the missed share."""
+        record: dict[str, Any] = {"coverage_asked": self.asked, "lac": self.sets.result()}
         if self.risk and self.control:
             asked = {key: self.control[key] for key in ("class", "level", "threshold")}
             record["class_risk"] = asked | self.risk.at(self.control["threshold"])

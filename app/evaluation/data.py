@@ -13,7 +13,7 @@ from steadyseg.core.model.model import Model
 from steadyseg.core.segmenter import Executor, Segmenter
 from steadyseg.export.file.onnx_file import OnnxFile
 from steadyseg.seg.data.camvid import ImageFolderSplit, has_split, open_split, read_names
-from steadyseg.seg.data.held_out import recorded_names, recording_of
+from steadyseg.seg.data.held_out import recorded_names
 from steadyseg.seg.data.moving_stills import CLIP_FRAMES, MEASURED_FRAMES, moving_stills
 from steadyseg.seg.data.sequence import open_sequence
 from steadyseg.seg.evaluate import mark_stills
@@ -32,10 +32,6 @@ class EvaluationFrames:
     frames: Iterator[Frame]
     count: int
     """Number of frames; for moving stills there are more frames than names."""
-
-    def sequence(self, place: int) -> str:
-        """The recording of the place-th frame."""
-        return recording_of(self.names[self.place_of_name(place)])
 
     def place_of_name(self, place: int) -> int:
         """The place in `names` of the place-th frame's name."""

@@ -63,7 +63,7 @@ class EvaluatedClassifier:
         has the metrics of every mode and size."""
         classifier, data, fitted = self.opened, self.data, self.fit.get("conformal", {})
         by_mode = {mode: SizeMetrics(len(classifier.classes), sizes) for mode, sizes in classifier.sizes.items()}
-        sets = [Coverage(kind, fitted[kind], None) for kind in ("lac", "aps") if kind in fitted]
+        sets = Coverage(fitted["lac"], None) if fitted else None
         started = time.perf_counter()
         count = -(-len(data) // batch_size(classifier.size))
         shares: list[float] = []
@@ -72,17 +72,17 @@ class EvaluatedClassifier:
                 last = metrics.update(classifier.by_size(batch, mode), batch[2])
                 if last.novelty is not None and classifier.reference is not None:
                     shares += [classifier.reference.share(score) for score in last.novelty.score.tolist()]
-            for coverage in sets:
-                coverage.update(last.probs.cpu().T, batch[2])
+            if sets:
+                sets.update(last.probs.cpu().T, batch[2])
         seconds = time.perf_counter() - started
         largest = by_mode[self.mode].full[classifier.sizes[self.mode][-1]]
-        asked = {"coverage_asked": fitted["coverage"]} if sets else {}
-        found = {one.method: {key: one.result()[key] for key in SETS.values()} for one in sets}
+        held = sets.result() if sets else {}
+        found = {"coverage_asked": fitted["coverage"], "lac": {key: held[key] for key in SETS.values()}} if sets else {}
         return {
             "frames": len(data),
             **largest.figures(),
             **largest.details(),
-            **({"conformal": asked | found} if sets else {}),
+            **({"conformal": found} if sets else {}),
             **(familiarity_record(shares) if shares else {}),
             "rows": [{"mode": mode, **row} for mode, metrics in by_mode.items() for row in metrics.rows()],
             "curve": by_mode[self.mode].curve(),

@@ -83,7 +83,7 @@ class EvaluatedSegmenter:
             if recordings:
                 recordings.update(place, frame, maps)
             if check:
-                check.update(frame, maps, chosen.sequence(place))
+                check.update(frame, maps)
         seconds, result = time.perf_counter() - started, live.result()
         parts = {"conformal": check, "edges": edges, "recordings": recordings}
         return {

@@ -90,8 +90,7 @@ def fit_rows(record: Mapping[str, Any]) -> dict[str, str]:
         "NLL before, after": f"{record['nll_before']:.4f}, {record['nll_after']:.4f}",
         "ECE before, after": f"{record['ece_before']:.4f}, {record['ece_after']:.4f}",
         "labels that flip": f"{record['flips']:.3%}",
-        f"LAC threshold for {conformal['coverage']:.0%}": f"{conformal['lac']:.4f}",
-        f"APS threshold for {conformal['coverage']:.0%}": f"{conformal['aps']:.4f}",
+        f"prediction sets: threshold for {conformal['coverage']:.0%}": f"{conformal['lac']:.4f}",
     }
     if risk := record.get("class_risk"):
         rows |= {
@@ -104,8 +103,8 @@ def fit_rows(record: Mapping[str, Any]) -> dict[str, str]:
 
 def print_sets(record: Mapping[str, Any], unit: str, columns: Mapping[str, str]) -> None:
     """Prints the coverage of the prediction sets; `columns`: keys of the record by the headings of the table."""
-    rows = [(kind.upper(), *map(record[kind].get, columns.values())) for kind in ("lac", "aps")]
-    print_table(f"prediction sets for {record['coverage_asked']:.0%} of the {unit}", ("kind", *columns), rows)
+    row = tuple(map(record["lac"].get, columns.values()))
+    print_table(f"prediction sets for {record['coverage_asked']:.0%} of the {unit}", tuple(columns), [row])
 
 
 def write_plot(path: Path, record: dict[str, Any]) -> None:

@@ -165,7 +165,7 @@ def fit_method(
         **fits.about,
         **settings(method),
         **temperature_record(temperature, metrics.result()),
-        "conformal": {"coverage": job.coverage, **conformal.scores.thresholds(job.coverage)},
+        "conformal": {"coverage": job.coverage, "lac": conformal.scores.threshold(job.coverage)},
     }
     if conformal.risk and job.risk_class:
         # The frames of a still's clip are no independent samples, so they count as one image.

@@ -30,7 +30,7 @@ from steadyseg.export.write.traced import Traced
 KEYS = set(
     (
         "data split protocol frames images temperature nll_before nll_after ece_before ece_after accuracy miou nll ece "
-        "conformal coverage_asked coverage lac aps class_risk class level threshold risk"
+        "conformal coverage_asked coverage lac class_risk class level threshold risk"
     ).split()
 )
 """Keys of a record that are kept, at every depth."""

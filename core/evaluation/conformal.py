@@ -4,7 +4,7 @@ class.
 Thresholds come from histograms, so memory does not grow with the data. The guarantees of conformal prediction hold for
 exchangeable samples, such as independent images from one source. Pixels of an image and frames of a stream are not
 exchangeable. A threshold reaches the chosen coverage over all pixels of similar data, but not in each image. Coverage
-is therefore also reported per image and per sequence.
+is therefore also reported per image.
 """
 
 import math
@@ -17,83 +17,63 @@ from steadyseg.core.errors import InputError
 from steadyseg.core.evaluation.metrics import kept_positions
 
 SCORE_BINS = 65536
-"""Number of bins over 0..1: confident networks put APS scores within 1e-4 of 1."""
+"""Number of bins over 0..1."""
 RISK_BINS = 2000
 
 
 class ConformalScores:
-    """Scores of the true class of every non-void pixel.
-
-    LAC (Sadinle et al. 2019, arXiv 1609.00451): 1 - p(true class); the smallest sets on average. APS (Romano et al.
-    2020, arXiv 2006.02544) with its random number at 0: the probability of all classes likelier than the true class;
-    sets that adapt to the pixel. (At 1 the true class would count too: every pixel with a sure, right prediction would
-    score 1, and all sets would hold all classes.)
-    """
+    """LAC scores (Sadinle et al. 2019, arXiv 1609.00451) of every non-void pixel: 1 - p(true class)."""
 
     def __init__(self, void: int | None) -> None:
         """`void` None: the samples are a classifier's images, and every one counts."""
         self.void = void
-        self._counts = torch.zeros(2, SCORE_BINS, dtype=torch.int64)  # LAC, APS
+        self._counts = torch.zeros(SCORE_BINS, dtype=torch.int64)
 
     def update(self, probs: Tensor, labels: Tensor) -> None:
         """probs (K, ...), labels (...)."""
         labels = labels.long()
         kept = kept_positions(labels, self.void)
-        flat = probs.flatten(1)[:, kept]
-        p_true = flat.gather(0, labels.flatten()[kept][None])
-        likelier = torch.where(flat > p_true, flat, torch.zeros_like(flat)).sum(0)
-        for row, score in enumerate((1.0 - p_true[0], likelier)):
-            bins = (score * SCORE_BINS).long().clamp_(0, SCORE_BINS - 1)
-            self._counts[row] += torch.bincount(bins, minlength=SCORE_BINS).cpu()
+        p_true = probs.flatten(1)[:, kept].gather(0, labels.flatten()[kept][None])[0]
+        bins = ((1.0 - p_true) * SCORE_BINS).long().clamp_(0, SCORE_BINS - 1)
+        self._counts += torch.bincount(bins, minlength=SCORE_BINS).cpu()
 
-    def thresholds(self, coverage: float) -> dict[str, float]:
-        """{"lac": q, "aps": q}: upper edges of the bins that hold the ceil((n + 1) * coverage)-th smallest scores."""
+    def threshold(self, coverage: float) -> float:
+        """Returns the upper edge of the bin that holds the ceil((n + 1) * coverage)-th smallest score."""
         if not 0.0 < coverage < 1.0:
             raise InputError(f"the coverage must lie between 0 and 1, got {coverage}")
-        total = int(self._counts[0].sum())
+        total = int(self._counts.sum())
         rank = math.ceil((total + 1) * coverage)
         if rank > total:
             what = "images" if self.void is None else "pixels"
             raise InputError(f"a coverage of {coverage} needs more than {total} labelled {what}")
-        found = (self._counts.cumsum(1) < rank).sum(1)
-        lac, aps = ((found + 1).double() / SCORE_BINS).tolist()
-        return {"lac": lac, "aps": aps}
+        return (int((self._counts.cumsum(0) < rank).sum()) + 1) / SCORE_BINS
 
 
-def prediction_sets(probs: Tensor, method: str, threshold: float) -> Tensor:
+def prediction_sets(probs: Tensor, threshold: float) -> Tensor:
     """(K, ...) bool: the classes of every pixel's set; the most probable class is always in."""
-    if method == "lac":
-        within = probs >= 1.0 - threshold
-    elif method == "aps":
-        ordered, order = probs.sort(dim=0, descending=True)
-        likelier = ordered.cumsum(0) - ordered
-        within = torch.empty_like(ordered, dtype=torch.bool).scatter_(0, order, likelier <= threshold)
-    else:
-        raise InputError(f"unknown kind of prediction set {method!r}; choose lac or aps")
+    within = probs >= 1.0 - threshold
     return within.scatter_(0, probs.max(0, keepdim=True).indices, True)  # 5 times as fast as argmax
 
 
 class Coverage:
     """Shares of sets that hold the true class, over all pixels and by image: no guarantee holds for one image."""
 
-    def __init__(self, method: str, threshold: float, void: int | None) -> None:
-        self.method, self.threshold, self.void = method, threshold, void
+    def __init__(self, threshold: float, void: int | None) -> None:
+        self.threshold, self.void = threshold, void
         self._images: list[float] = []
-        self._groups: dict[str, list[float]] = {}
         self._covered = self._pixels = self._classes = 0
 
-    def update(self, probs: Tensor, labels: Tensor, group: str = "") -> None:
-        """Adds one image: probs (K, ...), labels (...); `group` names its sequence."""
+    def update(self, probs: Tensor, labels: Tensor) -> None:
+        """Adds one image: probs (K, ...), labels (...)."""
         labels = labels.long()
         kept = kept_positions(labels, self.void)
         if not len(kept):
             return
-        sets = prediction_sets(probs.flatten(1)[:, kept], self.method, self.threshold)
+        sets = prediction_sets(probs.flatten(1)[:, kept], self.threshold)
         covered = int(sets.gather(0, labels.flatten()[kept][None]).sum())
         self._covered, self._pixels = self._covered + covered, self._pixels + len(kept)
         self._classes += int(sets.sum())
         self._images.append(covered / len(kept))
-        self._groups.setdefault(group, []).append(covered / len(kept))
 
     def result(self) -> dict[str, Any]:
         """Shares of pixels; `set_size` is the mean number of classes in a set."""
@@ -105,7 +85,6 @@ class Coverage:
             "coverage_image_mean": sum(images) / len(images),
             "coverage_image_p5": images[int(0.05 * (len(images) - 1))],
             "coverage_image_min": images[0],
-            "coverage_by_sequence": {name: sum(found) / len(found) for name, found in self._groups.items()},
             "set_size": self._classes / self._pixels,
         }
 

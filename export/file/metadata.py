@@ -220,7 +220,7 @@ def _is_fit(fit: Any, meta: GraphMeta) -> bool:
     """True for settings of the file's method, and numbers wherever reports and pages read them."""
     try:
         risk, sets = fit.get("class_risk"), fit["conformal"]
-        numbers = [*(sets[key] for key in ("coverage", "lac", "aps")), *(risk[key] for key in RISK_KEYS if risk)]
+        numbers = [*(sets[key] for key in ("coverage", "lac")), *(risk[key] for key in RISK_KEYS if risk)]
         known = not risk or risk["class"] in meta.classes.names
         texts = [fit[key] for key in ("data", "split", "protocol", "frame_list_hash") if fit.get(key) is not None]
         of_method = settings(method_of_fit(fit)) == settings(meta.method)

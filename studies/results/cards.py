@@ -82,20 +82,11 @@ def sets(name: str, record: dict[str, Any]) -> str:
     for row in rows_of(record):
         if found := row.get("conformal"):
             risk = found["class_risk"]
-            shares = [
-                cell(found[kind][key])
-                for kind in ("lac", "aps")
-                for key in ("coverage", "coverage_image_p5", "coverage_image_min")
-            ]
-            sizes = [f"{found[kind]['set_size']:.2f}" for kind in ("lac", "aps")]
-            told = [cell(risk["risk"]), cell(risk["reported_share"])]
-            lines.append([row["protocol"], f"`{row['mode']}`", *shares[:3], sizes[0], *shares[3:], sizes[1], *told])
-    kinds = [
-        f"{kind}: {word}"
-        for kind in ("LAC", "APS")
-        for word in ("covered", "5th percentile", "least covered image", "classes a set")
-    ]
-    return table(["protocol", "mode", *kinds, "Pedestrian missed", "reported as one"], lines)
+            shares = [cell(found["lac"][key]) for key in ("coverage", "coverage_image_p5", "coverage_image_min")]
+            told = [f"{found['lac']['set_size']:.2f}", cell(risk["risk"]), cell(risk["reported_share"])]
+            lines.append([row["protocol"], f"`{row['mode']}`", *shares, *told])
+    columns = ("covered", "5th percentile", "least covered image", "classes a set", "Pedestrian missed")
+    return table(["protocol", "mode", *columns, "reported as one"], lines)
 
 
 def int8(name: str, record: dict[str, Any]) -> str:

@@ -24,7 +24,6 @@ from steadyseg.studies.robustness.tally import Row
 
 SURE = 0.9
 """A sample of lower confidence is one that the network abstains from: the cutoff of Acc-90 and Freq-90."""
-SET_KINDS = ("lac", "aps")
 SCORE_NOTES = {
     "reported_": "reported_CLASS: share of a picture in which the class whose misses are bounded is reported",
     "novelty": "novelty: deviations of a picture's features from the mean of the training domain",
@@ -52,7 +51,7 @@ def study_ood(
         "rows": [row_of(*key, found) for key, found in scores.items()],
         "notes": [
             "entropy and disagreement are means over a picture, as shares of ln K; abstains: share of it that is less "
-            f"sure than {SURE:.0%}; lac, aps: mean number of classes in a prediction set",
+            f"sure than {SURE:.0%}; lac: mean number of classes in a prediction set",
             "auroc: probability that an out-of-distribution picture scores higher than one of the data; 0.5 is "
             "chance, below it the network is surer of out-of-distribution pictures",
             *[told for score, told in SCORE_NOTES.items() if any(score in key[2] for key in scores)],
@@ -105,10 +104,9 @@ def conformal_scores(subject: TargetNetwork, method: Method, seen: Prediction) -
     fitted = subject.fit(method)
     probs = seen.probs.movedim(1, 0).flatten(1)  # (K, samples)
     scores = {}
-    for kind in SET_KINDS:
-        threshold = fitted.get("conformal", {}).get(kind)
-        if isinstance(threshold, float):
-            scores[kind] = float(prediction_sets(probs, kind, threshold).sum(0).double().mean())
+    threshold = fitted.get("conformal", {}).get("lac")
+    if isinstance(threshold, float):
+        scores["lac"] = float(prediction_sets(probs, threshold).sum(0).double().mean())
     risk = fitted.get("class_risk")
     if risk:
         reported = probs[subject.meta.classes.names.index(risk["class"])] >= risk["threshold"]

@@ -59,7 +59,7 @@ def small_checkpoint(path: Path, world: dict[str, Any], dropout: float = 0.5, me
     tensors = build_network("unet", options, len(CAMVID)).state_dict()
     tensors["head.weight"] *= 40
     mean_std = {"mean": (0.41, 0.42, 0.43), "std": (0.3, 0.3, 0.3)}
-    sets = {"conformal": {"coverage": 0.9, "lac": 0.9, "aps": 0.9}}
+    sets = {"conformal": {"coverage": 0.9, "lac": 0.9}}
     calibration = {"vq-dnn": {**settings(method), "temperature": 3.0, **sets}}
     meta = CheckpointMeta(
         "unet",

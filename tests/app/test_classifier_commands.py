@@ -123,7 +123,7 @@ def test_both_modes_are_fitted_and_used_where_they_are(
     assert used["nll"] == pytest.approx(fitted["bnn x3"]["nll_after"], rel=1e-5)
     assert used["rows"][0]["nll"] == pytest.approx(fitted["dnn"]["nll_after"], rel=1e-5)
     assert used["fitted_on"] == {key: fitted["bnn x3"][key] for key in ("data", "split", "frame_list_hash")}
-    assert used["conformal"]["lac"]["coverage"] >= 0.9 and 1 <= used["conformal"]["aps"]["set_size"] <= 6
+    assert used["conformal"]["lac"]["coverage"] >= 0.9 and 1 <= used["conformal"]["lac"]["set_size"] <= 6
     off = evaluated(calibrated, likely, tmp_path, "--samples", "3", "--calibrated", "off")
     assert off["nll"] == evaluated(mc, likely, tmp_path, "--samples", "3")["nll"] and "conformal" not in off
     assert "fitted on this split" not in capsys.readouterr().err

@@ -198,7 +198,7 @@ def test_too_few_images_are_called_images(files: dict[str, Path]) -> None:
     scores = ConformalScores(None)
     for probs, labels in predict(classifier, [noise()], "dnn", 1, 1.0):
         scores.update(probs.T, labels)
-    assert "more than 5 labelled images" in refusal(scores.thresholds, 0.9)
+    assert "more than 5 labelled images" in refusal(scores.threshold, 0.9)
 
 
 # the number of passes

@@ -20,26 +20,19 @@ from steadyseg.core.evaluation.conformal import (
 
 CLASSES = 6
 VOID = 255
-METHODS = ("lac", "aps")
 
 
 def exchangeable(seed: int, pixels: int = 20_000, concentration: float = 0.3) -> tuple[Tensor, Tensor]:
-    """(K, N) float64 probabilities and labels drawn from them: about 64 % are right, so that APS has something to
-    do."""
+    """(K, N) float64 probabilities and labels drawn from them: about 64 % are right."""
     generator = np.random.default_rng(seed)
     probs = generator.dirichlet([concentration] * CLASSES, size=pixels)
     labels = (probs.cumsum(1) < generator.random((pixels, 1))).sum(1).clip(0, CLASSES - 1)
     return torch.from_numpy(probs.T.copy()), torch.from_numpy(labels.astype(np.uint8))
 
 
-def slow_scores(probs: Tensor, labels: Tensor) -> dict[str, np.ndarray]:
-    """LAC and APS scores of the true class of each non-void pixel, one after the other."""
-    lac, aps = [], []
-    for p, k in zip(probs.numpy().T, labels.tolist(), strict=True):
-        if k != VOID:
-            lac.append(1.0 - p[k])
-            aps.append(sum(sorted(value for value in p if value > p[k])))
-    return {"lac": np.sort(lac), "aps": np.sort(aps)}
+def slow_scores(probs: Tensor, labels: Tensor) -> np.ndarray:
+    """The sorted scores of the non-void pixels, one after the other."""
+    return np.sort([1.0 - p[k] for p, k in zip(probs.numpy().T, labels.tolist(), strict=True) if k != VOID])
 
 
 def fitted(probs: Tensor, labels: Tensor) -> ConformalScores:
@@ -56,10 +49,9 @@ def fitted(probs: Tensor, labels: Tensor) -> ConformalScores:
 def test_thresholds_are_the_corrected_quantiles_of_the_sorted_scores(pixels: int, coverage: float) -> None:
     probs, labels = exchangeable(1, pixels)
     labels[::7] = VOID
-    found, scores = fitted(probs, labels).thresholds(coverage), slow_scores(probs, labels)
-    for method in METHODS:
-        exact = scores[method][math.ceil((len(scores[method]) + 1) * coverage) - 1]
-        assert 0.0 < found[method] - exact <= 1 / SCORE_BINS + 1e-12, method
+    found, scores = fitted(probs, labels).threshold(coverage), slow_scores(probs, labels)
+    exact = scores[math.ceil((len(scores) + 1) * coverage) - 1]
+    assert 0.0 < found - exact <= 1 / SCORE_BINS + 1e-12
 
 
 def test_scores_may_come_in_parts_and_in_any_shape() -> None:
@@ -67,36 +59,27 @@ def test_scores_may_come_in_parts_and_in_any_shape() -> None:
     parts = ConformalScores(VOID)
     parts.update(probs[:, :200].view(CLASSES, 10, 20), labels[:200].view(10, 20))
     parts.update(probs[:, 200:].view(CLASSES, 40, 25), labels[200:].view(40, 25))
-    assert parts.thresholds(0.9) == fitted(probs, labels).thresholds(0.9)
+    assert parts.threshold(0.9) == fitted(probs, labels).threshold(0.9)
 
 
 def test_fresh_exchangeable_pixels_are_covered_as_asked() -> None:
     coverage = 0.9
-    thresholds = fitted(*exchangeable(5)).thresholds(coverage)
+    threshold = fitted(*exchangeable(5)).threshold(coverage)
     probs, labels = exchangeable(6)
     assert 0.5 < (probs.argmax(0) == labels).double().mean() < 0.75 < coverage  # the top class alone would not do
     error = 4 * math.sqrt(2 * coverage * (1 - coverage) / len(labels))  # of the threshold and of the fresh pixels
-    sizes = {}
-    for method in METHODS:
-        sets = prediction_sets(probs, method, thresholds[method])
-        covered = sets.gather(0, labels[None].long()).double().mean().item()
-        assert abs(covered - coverage) < error, method
-        sizes[method] = sets.double().sum(0).mean().item()
-    assert 1.0 < sizes["lac"] <= sizes["aps"] < CLASSES  # LAC's are the smallest
+    sets = prediction_sets(probs, threshold)
+    covered = sets.gather(0, labels[None].long()).double().mean().item()
+    assert abs(covered - coverage) < error
+    assert 1.0 < sets.double().sum(0).mean().item() < CLASSES
 
 
-@pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("threshold", [0.0, 0.2, 0.7, 1.0])
-def test_sets_equal_a_loop_over_pixels_and_hold_the_top_class(method: str, threshold: float) -> None:
+def test_sets_equal_a_loop_over_pixels_and_hold_the_top_class(threshold: float) -> None:
     probs = exchangeable(7, 200)[0]
-    sets = prediction_sets(probs.view(CLASSES, 10, 20), method, threshold).view(CLASSES, -1)
+    sets = prediction_sets(probs.view(CLASSES, 10, 20), threshold).view(CLASSES, -1)
     for pixel, p in enumerate(probs.numpy().T):
-        order = sorted(range(CLASSES), key=lambda k: -p[k])
-        expected = {order[0]}
-        for place, k in enumerate(order):
-            score = 1.0 - p[k] if method == "lac" else sum(p[j] for j in order[:place])
-            if score <= threshold:
-                expected.add(k)
+        expected = {int(p.argmax())} | {k for k in range(CLASSES) if 1.0 - p[k] <= threshold}
         assert set(sets[:, pixel].nonzero().flatten().tolist()) == expected
     sizes = sets.sum(0)
     assert sizes.min() == (CLASSES if threshold == 1.0 else 1) and (sizes.max() == 1) == (threshold <= 0.2)
@@ -106,26 +89,20 @@ def test_a_sure_and_right_network_needs_the_top_class_alone() -> None:
     probs = torch.zeros(CLASSES, 500)
     labels = torch.arange(500) % CLASSES
     probs[labels, torch.arange(500)] = 1.0
-    thresholds = fitted(probs, labels).thresholds(0.9)
-    for method in METHODS:
-        assert thresholds[method] == 1 / SCORE_BINS
-        assert (prediction_sets(probs, method, thresholds[method]).sum(0) == 1).all()
+    threshold = fitted(probs, labels).threshold(0.9)
+    assert threshold == 1 / SCORE_BINS and (prediction_sets(probs, threshold).sum(0) == 1).all()
 
 
 @pytest.mark.parametrize("coverage", [0.0, 1.0, math.nan])
 def test_impossible_coverages_are_refused(coverage: float) -> None:
-    assert "between 0 and 1" in refusal(fitted(*exchangeable(8, 100)).thresholds, coverage)
+    assert "between 0 and 1" in refusal(fitted(*exchangeable(8, 100)).threshold, coverage)
 
 
 def test_too_few_pixels_for_a_coverage_are_refused() -> None:
     probs, labels = exchangeable(9, 9)
-    assert "more than 8 labelled" in refusal(fitted(probs[:, :8], labels[:8]).thresholds, 0.9)
-    assert fitted(probs, labels).thresholds(0.9)["lac"] >= slow_scores(probs, labels)["lac"][-1]
-    assert "more than 0 labelled" in refusal(ConformalScores(VOID).thresholds, 0.9)
-
-
-def test_an_unknown_kind_of_set_is_refused() -> None:
-    assert "lac or aps" in refusal(prediction_sets, torch.ones(2, 1) / 2, "raps", 0.5)
+    assert "more than 8 labelled" in refusal(fitted(probs[:, :8], labels[:8]).threshold, 0.9)
+    assert fitted(probs, labels).threshold(0.9) >= slow_scores(probs, labels)[-1]
+    assert "more than 0 labelled" in refusal(ConformalScores(VOID).threshold, 0.9)
 
 
 # risk
@@ -212,19 +189,18 @@ def test_fresh_images_miss_no_more_than_the_level_on_average() -> None:
     assert level - 2 / (count + 1) - error < np.mean(risks) < level
 
 
-def test_coverage_counts_pixels_images_and_sequences() -> None:
+def test_coverage_counts_pixels_and_images() -> None:
     probs = torch.tensor([[0.6, 0.6, 0.5, 0.2], [0.3, 0.3, 0.5, 0.2], [0.1, 0.1, 0.0, 0.6]])  # (K, 4)
-    coverage = Coverage("lac", 0.7, void=9)  # Classes of 0.3 and more.
-    coverage.update(probs, torch.tensor([0, 2, 1, 9]), "a")  # In, out, in, void: 2 of 3. Sets of 2, 2, 2.
-    coverage.update(probs, torch.tensor([9, 1, 9, 2]), "b")  # In, in: 2 of 2. Sets of 2 and 1.
-    coverage.update(probs, torch.full((4,), 9), "b")  # An image of void does not count.
+    coverage = Coverage(0.7, void=9)  # Classes of 0.3 and more.
+    coverage.update(probs, torch.tensor([0, 2, 1, 9]))  # In, out, in, void: 2 of 3. Sets of 2, 2, 2.
+    coverage.update(probs, torch.tensor([9, 1, 9, 2]))  # In, in: 2 of 2. Sets of 2 and 1.
+    coverage.update(probs, torch.full((4,), 9))  # An image of void does not count.
     found = coverage.result()
     assert found["coverage"] == pytest.approx(4 / 5) and found["set_size"] == pytest.approx(9 / 5)
     assert found["coverage_image_mean"] == pytest.approx((2 / 3 + 1) / 2)
     assert found["coverage_image_min"] == found["coverage_image_p5"] == pytest.approx(2 / 3)
-    assert found["coverage_by_sequence"] == pytest.approx({"a": 2 / 3, "b": 1.0})
     with pytest.raises(InputError, match="no labelled pixel"):
-        Coverage("aps", 0.7, void=9).result()
+        Coverage(0.7, void=9).result()
 
 
 def test_a_controlled_threshold_says_what_it_misses_elsewhere() -> None:

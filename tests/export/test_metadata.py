@@ -149,7 +149,7 @@ def test_a_writer_cannot_make_what_a_reader_refuses(change: Callable[[], GraphMe
 
 
 FIT = {"mode": "vq-bnn", "samples": 3, "tau": 1.25, "motion": False, "temperature": 1.25, "data": "own"}
-FIT |= {"conformal": {"coverage": 0.9, "lac": 0.3, "aps": 0.5}}
+FIT |= {"conformal": {"coverage": 0.9, "lac": 0.3}}
 SHARES = {"frames": 50, "kept": [1.0, 0.5], "right": [0.9, 0.99]}
 LEFT = {key: FIT[key] for key in ("mode", "samples", "tau", "motion")} | {"thresholds": [0.0, 0.5]}
 
@@ -158,7 +158,7 @@ LEFT = {key: FIT[key] for key in ("mode", "samples", "tau", "motion")} | {"thres
     ("key", "change"),
     [
         ("fit", {"mode": "dnn"}),  # of another method
-        ("fit", {"conformal": {"coverage": 0.9, "lac": "0.3", "aps": 0.5}}),
+        ("fit", {"conformal": {"coverage": 0.9, "lac": "0.3"}}),
         ("fit", {"conformal": {"lac": 0.3}}),
         ("fit", {"class_risk": {"class": "unicorn", "level": 0.05, "threshold": 0.1}}),
         ("fit", {"data": "a\x1b[2J"}),

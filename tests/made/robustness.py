@@ -32,7 +32,7 @@ CALIBRATION = {
     "dnn": {
         **settings(Method("dnn")),
         "temperature": 1.5,
-        "conformal": {"coverage": 0.9, "lac": 0.7, "aps": 0.7},
+        "conformal": {"coverage": 0.9, "lac": 0.7},
         "data": "stills",
         "split": "val",
     }

@@ -133,7 +133,7 @@ def test_conformal_scores_are_those_of_the_enlarged_probabilities() -> None:
             probs = F.interpolate(small, label.shape, mode="bilinear", align_corners=False)[0]
             scores.update(probs, label)
             risk.update(probs, label)
-    assert fit.scores.thresholds(0.9) == scores.thresholds(0.9)
+    assert fit.scores.threshold(0.9) == scores.threshold(0.9)
     assert fit.risk.images == 5 and fit.risk.control(0.3, "Road") == risk.control(0.3, "Road")
     assert ConformalFit(CAMVID.void).risk is None
 

@@ -260,7 +260,7 @@ def test_the_same_pictures_are_not_told_apart(room: Path) -> None:
     study = studied(room, "still", "stills", "ood", ood=(str(room / "stills" / "test"),), sample_counts=(3,))["ood"]
     assert study["pictures"] == study["ood_pictures"] == 4 and study["sources"] == ["test"]
     scores = {(row["mode"], row["score"]): row for row in study["rows"]}
-    for key in (("dnn", "entropy"), ("dnn", "abstains"), ("dnn", "lac"), ("dnn", "aps")):
+    for key in (("dnn", "entropy"), ("dnn", "abstains"), ("dnn", "lac")):
         row = scores[key]
         assert row["auroc"] == 0.5 and sorted(row["scores_data"]) == pytest.approx(sorted(row["scores_ood"]))
     assert {score for mode, score in scores if mode == "bnn"} == {"entropy", "abstains", "disagreement"}
@@ -275,7 +275,7 @@ def test_a_calibration_that_is_off_leaves_sets_and_temperature_away(room: Path) 
         for calibrated in ("auto", "off")
     )
     names = [{row["score"] for row in found["ood"]["rows"] if row["mode"] == "dnn"} for found in (on, off)]
-    assert names[0] - names[1] == {"lac", "aps"}
+    assert names[0] - names[1] == {"lac"}
     warm, plain = (only(found["corruptions"]["clean"], mode="dnn") for found in (on, off))
     assert warm["accuracy"] == plain["accuracy"] and warm["nll"] != plain["nll"]
 
