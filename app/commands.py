@@ -119,11 +119,6 @@ STEADYSEG = Command(
             "steadyseg.app.scale.flags:BatchJob",
             "steadyseg.app.scale.batch.command:run_batch",
         ),
-        "cameras": Command(
-            "Watch many cameras: each with its own state, figures for Prometheus, alarms as JSON lines.",
-            "steadyseg.app.scale.flags:CamerasJob",
-            "steadyseg.app.scale.cameras.command:run_cameras",
-        ),
         "train": Command(
             "Train a network: `train seg` or `train classification`, each with its own flags.", kinds=TRAININGS
         ),

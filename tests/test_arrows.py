@@ -87,7 +87,6 @@ ALLOWED = {
     "app/scale": {*PRODUCT, "app/video"},
     "app/scale/engines": {"core", "core/system", "app"},
     "app/scale/batch": {*PRODUCT, "app/sources", "app/video", "app/scale", "app/scale/engines"},
-    "app/scale/cameras": {*PRODUCT, "app/sources", "app/video", "app/scale", "app/scale/engines"},
     "steadyseg": {*PRODUCT, "classification", "classification/data", "app/sources", "app/video", "app/export"},
 }
 """Folder -> what its files may import besides each other. Studies may import all of it, their own folder and the

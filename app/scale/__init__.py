@@ -1,1 +1,1 @@
-"""Many videos (`batch`) and many cameras (`cameras`) in several processes, on this machine or a Ray cluster."""
+"""Many videos (`batch`) in several processes, on this machine or a Ray cluster."""

@@ -1,4 +1,4 @@
-"""The flags of `steadyseg batch` and `steadyseg cameras`, and a reader of flags of `steadyseg video` in their files."""
+"""The flags of `steadyseg batch`, and a reader of the flags of `steadyseg video` in its tables."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -34,32 +34,6 @@ class BatchJob:
     """Run the workers on Ray: `local` starts Ray on this machine; HOST:PORT is a running cluster. Its machines must see
     sources and output folder under the same names. By default the workers are processes of this machine."""
     options: VideoOptions = field(default_factory=VideoOptions)
-
-
-@dataclass(frozen=True)
-class CamerasJob:
-    """Cameras to watch, and the address of their metrics."""
-
-    cameras: Positional[Annotated[Path, arg(metavar="FILE")]]
-    """TOML file: [options] as flags of `steadyseg video`, [defaults] of all cameras, and a [[camera]] with name and
-    source for each; docs/how-to/serve.md has every key."""
-    workers: int | None = None
-    """Processes that share the cameras; by default as many as there are cores."""
-    host: str = "127.0.0.1"
-    """Address for serving the metrics (/metrics, for Prometheus); whoever reaches it can read them."""
-    port: int = 9464
-    """Port for serving the metrics; 0 takes a free port and prints it."""
-    allow_host: tuple[str, ...] = ()
-    """Further host names of the metrics server besides this machine's own, such as a Kubernetes service's name."""
-    alarms: Path | None = None
-    """File to append alarms to, a JSON object a line; by default stdout."""
-    report: Path | None = None
-    """JSON file for the metrics of every camera at the end."""
-    overwrite: bool = False
-    """Replace a report that exists."""
-    ray: str | None = None
-    """Run the workers on Ray: `local` starts Ray on this machine; HOST:PORT is a running cluster that reaches the
-    cameras. By default the workers are processes of this machine."""
 
 
 Flags = tuple[tuple[str, str], ...]

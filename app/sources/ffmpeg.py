@@ -3,7 +3,6 @@
 import math
 import re
 import threading
-import time
 from collections import Counter
 from collections.abc import Callable, Generator, Mapping, Sequence
 from fractions import Fraction
@@ -90,48 +89,13 @@ def video_stream(
     return stream
 
 
-MAX_DECODED, BURST = 60.0, 300.0
-"""Frames of a paced stream that are decoded a second, and how many may come at once after a stall of the network."""
-REFUSED_S = 0.001
-"""Wait after a packet that is not decoded: a sender without limit is held back by its connection."""
-
-
-class Pace:
-    """Chooses which packets of one camera are decoded, so that a fast sender takes no time from other cameras."""
-
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self.due_s = 0.0
-        """Time of the next wanted frame. Earlier packets are left out if no later packet depends on them."""
-        self.sent_fps = 0.0
-        """Frames that were sent in the last full second."""
-        self.skipped = 0
-        """Number of packets left out since the last decoded packet."""
-        self._clock, self._at_s, self._since_s = clock, clock(), clock()
-        self._left, self._sent, self._broken = BURST, 0, False
-
-    def wants(self, packet: "Packet[Any]", stream: "VideoStream") -> bool:
-        """Returns False for a packet to leave out. Packets after it that depend on it are left out too."""
-        now_s = self._clock()
-        self._left = min(BURST, self._left + (now_s - self._at_s) * MAX_DECODED)
-        self._at_s, self._sent = now_s, self._sent + 1
-        if now_s - self._since_s >= 1.0:
-            self.sent_fps, self._since_s, self._sent = self._sent / (now_s - self._since_s), now_s, 0
-        alone = stream.codec_context.codec.intra_only
-        wanted = self._left >= 1.0 and (now_s >= self.due_s if alone else packet.is_keyframe or not self._broken)
-        self._broken, self._left = not wanted, self._left - wanted
-        self.skipped += not wanted
-        return wanted
-
-
 def decode(
     container: "InputContainer",
     stream: "VideoStream",
     losses: Counter[str],
     stopped: threading.Event,
-    pace: Pace | None = None,
 ) -> Generator["VideoFrame", None, None]:
-    """Decodes frames until the end, a read error (counted: "read_error") or `stopped`; damaged packets are counted.
-    `pace`: leaves packets out."""
+    """Decodes frames until the end, a read error (counted: "read_error") or `stopped`; damaged packets are counted."""
     import av
 
     packets = container.demux(stream)
@@ -144,9 +108,6 @@ def decode(
             losses["read_error"] += 1
             yield from _decode(stream, None, losses)  # flushes the frames that the decoder still holds
             return
-        if pace and packet.size and not pace.wants(packet, stream):
-            time.sleep(REFUSED_S)
-            continue
         yield from _decode(stream, packet, losses)
 
 

@@ -31,8 +31,6 @@ class Picture(NamedTuple):
     image: np.ndarray
     """(H, W, 3) uint8 RGB."""
     stamp_s: float | None
-    skipped: int = 0
-    """Pictures before it that were not decoded."""
 
 
 class Wanted(NamedTuple):
@@ -91,8 +89,7 @@ class LiveSource(Source):
         began_s = time.monotonic()
         index, fresh = 0, True
         while not self._stopped.is_set():
-            for image, stamp_s, skipped in self._connection.pictures():
-                index += skipped
+            for image, stamp_s in self._connection.pictures():
                 resized, shape = image.shape[:2] != shape, image.shape[:2]
                 self.losses["size_change"] += resized
                 yield Frame(image, index, clock(stamp_s), discontinuity=fresh or resized)

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from steadyseg.app.sources.ffmpeg import Pace
 from steadyseg.app.sources.image_folder import IMAGE_SUFFIXES, FolderSource, list_images
 from steadyseg.app.sources.live import CameraConnection, LiveSource, Wanted
 from steadyseg.app.sources.source import MAX_PIXELS, LabelFolder, Source, SourceInfo
@@ -31,13 +30,12 @@ def open_source(
     labels: Path | None = None,
     classes: ClassList = CAMVID,
     max_pixels: int = MAX_PIXELS,
-    pace: Pace | None = None,
 ) -> Source:
     """Opens a source by name; a file whose name is a number or begins like the street is written ./NAME.
 
     `labels` is a folder of 8-bit label PNGs. Their names are the images' names, or 000000.png, 000001.png, ... for a
-    video. Their ids are checked against `classes`. Frames of a file have at most `max_pixels`. `pace` chooses which
-    frames of a network stream are decoded. Raises InputError, one line, for a source that cannot be opened.
+    video. Their ids are checked against `classes`. Frames of a file have at most `max_pixels`. Raises InputError,
+    one line, for a source that cannot be opened.
     """
     if labels is not None and not is_path(spec):
         shown = redact(spec) if "://" in spec else repr(spec)
@@ -46,7 +44,7 @@ def open_source(
         width, height, fps = (int(part) if part else None for part in camera.group(2, 3, 4))
         return _open_camera(int(camera[1]), Wanted(width, height, fps, (camera[5] or "").upper()))
     if "://" in spec:
-        return open_url(spec, pace=pace)
+        return open_url(spec)
     return _open_street(spec, classes) if is_street(spec) else _open_path(Path(spec), labels, classes, max_pixels)
 
 

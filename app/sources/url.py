@@ -12,7 +12,6 @@ from urllib.parse import urlsplit
 from steadyseg.app.sources.ffmpeg import (
     NO_TIME_STAMPS,
     URL_OPTIONS,
-    Pace,
     decode,
     nominal_fps,
     open_container,
@@ -41,10 +40,9 @@ def open_url(
     timeout_s: float = TIMEOUT_S,
     attempts: int = ATTEMPTS,
     first_delay_s: float = FIRST_DELAY_S,
-    pace: Pace | None = None,
 ) -> RecordedSource | LiveSource:
-    """Opens a recording if the server states a length, else a live source with this `pace`. InputError, whose message
-    has no credentials."""
+    """Opens a recording if the server states a length, else a live source. The message of its InputError has no
+    credentials."""
     container = connect(url, timeout_s)
     # Without a duration and a size in bytes, the stream's end means an interruption. Senders by RTMP make durations up.
     sized = container.duration or (container.format.name != "rtsp" and container.size > 0)
@@ -54,7 +52,7 @@ def open_url(
 
     def connection(losses: Counter[str], stopped: threading.Event) -> StreamConnection:
         container = opened.pop() if opened else connect(url, timeout_s)
-        return StreamConnection(container, redact(url), losses, stopped, pace)
+        return StreamConnection(container, redact(url), losses, stopped)
 
     return LiveSource(connection, attempts, first_delay_s)
 
@@ -122,12 +120,11 @@ class StreamConnection:
         name: str,
         losses: Counter[str],
         stopped: threading.Event,
-        pace: Pace | None = None,
     ) -> None:
-        self._container, self._pace = container, pace
+        self._container = container
         try:
             stream = video_stream(container, name, low_delay=True)
-            self._frames = decode(container, stream, losses, stopped, pace)
+            self._frames = decode(container, stream, losses, stopped)
             first = next(self._frames, None)
             if first is None:
                 raise InputError(f"{name}: gives no picture that can be decoded")
@@ -144,10 +141,7 @@ class StreamConnection:
         """Pictures with the stream's stamps, or stamped on arrival if its format has none (a camera's motion JPEG)."""
         untimed = self._container.format.flags & NO_TIME_STAMPS
         for frame in chain([self._first], self._frames):
-            skipped = 0
-            if self._pace:
-                skipped, self._pace.skipped = self._pace.skipped, 0
-            yield Picture(to_rgb(frame, self.info.name), time.monotonic() if untimed else stamp_s(frame), skipped)
+            yield Picture(to_rgb(frame, self.info.name), time.monotonic() if untimed else stamp_s(frame))
 
     def close(self) -> None:
         self._frames.close()

@@ -1,14 +1,17 @@
 """`steadyseg video`: one source through the segmenter into files, with a report of classes, uncertainty and times."""
 
 import contextlib
+import json
+import math
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from pathlib import Path
 
 from steadyseg.app.console import Console, progress_bar
 from steadyseg.app.flags import DEFAULT_MODEL
 from steadyseg.app.report_file import check_place, write_json
-from steadyseg.app.sources.source import describe_losses
+from steadyseg.app.sources.source import Source, describe_losses
 from steadyseg.app.video.caches import Recent
 from steadyseg.app.video.flags import VideoJob
 from steadyseg.app.video.grid import Grid, print_methods
@@ -20,6 +23,10 @@ from steadyseg.core.method import MethodOptions
 from steadyseg.core.segmenter import Segmenter
 from steadyseg.export.run.networks import FrameNetwork
 
+STDOUT = Path("-")
+"""The report that is lines of JSON on stdout."""
+LINE_S = 1.0
+"""Seconds between two lines."""
 SPEED_FRAMES = 10
 """The speed is printed once this many frames followed the first."""
 FASTER = {DEFAULT_MODEL: "camvid-mobile", "camvid-quality": DEFAULT_MODEL}
@@ -29,7 +36,8 @@ FASTER = {DEFAULT_MODEL: "camvid-mobile", "camvid-quality": DEFAULT_MODEL}
 def run_video(job: VideoJob) -> int:
     """Segments one source. Everything is opened and checked before the first frame. Playable files and a report remain
     after Ctrl-C (exit code 130), after the final loss of a camera (2), and on a full disk (1)."""
-    check_place(job.report, overwrite=job.overwrite)
+    lines = job.report == STDOUT
+    check_place(None if lines else job.report, overwrite=job.overwrite)
     check_job(job)
     grid, networks = Grid(job) if job.grid is not None else None, Recent[FrameNetwork]()
     if job.show:
@@ -51,15 +59,19 @@ def run_video(job: VideoJob) -> int:
         for note in recording.notes:
             console.print(f"note: {note}", soft_wrap=True)
         total = min(filter(None, (info.length, job.options.max_frames)), default=None)
-        for frame, maps, _ in with_speed(recording, job.options.model, console, total):
+        frames = with_speed(recording, job.options.model, console, total)
+        for frame, maps, _ in with_lines(frames, recording.source) if lines else frames:
             if window and not window(frame, maps, info):
                 break
     record = grid.record(recording) if grid else job_record(job, recording)
     if player:
         record["notes"] += player.notes
-    if job.report:
+    if job.report and not lines:
         write_json(job.report, record)
-    (print_methods if grid else print_report)(record)
+    if lines:
+        print(json.dumps(record))
+    else:
+        (print_methods if grid else print_report)(record)
     if lost := describe_losses(recording.source.losses):
         console.print(f"warning: {lost}")
     if isinstance(recording.broken_off, KeyboardInterrupt):
@@ -81,6 +93,17 @@ def with_speed(recording: Recording, model: str, console: Console, total: int | 
                 console.print(speed_line(SPEED_FRAMES / (now - first), recording, model), soft_wrap=True)
             show(done, status=f"{done / (now - started):.1f} frames/s")
             yield frame
+
+
+def with_lines(frames: Iterable[Recorded], source: Source) -> Iterator[Recorded]:
+    """Yields the frames, and prints the values of one frame a second on stdout, as a line of JSON."""
+    printed_s = -math.inf
+    for recorded in frames:
+        if time.monotonic() - printed_s >= LINE_S:
+            printed_s = time.monotonic()
+            values = vars(recorded.figures) | {"class_shares": recorded.figures.class_shares.round(4).tolist()}
+            print(json.dumps({"at": time.time(), **values, "losses": source.losses}), flush=True)
+        yield recorded
 
 
 def speed_line(rate: float, recording: Recording, model: str) -> str:

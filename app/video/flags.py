@@ -68,6 +68,6 @@ class VideoJob:
     labels: Path | None = None
     """Folder of label PNGs to measure against."""
     report: Path | None = None
-    """JSON file for the report."""
+    """JSON file for the report. `-`: a line of JSON a second on stdout, and the report as the last line."""
     overwrite: bool = False
     """Replace files that exist."""

@@ -69,7 +69,7 @@ def test_folders_patterns_lists_and_tables_name_videos(videos: Path, tmp_path: P
         ("a.txt", "gone.mp4\n", "line 1: no such file or folder"),
         ("a.txt", "\n# none\n", "names no video"),
         ("a.txt", "no*.mp4\n", "line 1: nothing matches"),
-        ("a.txt", "rtsp://me:secret@host/s\n", "steadyseg cameras"),
+        ("a.txt", "rtsp://me:secret@host/s\n", "steadyseg video"),
         ("a.csv", "path\nx.mp4\n", "no column source"),
         ("a.csv", "source,mode\nstreet,fast\n", "line 2: "),
         ("a.csv", "source,colour\nstreet,red\n", "line 2: "),

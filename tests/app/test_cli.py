@@ -186,6 +186,14 @@ def test_a_street_becomes_a_video_with_masks_and_a_report(tmp_path: Path, capsys
 
 
 @pytest.mark.slow
+def test_a_report_to_stdout_is_lines_of_json_and_nothing_else(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main("video street:7:3 --model street-tiny --report -".split()) == 0
+    first, *_, report = map(json.loads, capsys.readouterr().out.splitlines())
+    assert first["index"] == 0 and 0 < first["confidence"] <= 1 and len(first["class_shares"]) == 11
+    assert report["frames"] == 3 and report["source"] == "street:7" and not Path("-").exists()
+
+
+@pytest.mark.slow
 def test_sigterm_leaves_a_playable_file_and_the_report(tmp_path: Path) -> None:
     import av
 

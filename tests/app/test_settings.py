@@ -14,7 +14,6 @@ from refusals import one_line_error
 from steadyseg.app.cli import main, read_flags
 from steadyseg.app.commands import STEADYSEG, Command, find_command, load
 from steadyseg.app.parsing import help_texts, nested_options
-from steadyseg.app.scale.cameras.camera_file import read_cameras
 from steadyseg.app.settings import list_settings
 from steadyseg.core.options import is_rare
 from steadyseg.core.training.run_folder import config_record
@@ -147,7 +146,5 @@ def test_a_byte_order_mark_is_no_part_of_a_file(tmp_path: Path) -> None:
     mark = b"\xef\xbb\xbf"
     (tmp_path / "c.toml").write_bytes(mark + b"legend = false\n")
     (tmp_path / "c.json").write_bytes(mark + b'{"legend": false}')
-    (tmp_path / "cameras.toml").write_bytes(mark + b"[[camera]]\nname = 'a'\nsource = '0'\n")
     for name in ("c.toml", "c.json"):
         assert not read("video", "a.mp4", "--config", str(tmp_path / name)).options.legend
-    assert read_cameras(tmp_path / "cameras.toml").cameras[0].name == "a"

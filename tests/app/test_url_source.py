@@ -1,19 +1,16 @@
 """Streams over a real local network connection: reconnection, time-outs, and no credentials in sight."""
 
-import itertools
 import json
 import random
 import socket
 import subprocess
 import threading
 import time
-from collections import Counter
 from collections.abc import Iterable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import islice
 from pathlib import Path
 
-import av
 import cv2
 import numpy as np
 import pytest
@@ -21,25 +18,19 @@ from made.processes import free_port
 from made.rtsp.proxy import Proxy
 from made.rtsp.served import SYSTEM_PYTHON, Server, served
 from made.video import grey_frames, write_video
-from made.waiting import PATIENCE_S, wait_for
+from made.waiting import PATIENCE_S
 from refusals import error_after_work, refusal
 
-from steadyseg.app.scale.cameras.camera_file import Camera
-from steadyseg.app.scale.cameras.stream import CameraStream
-from steadyseg.app.sources import url
-from steadyseg.app.sources.ffmpeg import Pace, decode, to_rgb, video_stream
 from steadyseg.app.sources.live import LiveSource
 from steadyseg.app.sources.open_source import open_source
 from steadyseg.app.sources.url import open_url, redact
-from steadyseg.core.classes import CAMVID
 from steadyseg.core.errors import InputError
 
 PAUSE_S = 0.5
 
 
 class Served(BaseHTTPRequestHandler):
-    """Serves a film with its length, and live streams without. /live is gone after two visits, /jpeg pauses, and /flood
-    never ends."""
+    """Serves a film with its length, and live streams without. /live is gone after two visits, /jpeg pauses."""
 
     film = b""
     live = b""
@@ -48,10 +39,6 @@ class Served(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         self.seen.append(self.path)
-        if self.path == "/flood":
-            endless = itertools.cycle(grey_frames(6))
-            self.send_motion_jpeg(itertools.takewhile(lambda _: not self.five_taken.is_set(), endless))
-            return
         if self.path == "/jpeg":
             self.send_motion_jpeg(grey_frames(8))
             return
@@ -71,7 +58,7 @@ class Served(BaseHTTPRequestHandler):
         self.send_header("Content-Type", "multipart/x-mixed-replace; boundary=next")
         self.end_headers()
         for index, image in enumerate(images):
-            if index == 6 and self.path == "/jpeg":
+            if index == 6:
                 self.five_taken.wait(PATIENCE_S)
                 time.sleep(PAUSE_S)
             encoded, jpeg = cv2.imencode(".jpg", image)
@@ -106,31 +93,6 @@ def test_a_film_on_a_server_is_a_recording(server: str) -> None:
     with open_source(f"http://{server}/film.mp4") as source:
         assert not source.info.live and source.info.length == 12
         assert len(list(source)) == 12
-
-
-def test_a_camera_that_floods_is_decoded_when_a_frame_is_due_and_says_its_rate(
-    server: str, five_taken: threading.Event, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    decoded: list[str] = []
-    monkeypatch.setattr(url, "to_rgb", lambda frame, name: (to_rgb(frame, name), decoded.append(name))[0])
-    stream = CameraStream(Camera("a", f"http://{server}/flood", sample_fps=2), CAMVID, threading.Condition())
-    stream.start()
-    wait_for(lambda: stream.pace.sent_fps > 60 and stream.counts["arrived"] > 3)
-    assert len(decoded) <= stream.counts["arrived"] + 2, "the first frame is looked at twice; others only when due"
-    assert stream.take().frame.index > len(decoded), "frames that were left out count"
-    five_taken.set()
-
-
-@pytest.mark.parametrize("codec", ["libx264", "mjpeg"])
-def test_a_stream_of_a_thousand_frames_a_second_is_decoded_from_key_frames_on(tmp_path: Path, codec: str) -> None:
-    film, losses = write_video(tmp_path / "film.mkv", grey_frames(600), codec=codec), Counter[str]()
-    clock = itertools.count()
-    pace = Pace(lambda: next(clock) / 1000)
-    with av.open(str(film)) as container:
-        stream = video_stream(container, "film", low_delay=True)
-        times = [frame.time for frame in decode(container, stream, losses, threading.Event(), pace)]
-    assert 300 < len(times) <= 340 and not losses.total(), losses
-    assert times[-1] > 23, "it goes on to the end, at 24 s"
 
 
 def test_a_lost_stream_is_reconnected_and_finally_given_up(server: str) -> None:

@@ -105,7 +105,7 @@ for mode in ("vq-dnn", "vq-bnn", "bnn", "dnn"):  # camvid-quality: its weights l
 from steadyseg.app.cli import main
 main(["models"])
 """
-    modules = ("video.command", "page.server", "scale.cameras.command", "scale.batch.command", "export.verify")
+    modules = ("video.command", "page.server", "scale.batch.command", "export.verify")
     code += "\n".join(f"import steadyseg.app.{one}" for one in modules)
     video, pick = (
         [*words, "--model", "street-tiny", "-o", f"{tmp_path / words[0]}{end}"]

@@ -91,7 +91,7 @@ def _sources(spec: str, base: Path, where: str) -> list[str]:
     if is_street(spec):
         return [spec]
     if "://" in spec:
-        raise InputError(f"{where}: a batch takes recordings; watch streams with `steadyseg cameras`")
+        raise InputError(f"{where}: a batch takes recordings; watch a stream with `steadyseg video`")
     path = base / spec
     if path.is_dir():
         return _of_folder(path)

@@ -1,1 +1,0 @@
-"""`steadyseg cameras`: many streams, watched for ever."""
