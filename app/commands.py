@@ -163,11 +163,6 @@ STEADYSEG = Command(
         "data": Command(
             "Bring labels of your own into a data folder, or fetch a data set, every file verified.", kinds=DATA
         ),
-        "pick": Command(
-            "Choose frames to label next, with labels to correct; on CamVid they taught no more than random frames.",
-            "steadyseg.app.labelling.flags:PickJob",
-            "steadyseg.app.labelling.pick:run_pick",
-        ),
         "suspects": Command(
             "List labels that are probably wrong: regions of which a network is sure that they are another class.",
             "steadyseg.app.labelling.flags:SuspectsJob",

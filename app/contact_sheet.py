@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont
@@ -39,13 +39,13 @@ def strip(*pictures: np.ndarray) -> Image.Image:
     return both
 
 
-def write_sheet(path: Path, cells: Sequence[Cell], classes: ClassList, shades: Sequence[tuple[str, Any]] = ()) -> None:
-    """Writes the cells, `COLUMNS` in a row, and the legend; `shades`: names and colours of its other entries."""
+def write_sheet(path: Path, cells: Sequence[Cell], classes: ClassList) -> None:
+    """Writes the cells, `COLUMNS` in a row, and the legend."""
     width = max(cell.strip.width for cell in cells) + 2 * MARGIN
     height = max(cell.strip.height for cell in cells) + LINE
     rows = -(-len(cells) // COLUMNS)
     named = zip(drawable(classes.names), display_classes(classes).colors, strict=True)
-    entries = [*named, ("void", (0, 0, 0)), *shades]
+    entries = [*named, ("void", (0, 0, 0))]
     per_line = COLUMNS * width // ENTRY
     legend_height = -(-len(entries) // per_line) * LINE + MARGIN
     sheet = Image.new("RGB", (COLUMNS * width, rows * height + legend_height), "white")

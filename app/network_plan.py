@@ -97,12 +97,9 @@ def head_stride(meta: CheckpointMeta) -> int:
     return int(meta.options.get("head_stride", 1))
 
 
-def gives_dropout(meta: CheckpointMeta) -> bool:
-    """Returns whether an option of the network gives it dropout."""
-    return any(value for name, value in meta.options.items() if name.endswith("dropout"))
-
-
 def require_dropout(meta: CheckpointMeta, method: Method) -> None:
     """Raises InputError for a mode that draws dropout masks on a network without dropout."""
-    if draws_dropout(method.mode) and not gives_dropout(meta):
+    if draws_dropout(method.mode) and not any(
+        value for name, value in meta.options.items() if name.endswith("dropout")
+    ):
         raise no_dropout(method.mode)

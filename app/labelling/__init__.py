@@ -1,1 +1,1 @@
-"""Help with labels: which frames to label next, and which labels to look at again."""
+"""Labels of label tools, in and out, and the labels to look at again."""

@@ -1,4 +1,4 @@
-"""The flags of `steadyseg data import`, `data export`, `pick` and `suspects`."""
+"""The flags of `steadyseg data import`, `data export` and `suspects`."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -40,18 +40,8 @@ class ImportJob:
     """Replace a folder that exists."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class ToolOutput:
-    """A folder of pictures and labels for a label tool."""
-
-    labels: Tool = "coco"
-    """Label tool whose format the labels have. Pixels of void are in no object of any format."""
-    overwrite: bool = False
-    """Replace a folder that exists."""
-
-
 @dataclass(frozen=True)
-class LabelExportJob(ToolOutput):
+class LabelExportJob:
     """The data folder or masks to export, and the folder to write."""
 
     source: Positional[Annotated[Path, arg(metavar="SOURCE")]]
@@ -60,24 +50,10 @@ class LabelExportJob(ToolOutput):
     """Folder to write: images/, with a folder for each split of the data, and the labels."""
     images: str | None = None
     """The source that was segmented into the masks: video, image or image folder, or `street[:SEED[:FRAMES]]`."""
-
-
-@dataclass(frozen=True)
-class PickJob(ToolOutput):
-    """Videos without labels, and the frames to label next."""
-
-    sources: Positional[Annotated[tuple[str, ...], arg(metavar="VIDEO")]]
-    """Video files, image folders or video addresses."""
-    output: Annotated[Path, arg(aliases=["-o"])]
-    """Folder to write: images/, uncertainty/ with PNGs (255: as unsure as possible), the network's labels to
-    correct, frames.csv and contact-sheet.jpg."""
-    count: Annotated[int, arg(aliases=["-n"])] = 40
-    """Number of frames."""
-    model: str = "camvid-realtime"
-    """Pretrained name, .safetensors file or .onnx file of `wrap` or `export --stateful`; best a network trained on the
-    labels so far."""
-    data: Path | None = None
-    """Data folder with the frames that are labelled already: the chosen frames are unlike its train images."""
+    labels: Tool = "coco"
+    """Label tool whose format the labels have. Pixels of void are in no object of any format."""
+    overwrite: bool = False
+    """Replace a folder that exists."""
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,6 @@
 """`steadyseg suspects`: lists labels that are probably wrong, by confident learning, with reasons and pictures."""
 
+import csv
 from typing import Any
 
 import numpy as np
@@ -10,14 +11,14 @@ from steadyseg.app.contact_sheet import SHEET_FILE, SHOWN, WIDTH, Cell, colored,
 from steadyseg.app.evaluation.data import LabelledData
 from steadyseg.app.executors import RunOptions
 from steadyseg.app.labelling.flags import SuspectsJob
-from steadyseg.app.labelling.shared import open_network, single_frames, write_table
-from steadyseg.app.open_model import make_segmenter
+from steadyseg.app.open_model import make_segmenter, open_model, refuse_classifier
 from steadyseg.app.opencv import opencv
 from steadyseg.core.errors import InputError
 from steadyseg.core.frame import Frame
+from steadyseg.core.method import MethodOptions
 from steadyseg.core.model.model import Model
 from steadyseg.core.segmenter import Segmenter
-from steadyseg.core.system.files import whole_folder
+from steadyseg.core.system.files import require_new_folder, whole_folder
 from steadyseg.export.file.onnx_file import OnnxFile
 from steadyseg.seg.data.camvid import ImageFolderSplit
 from steadyseg.seg.evaluate import enlarge
@@ -119,12 +120,18 @@ class LabelCheck:
 
 def run_suspects(job: SuspectsJob) -> int:
     """Finds the suspects and writes them in order of self-confidence; prints the commonest pairs of classes."""
-    model = open_network(job)
+    require_new_folder(job.output, [job.model, job.data], overwrite=job.overwrite)
+    if job.count < 1:
+        raise InputError(f"-n must be 1 or more, got {job.count}")
+    model = open_model(job.model)
+    if isinstance(model, Model):
+        refuse_classifier(model.meta, model.name)
     if str(job.data) == "street":
         raise InputError("the street's labels are exact; give a data folder")
     split = LabelledData(job.data, job.split, "stills", None, model).images(model.meta.classes)
     note_seen(job, model)
-    check = LabelCheck(split, make_segmenter(model, single_frames(model), RunOptions(keep_probs=True)))
+    method = MethodOptions(mode="dnn") if isinstance(model, Model) else MethodOptions()  # a graph file has one method
+    check = LabelCheck(split, make_segmenter(model, method, RunOptions(keep_probs=True)))
     found = check.find()
     ranked = sorted(found, key=lambda item: item[1].self_confidence)[: job.count]
     if not ranked:
@@ -132,15 +139,18 @@ def run_suspects(job: SuspectsJob) -> int:
         return 0
     rows = [check.row(rank, *one) for rank, one in enumerate(ranked, 1)]
     with whole_folder(job.output, replace=job.overwrite) as folder:
-        write_table(folder / TABLE_FILE, rows)
+        with (folder / TABLE_FILE).open("w", newline="") as file:
+            table = csv.DictWriter(file, list(rows[0]))
+            table.writeheader()
+            table.writerows(rows)
         cells = [
             Cell(f"{row['rank']}. {row['picture']}: {row['reason']}", strip(*check.draw(number, one)))
             for row, (number, one) in zip(rows[:SHOWN], ranked, strict=False)
         ]
         write_sheet(folder / SHEET_FILE, cells, split.classes)
     check.print_pairs()
-    table = job.output / TABLE_FILE
-    print(f"{len(found)} suspect regions in {len(split)} pictures, the first {len(ranked)} in {table}")
+    listed = job.output / TABLE_FILE
+    print(f"{len(found)} suspect regions in {len(split)} pictures, the first {len(ranked)} in {listed}")
     print(f"look at {job.output / SHEET_FILE}")
     return 0
 

@@ -33,23 +33,19 @@ class LabelWriter:
         self._names, self._tool = names, tool
         self._pictures = list[Picture]()
 
-    def add(self, file_name: str, ids: np.ndarray, confidence: np.ndarray | None = None, split: str = "") -> None:
+    def add(self, file_name: str, ids: np.ndarray, split: str = "") -> None:
         """Adds a picture's label. InputError for a name that label files cannot hold.
 
         Args:
             file_name: Path of the picture relative to the file, in images/.
             ids: (H, W) uint8 class ids; other values are left out.
-            confidence: (H, W) uint8, 255 = 1; the mean of a region becomes its score in COCO and Label Studio.
             split: train, val or test; Label Studio's file has no splits.
         """
         if not file_name.isprintable():
             raise InputError(f"{printable(file_name)}: label files cannot hold this name; rename the picture")
-        objects, score = list[Any](), dict[str, float]()
-        for region in connected_regions(np.where(ids < len(self._names), ids.astype(np.int64), -1)):
-            if confidence is not None:
-                mean = float(confidence[region.rows, region.columns][region.mask].mean())
-                score = {"score": round(mean / 255, 4)}
-            objects.append(FORMATS[self._tool].object_of(region, self._names[region.id], score, *ids.shape))
+        regions = connected_regions(np.where(ids < len(self._names), ids.astype(np.int64), -1))
+        object_of = FORMATS[self._tool].object_of
+        objects = [object_of(region, self._names[region.id], *ids.shape) for region in regions]
         self._pictures.append(Picture(file_name, split, ids.shape[0], ids.shape[1], objects))
 
     def write(self, folder: Path) -> None:
@@ -106,7 +102,7 @@ def _write_label_studio(path: Path, _: tuple[str, ...], pictures: list[Picture])
     path.write_text(json.dumps(content))
 
 
-def _coco(region: Region, _: str, score: dict[str, float], height: int, width: int) -> dict[str, Any]:
+def _coco(region: Region, _: str, height: int, width: int) -> dict[str, Any]:
     mask = np.zeros((height, width), bool)
     mask[region.rows, region.columns] = region.mask
     return {
@@ -115,7 +111,6 @@ def _coco(region: Region, _: str, score: dict[str, float], height: int, width: i
         "area": region.pixels,
         "iscrowd": 1,  # means in COCO: `counts` are run lengths
         "segmentation": {"size": [height, width], "counts": run_lengths(mask.T)},
-        **score,
     }
 
 
@@ -127,23 +122,23 @@ def _cvat(region: Region, name: str, *_: Any) -> ElementTree.Element:
     return ElementTree.Element("mask", marks | {key: str(value) for key, value in box.items()})
 
 
-def _yolo(region: Region, _: str, __: Any, height: int, width: int) -> str:
+def _yolo(region: Region, _: str, height: int, width: int) -> str:
     return " ".join([str(region.id), *(f"{part:.6g}" for part in (outline(region) / (width, height)).ravel())])
 
 
-def _label_studio(region: Region, name: str, score: dict[str, float], height: int, width: int) -> dict[str, Any]:
+def _label_studio(region: Region, name: str, height: int, width: int) -> dict[str, Any]:
     points = (outline(region) * (100 / width, 100 / height)).round(5).tolist()
     place = {"from_name": "label", "to_name": "image", "type": "polygonlabels", "image_rotation": 0}
     size = {"original_width": width, "original_height": height}
-    return {**place, **size, **score, "value": {"points": points, "polygonlabels": [name], "closed": True}}
+    return {**place, **size, "value": {"points": points, "polygonlabels": [name], "closed": True}}
 
 
 class Format(NamedTuple):
     """The label file of a tool."""
 
     file: str
-    object_of: Callable[[Region, str, dict[str, float], int, int], Any]
-    """(region, class name, its score or {}, picture's height, width) -> the region as the tool has it."""
+    object_of: Callable[[Region, str, int, int], Any]
+    """(region, class name, picture's height, width) -> the region as the tool has it."""
     write: Callable[[Path, tuple[str, ...], list[Picture]], None]
 
 

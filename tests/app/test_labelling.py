@@ -1,10 +1,8 @@
-"""`steadyseg data export`, `pick` and `suspects`: what they find and write, and what they refuse."""
+"""`steadyseg data export` and `suspects`: what they find and write, and what they refuse."""
 
 import csv
 import json
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 from xml.etree import ElementTree
 
 import numpy as np
@@ -15,14 +13,9 @@ from PIL import Image
 from refusals import error_after_work, one_line_error
 
 from steadyseg.app.cli import main
-from steadyseg.app.contact_sheet import Cell, write_sheet
-from steadyseg.app.labelling.pick import chosen_frames
-from steadyseg.app.open_model import open_segmenter
 from steadyseg.app.video.sinks import MaskSink
 from steadyseg.core.classes import CAMVID, ClassList
-from steadyseg.core.frame import Frame, Maps
-from steadyseg.core.method import MethodOptions
-from steadyseg.seg.data.camvid import open_split
+from steadyseg.core.frame import Maps
 from steadyseg.seg.data.class_file import read_classes
 from steadyseg.seg.data.label_writer import FORMATS, Tool
 from steadyseg.seg.data.regions import connected_regions
@@ -36,73 +29,6 @@ def drives(root: Path) -> Path:
         for frame in Street(seed=seed, height=96, width=128).frames(4, 100):
             Image.fromarray(frame.image).save(root / f"drive{seed}_{frame.index:03d}.png")
     return root
-
-
-@pytest.mark.slow
-def test_what_was_picked_is_read_back_by_the_import(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    sheets: list[Sequence[Cell]] = []
-
-    def sheet_of(path: Path, cells: Sequence[Cell], classes: ClassList, shades: Sequence[Any]) -> None:
-        sheets.append(cells)
-        assert [color for _, color in shades][::2] == [(0, 0, 4), (252, 255, 164)], "the colours of uncertainty"
-        write_sheet(path, cells, classes, shades)
-
-    monkeypatch.setattr("steadyseg.app.labelling.pick.SHOWN", 2)  # more frames than a JPEG has room for
-    monkeypatch.setattr("steadyseg.app.labelling.pick.write_sheet", sheet_of)
-    source, picked, own = drives(tmp_path / "drives"), tmp_path / "pick", tmp_path / "own"
-    assert main(["pick", str(source), "-n", "3", "-o", str(picked), "--model", "street-tiny"]) == 0
-    rows = list(csv.DictReader((picked / "frames.csv").read_text().splitlines()))
-    assert [row["rank"] for row in rows] == ["1", "2", "3"] and all(row["reason"] for row in rows)
-    assert {Path(row["file"]).name[:6] for row in rows} == {"drive3", "drive8"}, "spread over the recordings"
-    with Image.open(picked / "contact-sheet.jpg") as sheet:
-        assert sheet.size[0] > 1900
-    assert [cell.caption[:2] for cell in sheets[0]] == ["1.", "2."]
-    assert main(["data", "import", str(picked / "coco.json"), "-o", str(own)]) == 0
-    classes = read_classes(own / "classes.json")
-    split, segmenter = open_split(own, "train", classes), open_segmenter("street-tiny", MethodOptions(mode="dnn"))
-    assert sorted(example.name for example in split.examples) == sorted(Path(row["file"]).stem for row in rows)
-    for number, example in enumerate(split.examples):
-        image, label = split[number]
-        maps = segmenter.step(Frame(image, 0, 0.0, discontinuity=True))
-        names = np.array(segmenter.classes.names)
-        differing = names[maps.label] != np.array(classes.names)[label]
-        assert differing.mean() < 0.005, "but for the number format of the executor"
-        uncertainty = np.asarray(Image.open(picked / "uncertainty" / f"{example.name}.png"))
-        assert uncertainty.shape == label.shape and uncertainty.std() > 1
-
-
-@pytest.mark.slow
-def test_frames_like_the_labelled_ones_are_not_picked(tmp_path: Path) -> None:
-    source, labelled = drives(tmp_path / "drives"), tmp_path / "labelled" / "train"
-    labelled.mkdir(parents=True)
-    for path in source.glob("drive3_*.png"):
-        (labelled / path.name).write_bytes(path.read_bytes())
-    words = ["-n", "1", "--model", "street-tiny", "--data", str(labelled.parent)]
-    assert main(["pick", str(source), *words, "-o", str(tmp_path / "pick")]) == 0
-    (row,) = csv.DictReader((tmp_path / "pick" / "frames.csv").read_text().splitlines())
-    assert "drive8" in row["file"] and float(row["distance"]) > 0.3
-
-
-def test_names_that_label_tools_spell_alike_stay_apart(tmp_path: Path) -> None:
-    for name in ("2-a-b", "a b", "a+b", "a-b"):
-        Image.new("RGB", (8, 8)).save(tmp_path / f"{name}.png")
-    rows: dict[tuple[int, int], dict[str, Any]] = {(0, place): {"rank": place + 1} for place in range(4)}
-    names = [name for name, *_ in chosen_frames([str(tmp_path)], rows)]
-    assert names == ["2-a-b", "a-b", "3-a-b", "4-a-b"]
-
-
-def test_pick_refuses_what_it_cannot_do(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    output = tmp_path / "pick"
-    for words, said in {
-        ("street:1:9", "-n", "0"): "-n must be 1 or more, got 0",
-        ("absent.mp4",): "no such file or folder: 'absent.mp4'",
-        ("street:1:9", "--model", "cifar10-resnet18-plain"): "an image classifier",
-        ("street:1:9", "--data", str(tmp_path / "none")): "cannot be read",
-    }.items():
-        assert said in one_line_error(capsys, "pick", *words, "-o", output)
-    assert not output.exists()
-    assert "there is no folder" in one_line_error(capsys, "pick", "street:1:9", "-o", output / "deeper")
-    assert "give the name of a new one" in one_line_error(capsys, "pick", "street:1:9", "-o", ".", "--overwrite")
 
 
 def labelled_street(root: Path) -> Path:
@@ -137,24 +63,25 @@ def test_a_car_that_is_labelled_sky_is_the_first_suspect(tmp_path: Path, capsys:
 
 
 @pytest.mark.slow
-def test_graph_files_find_the_suspect_and_pick_frames_too(graphs: Graphs, tmp_path: Path) -> None:
+def test_graph_files_find_the_suspect_too(graphs: Graphs, tmp_path: Path) -> None:
     data, model, found = labelled_street(tmp_path / "street"), str(graphs("motion")), tmp_path / "suspects"
     assert main(["suspects", str(data), "--model", model, "-n", "1", "-o", str(found)]) == 0
     (first,) = csv.DictReader((found / "suspects.csv").read_text().splitlines())
     assert (first["picture"], first["label"]) == ("2", "Sky"), "half as large, the car is taken for a bicyclist"
-    picked = tmp_path / "pick"
-    assert main(["pick", str(drives(tmp_path / "drives")), "-n", "2", "-o", str(picked), "--model", model]) == 0
-    rows = list(csv.DictReader((picked / "frames.csv").read_text().splitlines()))
-    assert {Path(row["file"]).name[:6] for row in rows} == {"drive3", "drive8"} and "expected error" in rows[0]
 
 
 def test_suspects_refuses_what_it_cannot_do(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for words, said in {
+        (str(tmp_path), "--model", "street-tiny", "-n", "0"): "-n must be 1 or more, got 0",
+        (str(tmp_path), "--model", "cifar10-resnet18-plain"): "an image classifier",
         ("street", "--model", "street-tiny"): "the street's labels are exact",
         (str(tmp_path), "--model", "street-tiny"): "no such folder",
         (str(tmp_path), "--model", "street-tiny", "--split", "held-out"): "lists no images",
     }.items():
         assert said in one_line_error(capsys, "suspects", *words, "-o", tmp_path / "suspects")
+    words = ("suspects", tmp_path, "--model", "street-tiny", "-o")
+    assert "there is no folder" in one_line_error(capsys, *words, tmp_path / "suspects" / "deeper")
+    assert "give the name of a new one" in one_line_error(capsys, *words, ".", "--overwrite")
     assert not (tmp_path / "suspects").exists()
 
 
@@ -164,7 +91,6 @@ def test_no_input_is_replaced_by_the_output(tmp_path: Path, capsys: pytest.Captu
     labels.write_text("{}")
     for words in (
         ["suspects", labels.parent, "--model", "street-tiny"],
-        ["pick", labels.parent],
         ["data", "import", labels],
         ["data", "export", labels.parent],
     ):
