@@ -136,18 +136,10 @@ class Segmenter:
 
     def __init__(self, executor: Executor, fit: Mapping[str, Any] | None = None) -> None:
         """`fit`: the record of the calibration in use, with its conformal thresholds; None without a calibration."""
-        self.clock, self._continuity = executor.clock, Continuity()
+        self._executor, self.clock, self._continuity = executor, executor.clock, Continuity()
         self.low_accuracy = LOW_ACCURACY
-        self._start(executor, fit or {})
-
-    def continue_as(self, other: "Segmenter") -> None:
-        """Takes over the executor and the method of another segmenter; the next frame is their first."""
-        self._start(other._executor, other.fit)
-
-    def _start(self, executor: Executor, fit: Mapping[str, Any]) -> None:
-        self._executor, executor.clock = executor, self.clock
         self.classes, self.method, self.size = executor.classes, executor.method, executor.size
-        self.reference, self.fit = executor.reference, fit
+        self.reference, self.fit = executor.reference, fit or {}
         self.training_data = self.reference.data if self.reference else ""
         self._estimate_motion = MotionEstimator()
         self._is_cut = CutDetector() if self.method.tau else None

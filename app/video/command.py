@@ -1,27 +1,19 @@
 """`steadyseg video`: one source through the segmenter into files, with a report of classes, uncertainty and times."""
 
-import contextlib
 import json
 import math
 import time
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from pathlib import Path
 
 from steadyseg.app.console import Console, progress_bar
 from steadyseg.app.flags import DEFAULT_MODEL
 from steadyseg.app.report_file import check_place, write_json
 from steadyseg.app.sources.source import Source, describe_losses
-from steadyseg.app.video.caches import Recent
 from steadyseg.app.video.flags import VideoJob
-from steadyseg.app.video.grid import Grid, print_methods
 from steadyseg.app.video.job import check_job, job_record, open_for, open_recording
 from steadyseg.app.video.recording import Recorded, Recording
 from steadyseg.app.video.report import print_report
-from steadyseg.app.video.window import Player, Window, check_display
-from steadyseg.core.method import MethodOptions
-from steadyseg.core.segmenter import Segmenter
-from steadyseg.export.run.networks import FrameNetwork
 
 STDOUT = Path("-")
 """The report that is lines of JSON on stdout."""
@@ -39,39 +31,22 @@ def run_video(job: VideoJob) -> int:
     lines = job.report == STDOUT
     check_place(None if lines else job.report, overwrite=job.overwrite)
     check_job(job)
-    grid, networks = Grid(job) if job.grid is not None else None, Recent[FrameNetwork]()
-    if job.show:
-        check_display()
-    segmenter = grid.columns[0].segmenter if grid else open_for(job, networks.take)
-
-    def with_method(method: MethodOptions) -> Segmenter:
-        return open_for(replace(job, options=replace(job.options, method=method)), networks.take)
-
-    player = Player(job, segmenter, with_method) if job.show else None
-    console = Console(stderr=True)
-
-    with (
-        Window(player) if player else contextlib.nullcontext() as window,
-        open_recording(job, segmenter, grid, grid.steps if grid else None) as recording,
-    ):
-        info = recording.source.info
+    segmenter, console = open_for(job), Console(stderr=True)
+    with open_recording(job, segmenter) as recording:
         console.print(f"executor: {segmenter.executor} on {segmenter.device} ({segmenter.why})", soft_wrap=True)
         for note in recording.notes:
             console.print(f"note: {note}", soft_wrap=True)
-        total = min(filter(None, (info.length, job.options.max_frames)), default=None)
+        total = min(filter(None, (recording.source.info.length, job.options.max_frames)), default=None)
         frames = with_speed(recording, job.options.model, console, total)
-        for frame, maps, _ in with_lines(frames, recording.source) if lines else frames:
-            if window and not window(frame, maps, info):
-                break
-    record = grid.record(recording) if grid else job_record(job, recording)
-    if player:
-        record["notes"] += player.notes
-    if job.report and not lines:
-        write_json(job.report, record)
+        for _ in with_lines(frames, recording.source) if lines else frames:
+            pass
+    record = job_record(job, recording)
     if lines:
         print(json.dumps(record))
     else:
-        (print_methods if grid else print_report)(record)
+        if job.report:
+            write_json(job.report, record)
+        print_report(record)
     if lost := describe_losses(recording.source.losses):
         console.print(f"warning: {lost}")
     if isinstance(recording.broken_off, KeyboardInterrupt):

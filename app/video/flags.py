@@ -59,10 +59,6 @@ class VideoJob:
     """Video file to write (.mp4, .mkv, .mov), or address of a live stream (rtsp://, rtmp://, udp://); by default
     none."""
     options: VideoOptions = field(default_factory=VideoOptions)
-    show: bool = False
-    """Show the pictures in a window while they are made; its title names the keys for method, view and pause."""
-    grid: str | None = None
-    """Methods side by side in one video, with time and uncertainty of each frame: dnn,bnn,vq-dnn,vq-bnn."""
     masks: Path | None = None
     """Folder for label PNGs (palette) and 8-bit uncertainty PNGs."""
     labels: Path | None = None

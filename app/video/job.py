@@ -15,7 +15,7 @@ from steadyseg.app.sources.source import SourceInfo, describe_losses
 from steadyseg.app.sources.url import redact
 from steadyseg.app.video.caches import Recent
 from steadyseg.app.video.flags import VideoJob, VideoOptions, check_options
-from steadyseg.app.video.recording import Recording, Steps
+from steadyseg.app.video.recording import Recording
 from steadyseg.app.video.render import conformal_threshold
 from steadyseg.app.video.sinks import MaskSink, Sink, check_names
 from steadyseg.app.video.stream_sink import StreamSink, is_stream, require_stream
@@ -72,25 +72,22 @@ def open_for(job: VideoJob, take: TakeNetwork | None = None) -> Segmenter:
 
 
 @contextlib.contextmanager
-def open_recording(
-    job: VideoJob, segmenter: Segmenter, paint: Painter | None = None, steps: Steps | None = None
-) -> Iterator[Recording]:
-    """Opens and checks everything for one source into files, before its first frame. `Recording` says what `paint` and
-    `steps` are.
+def open_recording(job: VideoJob, segmenter: Segmenter) -> Iterator[Recording]:
+    """Opens and checks everything for one source into files, before its first frame.
 
     After an interruption, a camera's failure or a full disk, playable files and a report of the earlier frames remain.
     `broken_off` has the reason. Raises InputError if no frame could be read.
     """
     options = job.options
     classes = shown_classes(options, segmenter)
-    paint = paint or open_painter(options, segmenter, classes)
+    paint = open_painter(options, segmenter, classes)
     with open_source(job.source, labels=job.labels, classes=segmenter.classes) as source:
         if job.masks:
             check_names({source.frame_name(index) for index in range(source.info.length or 0)})
         size = paint.size(source.info.width, source.info.height)
         sink = open_sink(job, size, source.info)
         masks = MaskSink(job.masks, classes, job.overwrite).write if job.masks else None
-        recording = Recording(source, segmenter, sink, paint, masks, options.max_frames, steps)
+        recording = Recording(source, segmenter, sink, paint, masks, options.max_frames)
         try:
             with recording:
                 yield recording

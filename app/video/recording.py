@@ -2,8 +2,7 @@
 
 import contextlib
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator
-from functools import partial
+from collections.abc import Callable, Generator
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -18,9 +17,6 @@ from steadyseg.core.errors import InputError
 from steadyseg.core.frame import Frame, Maps
 from steadyseg.core.segmenter import MAX_TIMES, Segmenter, segment
 from steadyseg.core.system.interrupts import uninterrupted
-
-Steps = Callable[[Iterable[Frame]], Iterator[tuple[Frame, Maps]]]
-"""Computes the maps of the frames."""
 
 
 class Recorded(NamedTuple):
@@ -46,13 +42,10 @@ class Recording(contextlib.AbstractContextManager["Recording"]):
         paint: Callable[[Frame, Maps], np.ndarray],
         masks: WriteMasks | None = None,
         max_frames: int | None = None,
-        steps: Steps | None = None,
     ) -> None:
-        """`paint` draws the picture of a frame, (H, W, 3) uint8 RGB, in the size that the sink expects. `steps`
-        computes the maps of all frames, by default with the segmenter."""
+        """`paint` draws the picture of a frame, (H, W, 3) uint8 RGB, in the size that the sink expects."""
         self.source, self.segmenter, self.report = source, segmenter, StreamReport(segmenter.classes)
         self._sink, self._paint, self._masks = sink, paint, masks
-        self._steps = steps or partial(segment, segmenter=segmenter)
         self._frames, self._unread = self._record(max_frames), iter(tuple[Frame]())
 
     def __iter__(self) -> Generator[Recorded, None, None]:
@@ -83,7 +76,7 @@ class Recording(contextlib.AbstractContextManager["Recording"]):
                 read_ahead(self.source, decode_ms=decode_ms, live=isinstance(self._sink, StreamSink))
             ) as self._unread,
         ):
-            for frame, maps in self._steps(islice(self._unread, max_frames)):
+            for frame, maps in segment(islice(self._unread, max_frames), self.segmenter):
                 with uninterrupted():  # each frame is in the video, the masks and the report, or in none of the three
                     figures = self._write(frame, maps)
                 yield Recorded(frame, maps, figures)

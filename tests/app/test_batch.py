@@ -75,7 +75,6 @@ def test_folders_patterns_lists_and_tables_name_videos(videos: Path, tmp_path: P
         ("a.csv", "source,colour\nstreet,red\n", "line 2: "),
         ("a.csv", "source,max-frames\nstreet,-1\n", "line 2: --max-frames must be 1 or more"),
         ("a.csv", "source,output\nstreet,x\n", "the column output is not for a line of a batch"),
-        ("a.csv", "source,grid\nstreet,dnn\n", "the column grid is not for a line of a batch"),
         ("a.csv", "source,labels\nstreet,gone\n", "line 2: no such folder of labels"),
         ("a.csv", "source,mode\nstreet,dnn,2\n", "has not the 2 columns"),
         ("a.csv", "source,name\nstreet,../up\n", "cannot be"),

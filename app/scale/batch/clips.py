@@ -16,7 +16,7 @@ from steadyseg.core.errors import InputError
 from steadyseg.core.system.pictures import has_suffix, natural_order
 
 OWN_COLUMNS = ("source", "name")
-OF_THE_BATCH = ("output", "overwrite", "masks", "report", "show", "grid")
+OF_THE_BATCH = ("output", "overwrite", "masks", "report")
 """Flags of `steadyseg video` that a batch decides or lacks, so no line of a table may have them."""
 LONGEST_NAME = 100
 """Longest name in characters: file systems end at 255 bytes, and results are first made under a longer name."""
