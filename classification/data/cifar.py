@@ -118,7 +118,8 @@ def _has_files(folder: Path, library: Library) -> bool:
 
 def _known_sum(path: Path, published_md5: str) -> str:
     if not path.is_file():
-        raise InputError(f"{path}: missing, so the copy is not complete; fetch the data set again (steadyseg data)")
+        again = "fetch the data set again (steadyseg data cifar10 or cifar100)"
+        raise InputError(f"{path}: missing, so the copy is not complete; {again}")
     md5 = _md5(path)
     if md5 not in (published_md5, SUBSETS.get(path.name)):
         raise InputError(
