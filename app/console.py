@@ -107,5 +107,5 @@ def make_table(title: str, first: str, *columns: str) -> Table:
     """A table that fits 80 characters and cuts off no name or number."""
     table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
     for column in (first, *columns):
-        table.add_column(column, no_wrap=column != "calibrated")
+        table.add_column(column, no_wrap=column != "modes")
     return table

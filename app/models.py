@@ -14,7 +14,7 @@ from steadyseg.core.model.checkpoint import count_parameters, read_meta
 from steadyseg.seg.options import NetworkName
 from steadyseg.seg.pretrained import find_checkpoint, list_segmenters
 
-COLUMNS = ("name", "size", "params")
+COLUMNS = ("name", "size", "params", "data")
 
 
 def run_models() -> int:
@@ -24,10 +24,10 @@ def run_models() -> int:
         table_of("segmentation", list_segmenters(), find_checkpoint, {"accuracy": "accuracy", "mIoU": "miou"})
     )
     if found := list_classifiers():
-        columns = {"N": "samples", "accuracy": "accuracy", "nll": "nll"}
-        console.print(table_of("classification", found, find_classifier, columns))
+        console.print(table_of("classification", found, find_classifier, {"accuracy": "accuracy", "nll": "nll"}))
     modes = ", ".join(map(mode_title, MODE_NAMES))
-    console.print(f"calibrated: {modes}\nN: dropout passes; {METRIC_WORDS['nll']}\n", soft_wrap=True)
+    data = "data: measured on its test images (street: 100 drawn frames); compare rows of the same data alone"
+    console.print(f"{data}\nmodes with a calibration: {modes}\n{METRIC_WORDS['nll']}\n", soft_wrap=True)
     networks = {"train seg": " ".join(get_args(NetworkName)), "train classification": " ".join(MODELS) + " timm:NAME"}
     for command, names in networks.items():
         console.print(f"{command} --network: {names}", soft_wrap=True)
@@ -36,13 +36,12 @@ def run_models() -> int:
 
 def table_of(title: str, names: Iterable[str], find: Callable[[str], Path], columns: dict[str, str]) -> Table:
     """A row for each checkpoint; `columns`: keys of its metrics by their headings."""
-    table = make_table(f"pretrained: {title}", *COLUMNS, *columns, "calibrated")
+    table = make_table(f"pretrained: {title}", *COLUMNS, *columns, "modes")
     for name in names:
         meta = read_meta(path := find(name))
         size, parameters = f"{meta.width}x{meta.height}", f"{count_parameters(path) / 1e6:.2f} M"
         modes = dict.fromkeys(method_of_fit(fit).mode for fit in meta.calibration.values())
-        row = meta.metrics.get("stills-dnn") or meta.metrics.get("stills-bnn") or {}  # one pass, else N passes
-        values = [row.get(key, "-") for key in columns.values()]
-        figures = [f"{value:.3f}" if isinstance(value, float) else str(value) for value in values]
-        table.add_row(name, size, parameters, *figures, ", ".join(modes) or "-")
+        row = meta.metrics.get("stills-dnn", {})
+        figures = [f"{row[key]:.3f}" if key in row else "-" for key in columns.values()]
+        table.add_row(name, size, parameters, row.get("data", "-"), *figures, ", ".join(modes) or "-")
     return table

@@ -138,8 +138,9 @@ def test_pretrained_networks_and_all_networks_to_train_are_listed(capsys: pytest
     assert "smoothed (vq-dnn)" in out and "negative log-likelihood (nll)" in out
     rows = {words[0]: words[1:] for words in map(str.split, out.splitlines()) if words}
     smooth = read_meta(find_classifier("cifar10-resnet18-mc-smooth")).metrics["stills-dnn"]
-    assert rows["cifar10-resnet18-mc-smooth"][3:6] == ["1", f"{smooth['accuracy']:.3f}", f"{smooth['nll']:.3f}"]
-    assert rows["cifar10-resnet18-mc-smooth"][6:] == ["dnn,", "bnn"]
+    shown = ["cifar10", f"{smooth['accuracy']:.3f}", f"{smooth['nll']:.3f}", "dnn,", "bnn"]
+    assert rows["cifar10-resnet18-mc-smooth"][3:] == shown
+    assert rows["street-tiny"][3] == "street" and rows["street-mobile"][3] == "camvid"
     assert set(MODELS) | {"camvid-unet-s", "segnet", "timm:NAME"} <= set(out.split())
 
 
