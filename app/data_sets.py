@@ -17,7 +17,7 @@ DATA_SETS = (
     (
         "camvid",
         "CamVid, 11 classes, 480x360: 367 + 101 + 233 images",
-        "research",
+        "non-commercial research",
         "steadyseg data camvid -o data/camvid",
     ),
     ("cifar10", "CIFAR-10, the published pickles", "none published", "steadyseg data cifar10 -o data/cifar10"),

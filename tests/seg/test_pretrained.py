@@ -12,10 +12,12 @@ from made.methods import opened_by_torch
 from steadyseg.core.errors import InputError
 from steadyseg.core.model.checkpoint import count_parameters, load_checkpoint, parse_meta, read_meta, save_checkpoint
 from steadyseg.core.model.tensor_file import write_tensors
+from steadyseg.seg.data.camvid_download import LICENCE_NOTE
 from steadyseg.seg.pretrained import FOLDER, find_checkpoint
 from steadyseg.seg.street.drive import Street
 from steadyseg.studies.harness.bundle import bundle
 
+TERMS = LICENCE_NOTE.removeprefix("CamVid is for ").partition(". ")[0]
 LIMIT_MB = dict.fromkeys(("camvid-mobile", "street-mobile", "street-tiny"), 2)
 LIMIT_MB |= {"camvid-unet-s": 7, "camvid-realtime": 8, "camvid-quality": 1}
 
@@ -26,7 +28,8 @@ def test_a_pretrained_checkpoint_is_small_and_says_where_it_comes_from(name: str
     assert path.stat().st_size < LIMIT_MB[name] * 1e6
     meta = read_meta(path)
     assert meta.licence and meta.training["command"].startswith("steadyseg train seg") and meta.metrics
-    assert path.with_suffix(".md").is_file()
+    card = " ".join(path.with_suffix(".md").read_text().split())
+    assert (TERMS in meta.licence) == ("camvid-" in name) == (TERMS in card or "**Licence**: as [`camvid" in card)
     assert parse_meta(path.with_suffix(".json").read_text(), path) == meta
     for key, row in meta.metrics.items():
         measured_on = {"data", "split", "frames", "frame_list_hash", "protocol", "mode", "samples", "seed", "nll"}
