@@ -68,4 +68,4 @@ def test_no_process_of_ours_imports_from_the_folder_in_use() -> None:
         for line in path.read_text().splitlines()
     ]
     started = [line for line in lines if "sys.executable," in line]
-    assert len(started) >= 3 and all('sys.executable, "-P"' in line for line in started), started
+    assert len(started) >= 2 and all('sys.executable, "-P"' in line for line in started), started

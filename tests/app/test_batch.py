@@ -134,7 +134,7 @@ def test_a_batch_makes_what_video_makes_skips_it_and_names_what_broke(
         path.name: path.read_bytes() for path in (out / "drive1" / "masks").iterdir()
     }
     table = pyarrow.parquet.read_table(out / "drive1" / "frames.parquet")
-    assert table.schema.metadata[b"steadyseg_frames"] == b"1" and table["frame"].to_pylist() == list(range(6))
+    assert table.schema.metadata[b"steadyseg_frames"] == b"2" and table["frame"].to_pylist() == list(range(6))
     report = json.loads((out / "drive1" / "report.json").read_text())
     assert np.mean(table["entropy"].to_pylist()) == pytest.approx(report["mean_entropy"], abs=1e-4)
     shares = [sum(row["class_shares"].values()) for row in rows_of(out / "drive1" / "frames.parquet")]
