@@ -10,7 +10,7 @@ from typing import Any
 
 import tyro
 
-from steadyseg.app.commands import Command, find_command, load
+from steadyseg.app.commands import STEADYSEG, Command, find_command, load
 from steadyseg.app.parsing import parse
 from steadyseg.app.settings import LIST, early_words, list_settings, print_settings, read_settings, settings_of_run
 from steadyseg.core.errors import CheckFailed, InputError
@@ -24,8 +24,8 @@ EXTRAS = {
 """Packages that an extra brings: running an included network needs none of them."""
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """Runs one command and returns its exit code.
+def main(arguments: list[str] | None = None, root: Command = STEADYSEG, program: str = "steadyseg") -> int:
+    """Runs one command of `root` and returns its exit code.
 
     The code is 0 if done, 2 for bad input and 130 if interrupted. It is 1 if a check failed, the disk is full, or the
     reader of the output is gone.
@@ -34,7 +34,7 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         with interruptible():
             try:
-                return parse_and_run(arguments)
+                return parse_and_run(arguments, root, program)
             finally:
                 sys.stdout.flush()  # here, because an error of the flush at exit cannot be caught
     except (InputError, CheckFailed) as error:
@@ -59,12 +59,12 @@ def main(arguments: list[str] | None = None) -> int:
     return code
 
 
-def parse_and_run(arguments: list[str]) -> int:
+def parse_and_run(arguments: list[str], root: Command, program: str) -> int:
     """Parses the arguments and runs the command; only the flags of that command are imported."""
     if arguments == ["--version"]:
         print(version("steadyseg"))
         return 0
-    program, command, rest = find_command(arguments)
+    program, command, rest = find_command(arguments, root, program)
     if command.kinds:
         kinds = {name: _describe(kind.summary) for name, kind in command.kinds.items()}
         tyro.extras.subcommand_cli_from_dict(kinds, args=["--help"], prog=program, description=command.summary)

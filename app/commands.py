@@ -26,13 +26,13 @@ def load(place: str) -> Any:
     return getattr(import_module(module), name)
 
 
-def find_command(words: list[str]) -> tuple[str, Command, list[str]]:
+def find_command(words: list[str], root: Command, program: str = "steadyseg") -> tuple[str, Command, list[str]]:
     """Returns (program, command, remaining words); the command has kinds only if the words name none of them.
     InputError for unknown words."""
-    program, command, rest = "steadyseg", STEADYSEG, words
+    command, rest = root, words
     while command.kinds and rest and rest[0] not in ("-h", "--help"):
         if rest[0] not in command.kinds:
-            problem = "unknown command" if command is STEADYSEG else f"say what to {program.split()[-1]} first, not"
+            problem = "unknown command" if command is root else f"say what to {program.split()[-1]} first, not"
             raise InputError(f"{problem} {rest[0]!r}; choose from {', '.join(command.kinds)}")
         program, command, rest = f"{program} {rest[0]}", command.kinds[rest[0]], rest[1:]
     return program, command, rest
@@ -51,32 +51,6 @@ TRAININGS = {
         "steadyseg.app.train.command:train_classifier",
         presets="steadyseg.classification.options:CLASS_PRESETS",
     ),
-}
-ANALYSES = {
-    "robustness": Command(
-        "Study how networks stand corruptions, small changes, attacks and out-of-distribution pictures; several "
-        "are compared.",
-        "steadyseg.studies.robustness.flags:RobustnessJob",
-        "steadyseg.studies.robustness.command:run_robustness",
-    ),
-    **{
-        name: Command(
-            summary,
-            f"steadyseg.studies.analysis.flags:{name.capitalize()}Job",
-            "steadyseg.studies.analysis.command:run_study",
-        )
-        for name, summary in {
-            "fourier": "How much of each spatial frequency is in the feature maps, block by block.",
-            "variance": "How feature maps vary over positions and over dropout draws, before and after smoothing.",
-            "hessian": "Eigenvalues of the loss's Hessian: the largest of every mini-batch, and the density of all.",
-            "landscape": "Loss and accuracy on a plane through the weights.",
-            "lesion": (
-                "What is lost without one convolution, attention or MLP block, block or smoothing layer at a time."
-            ),
-            "similarity": "How alike layers are (CKA), of one network or several, and how far maps correlate in space.",
-            "reliability": "How honest confidence is by class, distance from a boundary, region size and novelty.",
-        }.items()
-    },
 }
 DATA = {
     "list": Command(
@@ -146,15 +120,6 @@ STEADYSEG = Command(
             "Make a steadied .onnx file of another program's network, with the mean over time and uncertainty.",
             "steadyseg.app.export.flags:WrapJob",
             "steadyseg.app.export.wrap:run_wrap",
-        ),
-        "bench": Command(
-            "Time a model: the whole step against the network alone, MC dropout and what one would write by hand.",
-            "steadyseg.studies.performance.flags:BenchJob",
-            "steadyseg.studies.performance.command:run_bench",
-        ),
-        "analyze": Command(
-            "Study networks: how robust they are, what their feature maps hold, and the loss around their weights.",
-            kinds=ANALYSES,
         ),
         "models": Command(
             "List the pretrained checkpoints, and all networks that can be trained.",

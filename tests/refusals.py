@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 from made.waiting import PATIENCE_S
 
-from steadyseg.app.cli import main
+from steadyseg.__main__ import main
 from steadyseg.core.errors import InputError
 
 
@@ -20,9 +20,11 @@ def refusal(call: Callable[..., object], *arguments: object, **named: object) ->
     return message
 
 
-def one_line_error(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
+def one_line_error(
+    capsys: pytest.CaptureFixture[str], *arguments: object, run: Callable[[list[str]], int] = main
+) -> str:
     """All that the command prints."""
-    assert main([str(argument) for argument in arguments]) == 2
+    assert run([str(argument) for argument in arguments]) == 2
     captured = capsys.readouterr()
     lines = captured.err.strip().splitlines()
     assert len(lines) == 1 and lines[0].startswith("steadyseg: ") and not captured.out, lines
@@ -42,5 +44,5 @@ def error_after_work(capsys: pytest.CaptureFixture[str], *arguments: object, cod
 
 def steadyseg(*arguments: object) -> subprocess.CompletedProcess[str]:
     """The command in a process of its own."""
-    command = [sys.executable, "-m", "steadyseg.app.cli", *(str(argument) for argument in arguments)]
+    command = [sys.executable, "-m", "steadyseg", *(str(argument) for argument in arguments)]
     return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S)

@@ -135,6 +135,11 @@ def test_no_file_is_in_a_circle() -> None:
         raise AssertionError(f"files import each other: {' <- '.join(error.args[1])}") from None
 
 
+def test_the_product_names_no_study() -> None:
+    texts = {path: path.read_text() for path in (PROJECT / "app").rglob("*.py")}
+    assert not [str(path) for path, text in texts.items() if "steadyseg.studies" in text]
+
+
 def test_imports_follow_the_arrows() -> None:
     wrong = []
     for name, others in imports().items():

@@ -98,11 +98,11 @@ def test_it_is_the_same_from_the_source_distribution(wheel: Path, tmp_path: Path
     assert again.read_bytes() == wheel.read_bytes()
 
 
-def test_it_has_the_code_of_two_commands_and_of_no_other_study(wheel: Path) -> None:
+def test_it_has_the_code_of_bench_and_of_no_other_study(wheel: Path) -> None:
     names = [name for name in zipfile.ZipFile(wheel).namelist() if name.startswith("steadyseg/studies/")]
     assert all(name.endswith(".py") for name in names)
     folders = {name.split("/")[2] for name in names if name.count("/") > 2}
-    assert folders == {"analysis", "harness", "performance", "robustness"}
+    assert folders == {"harness", "performance"}
 
 
 @pytest.fixture(scope="module")
@@ -187,6 +187,6 @@ def test_export(installed: Path, tmp_path: Path) -> None:
     assert (tmp_path / "again.mp4").exists()
 
 
-@pytest.mark.parametrize("command", ["bench", "analyze fourier", "analyze robustness", "train seg", "batch"])
+@pytest.mark.parametrize("command", ["bench", "train seg", "batch"])
 def test_every_command_has_its_files(installed: Path, tmp_path: Path, command: str) -> None:
     assert "usage:" in run(installed, tmp_path, *command.split(), "--help")

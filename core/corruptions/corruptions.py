@@ -35,7 +35,7 @@ def corrupt(image: np.ndarray, name: str, severity: int, seed: int = 0, index: i
     files (`studies.robustness.measures.published_images`). Not for several threads at once: NumPy's global generator is
     seeded and put back. Raises InputError for another shape or dtype, an unknown type, a severity outside 1..5.
     """
-    from steadyseg.core.seeds import keep_generators  # torch, which the help of `analyze robustness` does without
+    from steadyseg.core.seeds import keep_generators  # torch, which the help of the study `robustness` does without
 
     require_known(name, (*BENCHMARK_CORRUPTIONS, *TUNING_CORRUPTIONS), "corruption")
     if severity not in SEVERITIES:

@@ -1,1 +1,1 @@
-"""`steadyseg analyze` fourier, variance, hessian, landscape, lesion, similarity, reliability: the papers' studies."""
+"""The papers' studies: fourier, variance, hessian, landscape, lesion, similarity, reliability."""

@@ -1,5 +1,4 @@
-"""`steadyseg analyze STUDY`: measures, prints the table, and writes report.md, report.json and the plots into a
-folder."""
+"""A study: measures, prints the table, and writes report.md, report.json and the plots into a folder."""
 
 from collections.abc import Sequence
 from functools import partial

@@ -1,4 +1,4 @@
-"""The flags of each study of `steadyseg analyze`; no torch here, so that a bad flag is refused at once."""
+"""The flags of each study; no torch here, so that a bad flag is refused at once."""
 
 import math
 from dataclasses import dataclass
@@ -75,14 +75,14 @@ class LossJob:
 
 @dataclass(frozen=True)
 class FourierJob(MapsJob):
-    """The flags of `steadyseg analyze fourier`."""
+    """The flags of the study `fourier`."""
 
     study: ClassVar[str] = "fourier"
 
 
 @dataclass(frozen=True)
 class VarianceJob(MapsJob):
-    """The flags of `steadyseg analyze variance`."""
+    """The flags of the study `variance`."""
 
     study: ClassVar[str] = "variance"
     samples: Rare[int] = 10
@@ -94,7 +94,7 @@ class VarianceJob(MapsJob):
 
 @dataclass(frozen=True)
 class HessianJob(LossJob):
-    """The flags of `steadyseg analyze hessian`."""
+    """The flags of the study `hessian`."""
 
     study: ClassVar[str] = "hessian"
     top: Rare[int] = 5
@@ -119,7 +119,7 @@ class HessianJob(LossJob):
 
 @dataclass(frozen=True)
 class LandscapeJob(LossJob):
-    """The flags of `steadyseg analyze landscape`."""
+    """The flags of the study `landscape`."""
 
     study: ClassVar[str] = "landscape"
     rule: Rare[Literal["filter", "axis0"]] = "filter"
@@ -139,7 +139,7 @@ class LandscapeJob(LossJob):
 
 @dataclass(frozen=True)
 class LesionJob:
-    """The flags of `steadyseg analyze lesion`."""
+    """The flags of the study `lesion`."""
 
     study: ClassVar[str] = "lesion"
     options: StudyOptions
@@ -150,14 +150,14 @@ class LesionJob:
 
 @dataclass(frozen=True)
 class SimilarityJob(MapsJob):
-    """The flags of `steadyseg analyze similarity`."""
+    """The flags of the study `similarity`."""
 
     study: ClassVar[str] = "similarity"
 
 
 @dataclass(frozen=True)
 class ReliabilityJob:
-    """The flags of `steadyseg analyze reliability`."""
+    """The flags of the study `reliability`."""
 
     study: ClassVar[str] = "reliability"
     options: StudyOptions

@@ -1,4 +1,4 @@
-"""`analyze fourier`: relative log amplitude of every block's feature maps by frequency and depth."""
+"""The study `fourier`: relative log amplitude of every block's feature maps by frequency and depth."""
 
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any

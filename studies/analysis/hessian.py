@@ -1,4 +1,4 @@
-"""`analyze hessian`: eigenvalues of the loss's Hessian mini-batch by mini-batch, and the density of all of them."""
+"""The study `hessian`: eigenvalues of the loss's Hessian mini-batch by mini-batch, and the density of all of them."""
 
 from collections.abc import Iterator, Sequence
 from statistics import fmean, stdev

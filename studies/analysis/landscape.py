@@ -1,4 +1,4 @@
-"""`analyze landscape`: loss and accuracy on a plane through the weights."""
+"""The study `landscape`: loss and accuracy on a plane through the weights."""
 
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any

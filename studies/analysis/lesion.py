@@ -1,4 +1,4 @@
-"""`analyze lesion`: accuracy and NLL without one unit at a time, and smoothing layers at part of their weight."""
+"""The study `lesion`: accuracy and NLL without one unit at a time, and smoothing layers at part of their weight."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext

@@ -1,4 +1,4 @@
-"""`analyze reliability`: how honest confidence is by class, distance from a boundary, region size and novelty."""
+"""The study `reliability`: how honest confidence is by class, distance from a boundary, region size and novelty."""
 
 import math
 from collections.abc import Iterator, Sequence

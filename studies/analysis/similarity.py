@@ -1,4 +1,4 @@
-"""`analyze similarity`: CKA between the layers of networks, with their smoothing and without, and covariance in
+"""The study `similarity`: CKA between the layers of networks, with their smoothing and without, and covariance in
 space."""
 
 from collections.abc import Iterator, Sequence

@@ -1,4 +1,4 @@
-"""`analyze variance`: variance of feature maps by depth, over positions, over dropout draws and over both."""
+"""The study `variance`: variance of feature maps by depth, over positions, over dropout draws and over both."""
 
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING

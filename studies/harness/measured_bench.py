@@ -23,7 +23,7 @@ def bench(model: str, *flags: str, environment: dict[str, str] | None = None) ->
     wait_for_quiet()
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "bench.json"
-        command = [sys.executable, "-m", "steadyseg.app.cli", "bench", model, "--report", str(file), *flags]
+        command = [sys.executable, "-m", "steadyseg", "bench", model, "--report", str(file), *flags]
         if subprocess.run(command, cwd=PROJECT, env=os.environ | (environment or {})).returncode:
             raise InputError(f"{model}: `steadyseg bench` failed")
         record = dict(json.loads(file.read_text()))

@@ -1,4 +1,4 @@
-"""The report of `steadyseg analyze`: what it needs, its folder, its command line, and tables on the terminal."""
+"""The report of an analysis: what it needs, its folder, its command line, and tables on the terminal."""
 
 import dataclasses
 import os
@@ -122,7 +122,7 @@ def check_folder(out: Path, *, overwrite: bool) -> None:
 
 def command_line(study: str, models: Sequence[str], job: Any) -> str:
     """The command with its networks, its data, and every flag and setting that is not at its default."""
-    words, settings = ["steadyseg", "analyze", study, *models], []
+    words, settings = ["python", "-m", "steadyseg.studies.analysis", study, *models], []
     for name, value, rare in changed(job):
         values = [str(one) for one in (value if isinstance(value, tuple) else (value,))]
         if rare:

@@ -1,1 +1,1 @@
-"""The command analyze robustness: one file a study, and the report."""
+"""The study `robustness`: one file a part, and the report."""

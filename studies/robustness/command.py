@@ -1,4 +1,4 @@
-"""`steadyseg analyze robustness`: runs the studies and writes the report, its JSON and its plots into a folder."""
+"""The study `robustness`: runs its parts and writes the report, its JSON and its plots into a folder."""
 
 from functools import partial
 from typing import Any
@@ -17,7 +17,7 @@ def run_robustness(job: RobustnessJob) -> int:
     from steadyseg.studies.robustness.report import markdown, summary
     from steadyseg.studies.robustness.studies import robustness  # after what can be refused without torch
 
-    require_extra(CORRUPTIONS, "analyze robustness")
+    require_extra(CORRUPTIONS, "the study robustness")
     report = Report("robustness", job.models, job, job)
 
     def write_report(record: dict[str, Any]) -> None:

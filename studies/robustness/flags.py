@@ -1,4 +1,4 @@
-"""The flags of `steadyseg analyze robustness`; no torch here, so that a bad flag is refused at once."""
+"""The flags of the study `robustness`; no torch here, so that a bad flag is refused at once."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -77,7 +77,7 @@ class RobustnessOptions:
 
 @dataclass(frozen=True)
 class RobustnessJob:
-    """The flags of `steadyseg analyze robustness`."""
+    """The flags of the study `robustness`."""
 
     models: Positional[Annotated[tuple[str, ...], arg(metavar="MODEL")]]
     """Pretrained names or .safetensors files, of classifiers or of segmentation networks; they see the same

@@ -1,4 +1,4 @@
-"""All robustness studies that networks and data allow, as one record: what `steadyseg analyze robustness` reports."""
+"""All robustness studies that networks and data allow, as one record: what the study `robustness` reports."""
 
 import time
 from collections.abc import Callable, Sequence

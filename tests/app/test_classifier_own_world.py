@@ -1,5 +1,5 @@
-"""What a classifier knows of its training domain: fitted by the command, told by `evaluate` and `analyze
-robustness`."""
+"""What a classifier knows of its training domain: fitted by the command, told by `evaluate` and the study
+`robustness`."""
 
 import contextlib
 import io

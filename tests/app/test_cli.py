@@ -17,7 +17,7 @@ from made.waiting import PATIENCE_S, wait_for
 from PIL import Image
 from refusals import error_after_work, one_line_error
 
-from steadyseg.app.cli import main
+from steadyseg.__main__ import main
 from steadyseg.app.commands import TRAININGS, load
 from steadyseg.core.model.checkpoint import read_meta
 from steadyseg.seg.pretrained import find_checkpoint
@@ -29,14 +29,14 @@ INSTANT = 400
 @pytest.mark.parametrize(
     ("words", "shown", "others"),
     [
-        ("", "demo video train evaluate export bench analyze models data", "--epochs"),
+        ("", "demo video train evaluate export bench models data", "--epochs"),
         ("train seg", "--epochs --classes usage: steadyseg train seg", "--config head"),
         ("train classification", "--epochs resnet18 usage: steadyseg train classification", "--classes"),
     ],
 )
 def test_help_is_instant_and_imports_no_torch(words: str, shown: str, others: str) -> None:
     code = (
-        "import sys; from steadyseg.app.cli import main\n"
+        "import sys; from steadyseg.__main__ import main\n"
         f"try: main({[*words.split(), '--help']})\n"
         "except SystemExit as stop: assert stop.code == 0\n"
         "heavy = {'torch', 'cv2', 'av', 'gradio', 'torchvision', 'timm'} & set(sys.modules); assert not heavy, heavy\n"

@@ -8,22 +8,25 @@ from pathlib import Path
 
 import pytest
 
+from steadyseg.__main__ import STEADYSEG
 from steadyseg.app.cli import read_flags
-from steadyseg.app.commands import find_command
+from steadyseg.app.commands import TRAININGS, find_command
+from steadyseg.studies.analysis.__main__ import ANALYSES, PROGRAM
 
 PROJECT = Path(__file__).parents[2]
 PAGES = [PROJECT / "README.md", *sorted((PROJECT / "docs").rglob("*.md"))]
 
 
-COMMAND = re.compile(r"\s*(?:torchrun .* -- )?(?:\.venv/bin/)?steadyseg (?!->)([^#]*)")
+ROOTS = {"steadyseg": STEADYSEG, PROGRAM: ANALYSES}
+COMMAND = re.compile(rf"\s*(?:torchrun .* -- )?(?:\.venv/bin/)?({'|'.join(ROOTS)}) (?!->)([^#]*)")
 
 
-def command_lines(page: Path) -> Iterator[str]:
-    """The lines of code blocks that call the program, continued ones joined, without comments."""
+def command_lines(page: Path) -> Iterator[tuple[str, str]]:
+    """The programs of code blocks with the rest of their lines, continued ones joined, without comments."""
     for block in re.findall(r"```\w*\n(.*?)```", page.read_text(), re.DOTALL):
         for line in block.replace("\\\n", " ").splitlines():
             if found := COMMAND.match(line):
-                yield found[1].strip()
+                yield found[1], found[2].strip()
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if any(command_lines(page))], ids=str)
@@ -34,8 +37,8 @@ def test_the_program_takes_every_command_line_of_the_page(
     (tmp_path / "recipe.toml").write_text("[loop]\nepochs = 3\n")
     (tmp_path / "runs/mine").mkdir(parents=True)
     (tmp_path / "runs/mine/config.json").write_text(json.dumps({"data": "CamVid", "loop": {"epochs": 3}}))
-    for line in command_lines(page):
-        program, command, words = find_command(shlex.split(line))
+    for name, line in command_lines(page):
+        program, command, words = find_command(shlex.split(line), ROOTS[name])
         if command.flags:
             try:
                 read_flags(program, command, words)
@@ -46,8 +49,8 @@ def test_the_program_takes_every_command_line_of_the_page(
 
 
 def test_the_pages_show_every_command() -> None:
-    from steadyseg.app.commands import ANALYSES, STEADYSEG, TRAININGS
-
-    shown = {tuple(line.split()[:2]) for page in PAGES for line in command_lines(page)}
-    names = [("train", kind) for kind in TRAININGS] + [("analyze", kind) for kind in ANALYSES]
-    assert set(names) <= shown and set(STEADYSEG.kinds) - {"models"} <= {words[0] for words in shown}
+    lines = [(ROOTS[name], *line.split()[:2]) for page in PAGES for name, line in command_lines(page)]
+    shown = {words[1] for words in lines if words[0] is STEADYSEG}
+    assert {("train", kind) for kind in TRAININGS} <= {words[1:] for words in lines}
+    assert set(ANALYSES.kinds) <= {words[1] for words in lines if words[0] is ANALYSES}
+    assert set(STEADYSEG.kinds) - {"models"} <= shown

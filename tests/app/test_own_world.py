@@ -25,6 +25,7 @@ from steadyseg.export.file.onnx_file import read_onnx
 from steadyseg.export.run.graph import GraphExecutor
 from steadyseg.seg.pretrained import find_checkpoint
 from steadyseg.seg.street.drive import Street
+from steadyseg.studies.analysis.__main__ import main as analyze
 
 SIZE = 64, 96
 METHOD = {"mode": "vq-dnn", "motion": False, "adaptive": True}
@@ -233,7 +234,7 @@ def test_another_method_does_not_use_it_and_says_so(knowing: Path) -> None:
 
 def test_reliability_groups_pictures_by_their_novelty(knowing: Path, recordings: Path, tmp_path: Path) -> None:
     flags = ["--data", str(recordings), "--split", "val", "--images", "2", "--config", "samples=2", "-o", str(tmp_path)]
-    assert main(["analyze", "reliability", str(knowing), *flags]) == 0
+    assert analyze(["reliability", str(knowing), *flags]) == 0
     rows = json.loads((tmp_path / "report.json").read_text())["results"]["rows"]
     groups = {row["mode"]: row["group"] for row in rows if row["by"] == "novelty"}
     assert "score" in groups["dnn"] and "entropy" in groups["bnn x2"], groups

@@ -1,4 +1,4 @@
-"""`steadyseg analyze robustness`: the report it writes, one line and exit code 2 for bad input, and the real
+"""The study `robustness`: the report it writes, one line and exit code 2 for bad input, and the real
 networks."""
 
 import json
@@ -14,15 +14,14 @@ from made.robustness import classifier, stills_folder
 from PIL import Image
 from refusals import one_line_error
 
-from steadyseg.app.cli import main
-from steadyseg.app.commands import ANALYSES
 from steadyseg.seg.pretrained import find_checkpoint
+from steadyseg.studies.analysis.__main__ import ANALYSES, main
 
 pytestmark = pytest.mark.skipif(not find_spec("imagecorruptions"), reason="imagecorruptions-imaug is not installed")
 
 
 def refused(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> str:
-    return one_line_error(capsys, "analyze", "robustness", *arguments)
+    return one_line_error(capsys, "robustness", *arguments, run=main)
 
 
 def is_drawn(path: Path) -> bool:
@@ -34,7 +33,7 @@ def is_drawn(path: Path) -> bool:
 
 
 def run(out: Path, *arguments: str | Path) -> dict[str, Any]:
-    assert main(["analyze", "robustness", *map(str, arguments), "--output", str(out)]) == 0
+    assert main(["robustness", *map(str, arguments), "--output", str(out)]) == 0
     return json.loads((out / "report.json").read_text())
 
 
@@ -78,7 +77,7 @@ def test_an_interrupted_run_leaves_the_studies_that_are_whole(
     monkeypatch.setattr("steadyseg.studies.robustness.command.track", stopped)
     flags = "--only corruptions stream --config types=fog severities=2 stream_frames=2 plots=false --images 1".split()
     arguments = (room / "still.safetensors", "--data", room / "stills", *flags, "--output", tmp_path / "out")
-    assert main(["analyze", "robustness", *map(str, arguments)]) == 130
+    assert main(["robustness", *map(str, arguments)]) == 130
     record = json.loads((tmp_path / "out" / "report.json").read_text())
     assert list(record["studies"]) == ["corruptions"] and record["notes"][0] == "unfinished: without stream"
     text = (tmp_path / "out" / "report.md").read_text()
@@ -92,10 +91,10 @@ def test_a_classifier_gets_one_and_the_command_in_it_makes_it_again(
     monkeypatch.chdir(tmp_path)
     flags = "--only corruptions --config types=fog severities=2 --images 3 --calibrated off".split()
     arguments = (room / "drop.safetensors", "--data", room / "pictures", *flags)
-    assert main(["analyze", "robustness", *map(str, arguments)]) == 0
+    assert main(["robustness", *map(str, arguments)]) == 0
     first = json.loads((tmp_path / "runs" / "robustness" / "drop" / "report.json").read_text())
     assert is_drawn(tmp_path / "runs" / "robustness" / "drop" / "corruptions_passes.png")
-    words = first["command"].split()[1:]
+    words = first["command"].split()[3:]
     assert main([*words, "--output", "again", "--config", "plots=false"]) == 0
     again = json.loads((tmp_path / "again" / "report.json").read_text())
     assert again["studies"]["corruptions"]["rows"] == first["studies"]["corruptions"]["rows"]
@@ -208,13 +207,13 @@ def test_a_network_that_is_not_calibrated_is_refused_where_that_is_asked_for(
 
 def test_the_help_lists_what_can_be_analyzed_and_imports_no_torch() -> None:
     code = (
-        "import sys; from steadyseg.app.cli import main\n"
+        "import sys; from steadyseg.studies.analysis.__main__ import main\n"
         "for words in ([], ['robustness', '--help'], ['hessian', '--help']):\n"
-        "    try: main(['analyze', *words])\n"
+        "    try: main(words)\n"
         "    except SystemExit as stop: assert stop.code == 0\n"
         "heavy = {'torch', 'matplotlib', 'cv2'} & set(sys.modules); assert not heavy, heavy"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    assert "usage: steadyseg analyze robustness" in done.stdout and "--ood" in done.stdout
-    assert all(study in done.stdout for study in ANALYSES)
+    assert "usage: python -m steadyseg.studies.analysis robustness" in done.stdout and "--ood" in done.stdout
+    assert all(study in done.stdout for study in ANALYSES.kinds)

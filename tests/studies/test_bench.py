@@ -14,7 +14,7 @@ import torch
 from made.video import grey_frames, write_video
 from refusals import one_line_error
 
-from steadyseg.app.cli import main
+from steadyseg.__main__ import main
 from steadyseg.core.dropout import set_dropout_active
 from steadyseg.core.errors import InputError
 from steadyseg.core.model.int8 import Int8Conv

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from steadyseg.app.cli import read_flags
-from steadyseg.app.commands import find_command
+from steadyseg.app.commands import STEADYSEG, find_command
 from steadyseg.core.errors import CheckFailed
 from steadyseg.seg.data.held_out import CAMVID_STRETCHES
 from steadyseg.seg.pretrained import read_segmenter
@@ -50,7 +50,7 @@ def test_every_command_of_a_step_is_one() -> None:
         for module, *words in step.lines(step.networks, Path("data")):
             assert find_spec(module)
             if module == "steadyseg.app.cli":
-                program, command, rest = find_command(words)
+                program, command, rest = find_command(words, STEADYSEG)
                 read_flags(program, command, rest)
 
 

@@ -10,7 +10,7 @@ import pytest
 from made.trainings import TINY_SEGMENTATION, boxes_folder
 
 from steadyseg.app.cli import read_flags
-from steadyseg.app.commands import find_command
+from steadyseg.app.commands import STEADYSEG, find_command
 from steadyseg.studies.gpu.__main__ import main
 from steadyseg.studies.gpu.executors import row_names
 from steadyseg.studies.gpu.jobs import FORMS, format_jobs, paper_jobs, recipe_jobs
@@ -98,4 +98,4 @@ def test_the_jobs_are_the_published_forms_and_every_flag_is_known(data: Path) ->
 
 def parsed(*words: str) -> Any:
     """The flags of a job as the command line parses them."""
-    return read_flags(*find_command(list(words)))
+    return read_flags(*find_command(list(words), STEADYSEG))

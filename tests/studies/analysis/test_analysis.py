@@ -1,4 +1,4 @@
-"""`steadyseg analyze` with its studies of networks' insides: reports of whole runs, and one line for bad input."""
+"""The studies of networks' insides: reports of whole runs, and one line for bad input."""
 
 import json
 import math
@@ -10,8 +10,8 @@ from made.classifier import save_classifier, save_pictures
 from made.robustness import SIDE
 from refusals import one_line_error
 
-from steadyseg.app.cli import main
 from steadyseg.classification.options import ClassifierOptions
+from steadyseg.studies.analysis.__main__ import main
 
 STUDIES = ("fourier", "variance", "hessian", "landscape", "lesion", "similarity", "reliability")
 SMALL: dict[str, tuple[str, ...]] = {
@@ -23,7 +23,7 @@ SMALL: dict[str, tuple[str, ...]] = {
 
 
 def run(out: Path, study: str, *arguments: str | Path) -> dict[str, Any]:
-    assert main(["analyze", study, *map(str, arguments), "--output", str(out), *SMALL.get(study, ())]) == 0
+    assert main([study, *map(str, arguments), "--output", str(out), *SMALL.get(study, ())]) == 0
     return dict(json.loads((out / "report.json").read_text()))
 
 
@@ -31,7 +31,7 @@ def check_report(out: Path, study: str, record: dict[str, Any], plots: tuple[str
     """Checks the parts that every report has."""
     assert record["study"] == study and record["notes"][:1] != ["unfinished"]
     assert record["cpu_seconds"] >= 0 and record["peak_memory_mb"] > 100
-    assert record["command"].startswith("steadyseg analyze")
+    assert record["command"].startswith("python -m steadyseg.studies.analysis")
     text = (out / "report.md").read_text()
     for plot in plots:
         assert (out / f"{plot}.png").stat().st_size > 5000 and f"![{plot}]({plot}.png)" in text
@@ -144,7 +144,7 @@ def test_the_loss_is_looked_at_with_dropout_where_asked(room: Path, tmp_path: Pa
         found = []
         for study, own in (("hessian", "batch_size=6 top=1 steps=2 iterations=2"), ("landscape", "points=3")):
             folder = tmp_path / out / study
-            assert main(["analyze", study, *given, "--output", str(folder), *settings, *own.split()]) == 0
+            assert main([study, *given, "--output", str(folder), *settings, *own.split()]) == 0
             found.append(json.loads((folder / "report.json").read_text()))
         hessian, plane = (one["results"] for one in found)
         said = any("dropout on" in note for note in found[0]["notes"] + found[1]["notes"])
@@ -219,9 +219,7 @@ def test_bad_input_of_a_study_is_one_line(
     study: str, flags: tuple[str, ...], words: str, room: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = () if "--output" in flags else ("--output", tmp_path)
-    line = one_line_error(
-        capsys, "analyze", study, room / "drop.safetensors", "--data", room / "pictures", *flags, *out
-    )
+    line = one_line_error(capsys, study, room / "drop.safetensors", "--data", room / "pictures", *flags, *out, run=main)
     assert words in line
 
 
@@ -229,7 +227,7 @@ def test_models_and_data_that_do_not_fit_are_one_line(
     room: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def refused(study: str, *words: str | Path) -> str:
-        return one_line_error(capsys, "analyze", study, *words, "--output", tmp_path)
+        return one_line_error(capsys, study, *words, "--output", tmp_path, run=main)
 
     drop, still, pictures, stills = (room / n for n in ("drop.safetensors", "still.safetensors", "pictures", "stills"))
     assert "drop is an image classifier" in refused("lesion", drop, "--data", stills)
@@ -251,5 +249,5 @@ def test_maps_of_one_point_are_left_out_and_refused_by_name(tmp_path: Path, caps
     assert "left out, as a side of the map is below 2: stage5.1 (1x1)" in " ".join(record["notes"])
     assert {row["height"] for row in record["results"]["rows"]} == {17, 8, 4, 2}  # odd ones too
     capsys.readouterr()
-    line = one_line_error(capsys, "analyze", "fourier", *flags, "--config", "units=stage5.1")
+    line = one_line_error(capsys, "fourier", *flags, "--config", "units=stage5.1", run=main)
     assert "stage5.1 (1x1): a map with a side below 2 cannot be analyzed" in line
