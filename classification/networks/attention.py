@@ -36,9 +36,6 @@ class WindowAttention(nn.Module):
         nn.init.trunc_normal_(self.position_bias, std=0.02)
         self.to_out = nn.Conv2d(heads * head_width, channels_out, 1)
 
-    def extra_repr(self) -> str:
-        return f"heads={self.heads}, window={self.window}, shift={self.shift}"
-
     def forward(self, x: Tensor) -> Tensor:
         height, width = x.shape[-2:]
         # A window is cut to the map's size: the table is indexed by offsets, so the result is the same.

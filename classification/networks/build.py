@@ -1,6 +1,7 @@
 """Classifiers by name, ours and timm's, and the checks of their options."""
 
 import math
+from collections.abc import Iterator
 from dataclasses import fields, replace
 from typing import Any
 
@@ -16,7 +17,6 @@ from steadyseg.classification.networks.layout import (
     TIMM_OPTIONS,
     VIT_PATCH,
     VIT_SIDE,
-    Family,
 )
 from steadyseg.classification.networks.plain import alexnet, vgg
 from steadyseg.classification.networks.residual import residual
@@ -44,8 +44,8 @@ def build_classifier(options: ClassifierOptions | dict[str, Any], num_classes: i
 
     InputError, in one line, for unknown names, wrong types and options that make no sense together.
     """
-    if isinstance(options, dict):
-        options = options_of(options)
+    if isinstance(options, dict):  # the weights come with the record
+        options = replace(read_options(ClassifierOptions, options, "a classifier"), pretrained=False)
     check_classifier(options)
     if num_classes < 2:
         raise InputError(f"a classifier needs two or more classes, got {num_classes}")
@@ -80,127 +80,89 @@ SMOOTHING_OPTIONS = ("smoothing_places", "prob", "prob_scale", "blur", "padding"
 TIMM_SIDE, TIMM_PATCH = 224, 16
 GROUPS = 32
 """Groups of ResNeXt's 3x3 convolutions."""
-DEFAULTS = ClassifierOptions()
-
-
-def options_of(record: dict[str, Any]) -> ClassifierOptions:
-    """Reads options from a checkpoint's record; `pretrained` is off, because the weights come with the record."""
-    return replace(read_options(ClassifierOptions, record, "a classifier"), pretrained=False)
 
 
 def check_classifier(options: ClassifierOptions) -> None:
     """Raises InputError for the first invalid option. Timm checks the name after `timm:` itself."""
     require_types(options, "option {} of a classifier")
     require_ranges(options, {name: r for name, r in RANGES.items() if getattr(options, name) is not None})
-    if options.network not in MODELS and not options.network.startswith(TIMM):
-        raise InputError(
-            f"unknown classifier {options.network!r} (timm's are called timm:NAME); "
-            f"{suggest(options.network, list(MODELS))}"
-        )
-    _require_applicable(options)
-    _check_grid(options)
-    if not options.smoothing:
-        _require_smoothing(options)
-    if options.network in MODELS:
-        family, depth = MODELS[options.network]
-        _check_family(options, FAMILIES[family])
-        if family == "resnext":
-            _check_groups(options, depth)
-        if family in HEAD_WIDTHS:
-            _check_transformer(options, family)
-        if options.attention is not None:
-            _check_attention(options.attention, ALTERNET_BLOCKS[depth], options.network)
+    if fault := next(_faults(options), None):
+        raise InputError(fault)
 
 
-def _require_applicable(options: ClassifierOptions) -> None:
-    """Refuses an option without effect, since the user expects an effect."""
+def _faults(options: ClassifierOptions) -> Iterator[str]:
+    """Yields what is wrong with the options of any network, then with the options of its family."""
+    network, ours = options.network, options.network in MODELS
+    if not ours and not network.startswith(TIMM):
+        yield f"unknown classifier {network!r} (timm's are called timm:NAME); {suggest(network, list(MODELS))}"
+    if not ours and options.padding == "published":
+        yield f"padding published would grow the maps of {network}, whose shapes must stay; leave it out"
+    yield from _without_effect(options)
+    usual_side, usual_patch = (VIT_SIDE, VIT_PATCH) if ours else (TIMM_SIDE, TIMM_PATCH)
+    side, patch = options.img_size or usual_side, options.patch_size or usual_patch
+    if (options.img_size or options.patch_size) and side // patch > MAX_GRID:
+        yield f"img_size {side} and patch_size {patch} make {side // patch} patches a side, at most {MAX_GRID} fit"
+    if ours:
+        yield from _family_faults(options, *MODELS[network])
+        if MODELS[network][0] in HEAD_WIDTHS:
+            yield from _transformer_faults(options, MODELS[network][0], side, patch)
+
+
+def _without_effect(options: ClassifierOptions) -> Iterator[str]:
+    """Yields the given options that do nothing, since the user expects an effect."""
     sometimes = TIMM_OPTIONS.union(*(family.options for family in FAMILIES.values()))
     if options.network in MODELS:
         lacking = sometimes - FAMILIES[MODELS[options.network][0]].options
     else:
         lacking = sometimes - TIMM_OPTIONS | NOT_FOR_TIMM
-        if options.padding == "published":
-            raise InputError(
-                f"padding published would grow the maps of {options.network}, whose shapes must stay; leave it out"
-            )
-    for field in fields(options):
-        if field.name in lacking and getattr(options, field.name) != field.default:
-            having = [name for name, family in FAMILIES.items() if field.name in family.options | NOT_FOR_TIMM]
-            having += ["timm:NAME"] if field.name in TIMM_OPTIONS else []
-            raise InputError(
-                f"option {field.name} does not apply to {options.network} but to {', '.join(having)}; leave it out"
-            )
+    for name in (field.name for field in fields(options) if getattr(options, field.name) != field.default):
+        if name in lacking:
+            having = [family for family, layout in FAMILIES.items() if name in layout.options | NOT_FOR_TIMM]
+            having += ["timm:NAME"] if name in TIMM_OPTIONS else []
+            yield f"option {name} does not apply to {options.network} but to {', '.join(having)}; leave it out"
+        if name in SMOOTHING_OPTIONS and not options.smoothing:
+            yield f"option {name} does nothing without smoothing; leave it out or switch smoothing on"
 
 
-def _require_smoothing(options: ClassifierOptions) -> None:
-    for name in SMOOTHING_OPTIONS:
-        if getattr(options, name) != getattr(DEFAULTS, name):
-            raise InputError(f"option {name} does nothing without smoothing; leave it out or switch smoothing on")
-
-
-def _check_family(options: ClassifierOptions, family: Family) -> None:
+def _family_faults(options: ClassifierOptions, name: str, depth: int) -> Iterator[str]:
+    network, family, places = options.network, FAMILIES[name], options.smoothing_places
     if options.head is not None and options.head not in family.heads:
-        raise InputError(
-            f"head {options.head} makes no sense for {options.network}; choose from {', '.join(family.heads)}"
-        )
+        yield f"head {options.head} makes no sense for {network}; choose from {', '.join(family.heads)}"
     if options.smoothing and not family.stages:
-        raise InputError(f"smoothing does not apply to {options.network}, which has no stages to smooth; leave it out")
-    places = options.smoothing_places
+        yield f"smoothing does not apply to {network}, which has no stages to smooth; leave it out"
     if places is not None and not (places and set(places) <= set(range(1, family.stages + 1))):
-        raise InputError(
-            f"smoothing_places of {options.network} must be one or more of 1..{family.stages}, got {_join(places)}"
-        )
+        yield f"smoothing_places of {network} must be one or more of 1..{family.stages}, got {_join(places)}"
+    if name == "resnext":
+        step = GROUPS // (2 if depth == 50 else 4)  # the inner width is 2 or 4 times the stage's, in 32 groups
+        if options.channels % step:
+            yield f"{network} needs channels in multiples of {step} for its {GROUPS} groups, got {options.channels}"
+    if options.attention is not None:
+        most = tuple(count // 2 for count in ALTERNET_BLOCKS[depth])
+        given = options.attention
+        if len(given) != len(most) or any(not 0 <= a <= m for a, m in zip(given, most, strict=True)):
+            yield (
+                f"attention of {network} counts the attention blocks of its {len(most)} stages and may be at most "
+                f"{_join(most)}, got {_join(given)}"
+            )
 
 
-def _check_groups(options: ClassifierOptions, depth: int) -> None:
-    step = GROUPS // (2 if depth == 50 else 4)  # the inner width is 2 or 4 times the stage's, in 32 groups
-    if options.channels % step:
-        raise InputError(
-            f"{options.network} needs channels in multiples of {step} for its {GROUPS} groups, got {options.channels}"
-        )
-
-
-def _check_grid(options: ClassifierOptions) -> None:
-    """Refuses a transformer with too many patches; timm's defaults are pictures of 224 and patches of 16."""
-    usual_side, usual_patch = (VIT_SIDE, VIT_PATCH) if options.network in MODELS else (TIMM_SIDE, TIMM_PATCH)
-    side, patch = options.img_size or usual_side, options.patch_size or usual_patch
-    if (options.img_size or options.patch_size) and side // patch > MAX_GRID:
-        raise InputError(
-            f"img_size {side} and patch_size {patch} make {side // patch} patches a side, at most {MAX_GRID} are taken"
-        )
-
-
-def _check_transformer(options: ClassifierOptions, family: str) -> None:
-    head = HEAD_WIDTHS[family]
+def _transformer_faults(options: ClassifierOptions, family: str, side: int, patch: int) -> Iterator[str]:
+    network, head, window = options.network, HEAD_WIDTHS[family], options.attention_window
     if options.channels % min(head, options.channels):
-        raise InputError(
-            f"{options.network} needs channels in multiples of its attention heads' {head}, got {options.channels}"
-        )
-    side, patch = options.img_size or VIT_SIDE, options.patch_size or VIT_PATCH
+        yield f"{network} needs channels in multiples of its attention heads' {head}, got {options.channels}"
     if family == "pit" and (patch > side or patch % 2 or (side - patch) % (patch // 2)):
-        raise InputError(
-            f"patches of {options.network} overlap by half: patch_size must be even and img_size a multiple of its "
-            f"half, got {patch} and {side}"
+        yield (
+            f"patches of {network} overlap by half: patch_size must be even and img_size a multiple of its half, got "
+            f"{patch} and {side}"
         )
-    if family != "vit":
-        return
-    if side % patch:
-        raise InputError(f"img_size of {options.network} must be a multiple of patch_size {patch}, got {side}")
-    if options.attention_window and options.attention_window < side // patch and options.attention_window % 2 == 0:
-        raise InputError(
-            f"attention_window of {options.network} is centred on each patch, so it must be odd or at least the grid's "
-            f"{side // patch}, got {options.attention_window}"
+    if family == "vit" and side % patch:
+        yield f"img_size of {network} must be a multiple of patch_size {patch}, got {side}"
+    if family == "vit" and window and window < side // patch and window % 2 == 0:
+        yield (
+            f"attention_window of {network} is centred on each patch, so it must be odd or at least the grid's "
+            f"{side // patch}, got {window}"
         )
 
 
-def _check_attention(attention: tuple[int, ...], blocks: tuple[int, ...], model: str) -> None:
-    most = [count // 2 for count in blocks]
-    if len(attention) != len(blocks) or any(not 0 <= a <= m for a, m in zip(attention, most, strict=True)):
-        raise InputError(
-            f"attention of {model} counts the attention blocks of its {len(blocks)} stages and may be at most "
-            f"{_join(most)}, got {_join(attention)}"
-        )
-
-
-def _join(values: tuple[int, ...] | list[int]) -> str:
-    return "none" if not values else ",".join(map(str, values))
+def _join(values: tuple[int, ...]) -> str:
+    return ",".join(map(str, values)) or "none"

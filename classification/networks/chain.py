@@ -89,9 +89,6 @@ class MaxPool(nn.Module):
         super().__init__()
         self.kernel, self.stride = kernel, stride
 
-    def extra_repr(self) -> str:
-        return f"kernel={self.kernel}, stride={self.stride}"
-
     def forward(self, x: Tensor) -> Tensor:
         require_side(x, self.kernel)
         return F.max_pool2d(x, self.kernel, self.stride)

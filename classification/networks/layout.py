@@ -16,13 +16,7 @@ RESIDUAL_BLOCKS: dict[int, tuple[int, ...]] = {
 }
 """Residual blocks of each stage by depth, bottlenecks from 50 on (He et al. 2016, arXiv 1512.03385, Table 1)."""
 
-ALTERNET_BLOCKS: dict[int, tuple[int, ...]] = {
-    18: (2, 2, 2, 2),
-    34: (3, 4, 6, 4),
-    50: (3, 4, 6, 4),
-    101: (3, 4, 23, 4),
-    152: (3, 8, 36, 4),
-}
+ALTERNET_BLOCKS = {depth: (*blocks[:3], blocks[3] + (depth > 18)) for depth, blocks in RESIDUAL_BLOCKS.items()}
 """Convolution and attention blocks; the last stage has one more block, for two pairs (arXiv 2202.06709, Sec. 4)."""
 
 VGG_CONVS: dict[int, tuple[int, ...]] = {
@@ -67,28 +61,24 @@ class Family:
     """Options of this family that not all families have."""
 
 
+STEM = frozenset({"stem"})
+DEPTH = frozenset({"stochastic_depth"})
+TOKENS = DEPTH | {"patch_size"}
+CONV_HEADS: tuple[HeadName, ...] = ("mlp", "gap", *HEADS[2:])
 FAMILIES: dict[str, Family] = {
-    "alexnet": Family((), 3, (1, 2, 3), ("mlp", "gap", *HEADS[2:]), frozenset({"stem"})),
-    "vgg": Family((11, 13, 16, 19), 5, (1, 2, 3, 4, 5), ("mlp", "gap", *HEADS[2:]), frozenset()),
-    "prevgg": Family((11, 13, 16, 19), 5, (1, 2, 3, 4, 5), ("mlp", "gap", *HEADS[2:], "bn-gap"), frozenset()),
-    "resnet": Family((18, 34, 50, 101, 152), 4, (1, 2, 3, 4), HEADS, frozenset({"stem", "stochastic_depth"})),
-    "preresnet": Family((18, 34, 50, 101, 152), 4, (1, 2, 3), ("bn-gap",), frozenset({"stem", "stochastic_depth"})),
-    "resnext": Family((50, 101), 4, (1, 2, 3, 4), HEADS, frozenset({"stem", "stochastic_depth"})),
-    "wideresnet": Family((50, 101), 4, (1, 2, 3, 4), HEADS, frozenset({"stem", "stochastic_depth"})),
+    "alexnet": Family((), 3, (1, 2, 3), CONV_HEADS, STEM),
+    "vgg": Family(tuple(VGG_CONVS), 5, (1, 2, 3, 4, 5), CONV_HEADS, frozenset()),
+    "prevgg": Family(tuple(VGG_CONVS), 5, (1, 2, 3, 4, 5), (*CONV_HEADS, "bn-gap"), frozenset()),
+    "resnet": Family(tuple(RESIDUAL_BLOCKS), 4, (1, 2, 3, 4), HEADS, STEM | DEPTH),
+    "preresnet": Family(tuple(RESIDUAL_BLOCKS), 4, (1, 2, 3), ("bn-gap",), STEM | DEPTH),
+    "resnext": Family((50, 101), 4, (1, 2, 3, 4), HEADS, STEM | DEPTH),
+    "wideresnet": Family((50, 101), 4, (1, 2, 3, 4), HEADS, STEM | DEPTH),
     "alternet": Family(
-        (18, 34, 50, 101, 152),
-        4,
-        (1, 2, 3),
-        ("bn-gap",),
-        frozenset({"stem", "stochastic_depth", "attention", "attention_window"}),
+        tuple(ALTERNET_BLOCKS), 4, (1, 2, 3), ("bn-gap",), STEM | DEPTH | {"attention", "attention_window"}
     ),
-    "vit": Family(
-        VIT_BLOCKS, 0, (), ("cls", "gap"), frozenset({"stochastic_depth", "attention_window", "img_size", "patch_size"})
-    ),
-    "pit": Family(tuple(PIT_BLOCKS), 0, (), ("cls",), frozenset({"stochastic_depth", "img_size", "patch_size"})),
-    "swin": Family(
-        tuple(SWIN_BLOCKS), 0, (), ("gap",), frozenset({"stochastic_depth", "attention_window", "patch_size"})
-    ),
+    "vit": Family(VIT_BLOCKS, 0, (), ("cls", "gap"), TOKENS | {"attention_window", "img_size"}),
+    "pit": Family(tuple(PIT_BLOCKS), 0, (), ("cls",), TOKENS | {"img_size"}),
+    "swin": Family(tuple(SWIN_BLOCKS), 0, (), ("gap",), TOKENS | {"attention_window"}),
 }
 """All stages are smoothed, except before the BN-ReLU-GAP head of a pre-activation network (arXiv 2105.12639)."""
 

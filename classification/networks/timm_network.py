@@ -74,7 +74,6 @@ class TimmNetwork(nn.Module):
 
     def _try(self, example: Tensor) -> None:
         """Raises InputError for a network that cannot compute its own input size, as with too large patches."""
-        modes = {module: module.training for module in self.modules()}
         try:
             with torch.no_grad():
                 self.eval()(example.to(next(self.parameters())))
@@ -83,9 +82,7 @@ class TimmNetwork(nn.Module):
                 f"{self.name} of this img_size and patch_size takes no picture ({first_line(error)}); the side must "
                 "be a multiple of the patch's and large enough for all stages"
             ) from error
-        finally:
-            for module, mode in modes.items():
-                module.training = mode
+        self.train()
 
 
 def channels_first(channels: int, features: Any) -> Tensor:

@@ -117,14 +117,13 @@ class TokenPooling(nn.Module):
 
 
 class VisionTransformer(Chain):
-    """A chain of stem, attention1, mlp1, attention2, ... and head."""
+    """A chain of stem, attention1, mlp1, attention2, ... and head; stages are the maps (B, C, h, w) of the patches."""
 
     class_token: bool
 
     def named_stages(self) -> dict[str, Stage]:
-        """Returns the map (B, C, h, w) of the patches after each part before the head."""
         pick = partial(patch_map, class_token=self.class_token)
-        return {name: Stage(module, pick) for name, module in self.named_children() if name != "head"}
+        return {name: Stage(stage.module, pick) for name, stage in super().named_stages().items()}
 
 
 def vit(options: ClassifierOptions, num_classes: int) -> Chain:
@@ -187,12 +186,12 @@ def patch_map(tokens: Tensor, class_token: bool) -> Tensor:
 
 
 def initialise_linear(network: nn.Module) -> None:
-    """Draws truncated normal weights, and zero biases, for every linear layer."""
-    for module in network.modules():
-        if isinstance(module, nn.Linear):
-            nn.init.trunc_normal_(module.weight, std=STD)
-            if module.bias is not None:
-                nn.init.zeros_(module.bias)
+    """Draws truncated normal weights, and zero biases, for linear layers and for Swin's 1x1 convolutions."""
+    maps = [layer for m in network.modules() if isinstance(m, WindowAttention) for layer in (m.to_qkv, m.to_out)]
+    for module in [m for m in network.modules() if isinstance(m, nn.Linear)] + maps:
+        nn.init.trunc_normal_(module.weight, std=STD)
+        if module.bias is not None:
+            nn.init.zeros_(module.bias)
 
 
 PATCH, WINDOW = 1, 4
@@ -244,8 +243,4 @@ def swin(options: ClassifierOptions, num_classes: int) -> Chain:
     chain.add_module("norm", ChannelNorm(channels))
     chain.add_module("head", pooled_head("gap", channels, num_classes))
     initialise_linear(chain)
-    for module in chain.modules():  # attention has 1x1 convolutions, the linear layers of other implementations
-        if isinstance(module, WindowAttention):
-            for name, tensor in [*module.to_qkv.named_parameters(), *module.to_out.named_parameters()]:
-                nn.init.zeros_(tensor) if name == "bias" else nn.init.trunc_normal_(tensor, std=STD)
     return chain

@@ -1,22 +1,19 @@
-"""Window attention against masked attention written as loops over points, for every kind of map size."""
+"""Window attention against masked attention written as loops over points; where AlterNet has it, and as what."""
 
 import math
 
 import pytest
 import torch
-from torch import Tensor
+import torch.nn.functional as F
+from torch import Tensor, nn
 
 from steadyseg.classification.networks.attention import WindowAttention
+from steadyseg.classification.networks.build import build_classifier
+from steadyseg.classification.networks.residual import AttentionBlock, PreActBlock
+from steadyseg.classification.options import ClassifierOptions
 
-SIZES = [(8, 8), (9, 7), (5, 12), (3, 3), (2, 9), (1, 1)]
+SIZES = [(8, 8), (9, 7), (5, 12), (3, 3), (1, 1)]
 """Multiples of the windows below, and not, and smaller."""
-
-
-def attention(window: int, heads: int = 2, d: int = 3, shift: int = 0) -> WindowAttention:
-    torch.manual_seed(0)
-    layer = WindowAttention(5, 6, heads, d, window, shift).double()
-    torch.nn.init.normal_(layer.position_bias)
-    return layer.eval()
 
 
 def naive(layer: WindowAttention, x: Tensor) -> Tensor:
@@ -29,35 +26,30 @@ def naive(layer: WindowAttention, x: Tensor) -> Tensor:
     q, k, v = qkv.reshape(batch, 3, heads, d, height, width).unbind(1)
     table = layer.position_bias.reshape(2 * window - 1, 2 * window - 1)
     mixed = torch.zeros(batch, heads, d, height, width, dtype=x.dtype)
-    for y in range(height):
-        for x_ in range(width):
-            around = [
-                (i, j)
-                for i in range(height)
-                for j in range(width)
-                if (i + up) // window == (y + up) // window and (j + left) // window == (x_ + left) // window
-            ]
-            for b in range(batch):
-                for h in range(heads):
-                    scores = [
-                        float(q[b, h, :, y, x_] @ k[b, h, :, i, j]) / math.sqrt(d)
-                        + float(table[i - y + window - 1, j - x_ + window - 1])
-                        for i, j in around
-                    ]
-                    weights = [math.exp(score) for score in scores]
-                    for weight, (i, j) in zip(weights, around, strict=True):
-                        mixed[b, h, :, y, x_] += weight / sum(weights) * v[b, h, :, i, j]
+    points = [(i, j) for i in range(height) for j in range(width)]
+    for y, x_ in points:
+        corner = (y + up) // window, (x_ + left) // window
+        around = [(i, j) for i, j in points if ((i + up) // window, (j + left) // window) == corner]
+        rows, columns = (torch.tensor(places) for places in zip(*around, strict=True))
+        scores = torch.einsum("bhd,bhdn->bhn", q[..., y, x_], k[..., rows, columns]) / math.sqrt(d)
+        weights = (scores + table[rows - y + window - 1, columns - x_ + window - 1]).exp()
+        weights = weights / weights.sum(-1, keepdim=True)
+        mixed[..., y, x_] = torch.einsum("bhn,bhdn->bhd", weights, v[..., rows, columns])
     out = torch.einsum("oc,bcyx->boyx", layer.to_out.weight[:, :, 0, 0], mixed.flatten(1, 2))
     return out + layer.to_out.bias[:, None, None]
 
 
+@torch.no_grad()
 @pytest.mark.parametrize("size", SIZES, ids=str)
 @pytest.mark.parametrize(("window", "shift"), [(4, 0), (3, 0), (1, 0), (4, 2), (3, 1)])
 def test_it_is_attention_among_the_points_of_a_window(window: int, shift: int, size: tuple[int, int]) -> None:
-    layer = attention(window, shift=shift)
+    torch.manual_seed(0)
+    layer = WindowAttention(5, 6, 2, 3, window, shift).double()
+    nn.init.normal_(layer.position_bias)
     x = torch.randn(2, 5, *size, dtype=torch.float64)
-    with torch.no_grad():
-        torch.testing.assert_close(layer(x), naive(layer, x), rtol=0, atol=1e-12)
+    torch.testing.assert_close(layer(x), naive(layer, x), rtol=0, atol=1e-12)
+    found = layer(x.to(memory_format=torch.channels_last))
+    torch.testing.assert_close(found, layer(x), rtol=0, atol=1e-12)
 
 
 def test_the_table_counts_as_a_bias_and_is_shared_by_the_heads() -> None:
@@ -66,17 +58,53 @@ def test_the_table_counts_as_a_bias_and_is_shared_by_the_heads() -> None:
     assert sum(p.numel() for p in layer.parameters()) == 5 * 3 * 12 + 169 + 12 * 6 + 6
 
 
-def test_the_memory_format_makes_no_difference() -> None:
-    layer, x = attention(4), torch.randn(2, 5, 9, 7, dtype=torch.float64)
-    with torch.no_grad():
-        torch.testing.assert_close(layer(x.to(memory_format=torch.channels_last)), layer(x), rtol=0, atol=1e-12)
+PATTERNS: dict[tuple[int, bool], str] = {
+    (18, False): "cc ca ca ca",
+    (34, False): "ccc ccca ccccca caca",
+    (50, True): "ccc ccca cacaca caca",
+    (101, True): f"ccc ccca {'c' * 17}cacaca caca",
+    (152, False): f"ccc {'c' * 7}a {'c' * 35}a caca",
+}
+"""Convolution (c) and attention (a) blocks of AlterNet's four stages by depth and stem (True: ImageNet's layout)."""
 
 
-@pytest.mark.parametrize("size", [(9, 7), (2, 3)], ids=str)
-def test_it_exports_with_a_fixed_size_and_a_free_batch(size: tuple[int, int]) -> None:
-    layer = attention(4)
-    x = torch.randn(2, 5, *size, dtype=torch.float64)
-    program = torch.export.export(layer, (x,), dynamic_shapes=({0: torch.export.Dim.AUTO},), strict=False).module()
-    more = torch.randn(3, 5, *size, dtype=torch.float64)
-    with torch.no_grad():
-        torch.testing.assert_close(program(more), layer(more), rtol=0, atol=1e-12)
+def alternet(depth: int, **options: object) -> nn.Module:
+    with torch.device("meta"):
+        return build_classifier(ClassifierOptions(f"alternet{depth}", **options), 10)  # type: ignore[arg-type]
+
+
+def pattern(network: nn.Module) -> str:
+    letters = {PreActBlock: "c", AttentionBlock: "a"}
+    stages = [module for name, module in network.named_children() if name.startswith("stage")]
+    return " ".join("".join(letters[type(block)] for block in stage) for stage in stages)
+
+
+@pytest.mark.parametrize(("depth", "stem"), PATTERNS)
+def test_alternets_stages_end_in_pairs_of_the_published_widths(depth: int, stem: bool) -> None:
+    """Attention: 1x1 to a quarter (bottlenecks) or as many channels, heads of 64, and back to the stage's channels."""
+    network = alternet(depth, stem=stem)
+    assert pattern(network) == PATTERNS[depth, stem]
+    for name, block in network.named_modules():
+        if isinstance(block, AttentionBlock):
+            stage, reduce, layer = int(name[5]), block.branch[2], block.branch[4]
+            width, heads = 64 * 2 ** (stage - 1), {2: 6, 3: 12, 4: 24}[stage]
+            channels = width * (4 if depth >= 50 else 1)
+            assert isinstance(layer, WindowAttention) and (layer.window, layer.heads) == (7 if stem else 4, heads)
+            assert reduce.weight.shape == (width, channels, 1, 1) and reduce.bias is None
+            assert layer.to_qkv.weight.shape == (3 * heads * 64, width, 1, 1) and layer.to_qkv.bias is None
+            assert layer.to_out.weight.shape == (channels, heads * 64, 1, 1)
+
+
+def test_the_layout_and_the_attention_window_are_options() -> None:
+    network = alternet(50, attention=(1, 2, 0, 0), attention_window=5)
+    assert pattern(network) == "cca caca cccccc cccc"
+    assert {m.window for m in network.modules() if isinstance(m, WindowAttention)} == {5}
+
+
+@torch.no_grad()
+def test_an_attention_block_is_a_residual_branch() -> None:
+    torch.manual_seed(0)
+    block, x = AttentionBlock(8, 2, 3, 4, 4, 0.0).double().eval(), torch.randn(2, 8, 5, 6, dtype=torch.float64)
+    first, _, reduce, second, attention = block.branch
+    inner = F.conv2d(F.gelu(first(x)), reduce.weight)
+    torch.testing.assert_close(block(x), x + attention(second(inner)), rtol=0, atol=1e-12)

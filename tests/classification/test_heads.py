@@ -8,48 +8,34 @@ from steadyseg.classification.networks.build import build_classifier
 from steadyseg.classification.networks.heads import GlobalMedian, mlp_head, pooled_head
 from steadyseg.classification.networks.layout import HEADS
 from steadyseg.classification.options import ClassifierOptions
-from steadyseg.core.errors import InputError
 
 
 def maps(height: int, width: int, channels: int = 4) -> Tensor:
     return torch.randn(3, channels, height, width, generator=torch.Generator().manual_seed(height * 10 + width))
 
 
-def linear(head: nn.Module, features: Tensor) -> Tensor:
-    last = list(head.modules())[-1]
-    assert isinstance(last, nn.Linear)
-    return features @ last.weight.T + last.bias
-
-
-@pytest.mark.parametrize(
-    ("size", "rank"), [((1, 2), 1), ((2, 2), 2), ((1, 3), 1), ((3, 3), 4), ((4, 4), 8), ((5, 6), 15)]
-)
-def test_the_median_is_the_value_in_the_upper_middle(size: tuple[int, int], rank: int) -> None:
-    x = maps(*size)
-    expected = [[sorted(channel.flatten().tolist(), reverse=True)[rank - 1] for channel in sample] for sample in x]
-    torch.testing.assert_close(GlobalMedian()(x), torch.tensor(expected), rtol=0, atol=0)
-
-
-def test_the_median_of_one_point_is_refused() -> None:
-    with pytest.raises(InputError, match="two or more points, got 1 x 1"):
-        GlobalMedian()(maps(1, 1))
+def test_the_median_is_the_value_in_the_upper_middle() -> None:
+    for height, width, rank in ((1, 2, 1), (2, 2, 2), (1, 3, 1), (3, 3, 4), (4, 4, 8), (5, 6, 15)):
+        x = maps(height, width)
+        expected = x.flatten(2).sort(-1, descending=True).values[..., rank - 1]
+        torch.testing.assert_close(GlobalMedian()(x), expected, rtol=0, atol=0)
 
 
 @torch.no_grad()
 def test_pooled_heads_are_linear_in_one_number_per_channel() -> None:
     x = maps(5, 3)
+    mean, deviation = x.mean((0, 2, 3), keepdim=True), (x.var((0, 2, 3), unbiased=False, keepdim=True) + 1e-5).sqrt()
     for name, features in {
         "gap": x.mean((2, 3)),
         "gmaxp": x.amax((2, 3)),
         "gmedp": GlobalMedian()(x),
         "gap-clip": 2 / (1 + (-x.mean((2, 3)) / 2).exp()) - 1,
+        "bn-gap": ((x - mean) / deviation).relu().mean((2, 3)),
     }.items():
-        head = pooled_head(name, 4, 7)  # type: ignore[arg-type]
-        assert sum(p.numel() for p in head.parameters()) == 4 * 7 + 7
-        torch.testing.assert_close(head(x), linear(head, features))
-    head = pooled_head("bn-gap", 4, 7).train()
-    mean, deviation = x.mean((0, 2, 3), keepdim=True), (x.var((0, 2, 3), unbiased=False, keepdim=True) + 1e-5).sqrt()
-    torch.testing.assert_close(head(x), linear(head, ((x - mean) / deviation).relu().mean((2, 3))))
+        head = pooled_head(name, 4, 7).train()  # type: ignore[arg-type]
+        last = list(head.modules())[-1]
+        assert isinstance(last, nn.Linear)
+        torch.testing.assert_close(head(x), features @ last.weight.T + last.bias)
 
 
 @torch.no_grad()
@@ -57,18 +43,12 @@ def test_the_mlp_head_pools_as_published_and_drops_in_training_only() -> None:
     x, head = maps(4, 4), mlp_head(4, 7, hidden=6, side=2, pool=2).eval()
     pooled = x.unfold(2, 2, 2).unfold(3, 2, 2).amax((-2, -1)).flatten(1)
     first, second, last = (m for m in head.modules() if isinstance(m, nn.Linear))
-    expected = last(second(first(pooled).relu()).relu())
-    torch.testing.assert_close(head(x), expected)
-    torch.testing.assert_close(head(x), head(x), rtol=0, atol=0)
+    torch.testing.assert_close(head(x), last(second(first(pooled).relu()).relu()))
     head.train()
     assert not torch.equal(head(x), head(x))
     assert [m.p for m in head.modules() if isinstance(m, nn.Dropout)] == [0.5, 0.5]
-
-
-@torch.no_grad()
-def test_the_mlp_head_enlarges_a_map_that_is_smaller_than_its_pooling() -> None:
-    head = mlp_head(4, 7, hidden=6, side=7).eval()
-    torch.testing.assert_close(head(maps(1, 1)), head(maps(1, 1).expand(3, 4, 7, 7)))
+    wide = mlp_head(4, 7, hidden=6, side=7).eval()  # a smaller map is enlarged
+    torch.testing.assert_close(wide(maps(1, 1)), wide(maps(1, 1).expand(3, 4, 7, 7)))
 
 
 @pytest.mark.parametrize(
@@ -79,16 +59,12 @@ def test_the_mlp_head_enlarges_a_map_that_is_smaller_than_its_pooling() -> None:
         ("alexnet", {}, [(4096, 256 * 4), (4096, 4096), (10, 4096)]),
         ("alexnet", {"stem": True}, [(4096, 256 * 36), (4096, 4096), (10, 4096)]),
         ("resnet50", {"head": "mlp"}, [(4096, 2048 * 49), (4096, 4096), (10, 4096)]),
-        ("vgg16", {"head": "gap"}, [(10, 512)]),
-        ("vgg11", {"head": "gmaxp"}, [(10, 512)]),
-        ("prevgg11", {"head": "bn-gap"}, [(10, 512)]),
-        ("resnet18", {"head": "gmedp"}, [(10, 512)]),
         ("resnet18", {"head": "gap-mlp"}, [(4096, 512), (4096, 4096), (10, 4096)]),
-        ("resnet18", {"head": "gap-clip"}, [(10, 512)]),
+        ("vgg16", {"channels": 8}, [(512, 64 * 49), (512, 512), (10, 512)]),
+        ("vgg16", {"head": "gap"}, [(10, 512)]),
         ("resnet50", {}, [(10, 2048)]),
         ("preresnet50", {}, [(10, 2048)]),
         ("alternet18", {}, [(10, 512)]),
-        ("vgg16", {"channels": 8}, [(512, 64 * 49), (512, 512), (10, 512)]),
     ],
     ids=str,
 )
@@ -100,11 +76,10 @@ def test_networks_have_the_published_heads(
     assert [tuple(m.weight.shape) for m in network.modules() if isinstance(m, nn.Linear)] == shapes
 
 
-@pytest.mark.parametrize(
-    ("model", "head"),
-    [(m, h) for m in ("alexnet", "vgg11", "prevgg11", "resnet18") for h in HEADS] + [("prevgg11", "bn-gap")],
-)
-def test_every_head_of_a_family_gives_logits(model: str, head: str) -> None:
-    network = build_classifier({"network": model, "head": head, "channels": 4, "smoothing": True, "dropout": 0.2}, 3)
-    network(torch.randn(4, 3, 32, 32)).square().sum().backward()
-    assert all(p.grad is not None and p.grad.isfinite().all() for p in network.parameters())
+@pytest.mark.parametrize("head", [*HEADS, "bn-gap"])
+def test_every_head_of_a_family_trains(head: str) -> None:
+    for model in ("prevgg11",) if head == "bn-gap" else ("alexnet", "vgg11", "prevgg11", "resnet18"):
+        options = {"network": model, "head": head, "channels": 4, "smoothing": True, "dropout": 0.2}
+        network = build_classifier(options, 3)
+        network(torch.randn(4, 3, 32, 32)).square().sum().backward()
+        assert all(p.grad is not None and p.grad.isfinite().all() for p in network.parameters()), model

@@ -2,6 +2,7 @@
 sizes."""
 
 import re
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -27,6 +28,10 @@ TORCHVISION = {
 }
 
 
+BATCH_NORM = (("weight", 0.5, 1.2), ("bias", -0.3, 0.3), ("running_mean", -0.2, 0.2), ("running_var", 0.5, 1.5))
+"""Ranges of drawn BatchNorms that have an effect, at a scale that keeps deep networks finite."""
+
+
 def built(model: str, classes: int = 10, **options: Any) -> nn.Module:
     return build_classifier(ClassifierOptions(model, **options), classes).eval()
 
@@ -36,16 +41,10 @@ def count(network: nn.Module) -> int:
 
 
 def randomised(network: nn.Module, seed: int = 0) -> nn.Module:
-    """Draws BatchNorms that have an effect, at a scale that keeps deep networks finite."""
     generator = torch.Generator().manual_seed(seed)
     for module in network.modules():
         if isinstance(module, nn.BatchNorm2d):
-            for name, low, high in (
-                ("weight", 0.5, 1.2),
-                ("bias", -0.3, 0.3),
-                ("running_mean", -0.2, 0.2),
-                ("running_var", 0.5, 1.5),
-            ):
+            for name, low, high in BATCH_NORM:
                 nn.init.uniform_(getattr(module, name), low, high, generator=generator)
     return network.eval()
 
@@ -68,13 +67,18 @@ def logits(network: nn.Module, x: Tensor) -> Tensor:
     return result / result.std()  # random weights make logits of any size
 
 
-@pytest.mark.parametrize("model", TORCHVISION)
-def test_residual_networks_have_torchvisions_parameters(model: str) -> None:
-    with torch.device("meta"):
-        theirs = getattr(torchvision.models, TORCHVISION[model])()
-    ours = on_meta(model, 1000, stem=True)
-    shapes = [t.shape for t in ours.state_dict().values()]
-    assert shapes == [t.shape for t in theirs.state_dict().values()]
+def test_networks_have_torchvisions_parameters() -> None:
+    """VGG's without the biases of its convolutions."""
+    for model, name in TORCHVISION.items():
+        with torch.device("meta"):
+            theirs = getattr(torchvision.models, name)()
+        ours = on_meta(model, 1000, stem=True)
+        assert [t.shape for t in ours.state_dict().values()] == [t.shape for t in theirs.state_dict().values()], model
+    for depth in VGG_CONVS:
+        with torch.device("meta"):
+            theirs = getattr(torchvision.models, f"vgg{depth}_bn")()
+        biases = sum(m.bias.numel() for m in theirs.modules() if isinstance(m, nn.Conv2d))
+        assert count(on_meta(f"vgg{depth}", 1000)) == count(theirs) - biases
 
 
 @pytest.mark.parametrize(
@@ -88,14 +92,6 @@ def test_residual_networks_give_torchvisions_logits(model: str) -> None:
     for side in (64, 97) if model == "resnet18" else (64,):
         x = random_input(side, batch=1).double()
         torch.testing.assert_close(logits(ours, x), logits(theirs, x), rtol=0, atol=1e-9)
-
-
-@pytest.mark.parametrize("depth", VGG_CONVS)
-def test_vgg_has_torchvisions_parameters_but_the_biases_of_its_convolutions(depth: int) -> None:
-    with torch.device("meta"):
-        theirs = getattr(torchvision.models, f"vgg{depth}_bn")()
-    biases = sum(m.bias.numel() for m in theirs.modules() if isinstance(m, nn.Conv2d))
-    assert count(on_meta(f"vgg{depth}", 1000)) == count(theirs) - biases
 
 
 @pytest.mark.slow
@@ -133,23 +129,14 @@ def test_alexnet_gives_torchvisions_logits_where_that_has_no_biases() -> None:
 def test_pre_activation_resnet_50_gives_timms_logits() -> None:
     torch.manual_seed(0)
     theirs = randomised(timm.create_model("resnetv2_50", pretrained=False, num_classes=10)).double()
+    inside = {"norm1": "activate.0", "conv1": "first.0", "norm2": "first.1", "conv2": "first.3", "norm3": "first.4"}
+    inside |= {"stem.conv": "stem.0", "conv3": "last", "downsample.conv": "shortcut", "head.fc": "head.4"}
     renamed = {}
     for name, tensor in theirs.state_dict().items():
         name = re.sub(r"^stages\.(\d)\.blocks", lambda m: f"stage{int(m[1]) + 1}", name)
-        for old, new in {
-            "stem.conv": "stem.0",
-            "norm1": "activate.0",
-            "conv1": "first.0",
-            "norm2": "first.1",
-            "conv2": "first.3",
-            "norm3": "first.4",
-            "conv3": "last",
-            "downsample.conv": "shortcut",
-            "head.fc": "head.4",
-        }.items():
+        for old, new in inside.items():
             name = name.replace(f"{old}.", f"{new}.")
-        if name.startswith("norm."):
-            name = name.replace("norm.", "head.0.")
+        name = re.sub(r"^norm\.", "head.0.", name)
         renamed[name] = tensor.flatten(1) if name == "head.4.weight" else tensor  # theirs is a 1x1 convolution
     ours = on_meta("preresnet50", 10, stem=True)
     ours.load_state_dict(renamed, assign=True)
@@ -193,13 +180,21 @@ def masks_for(network: nn.Module, x: Tensor) -> list[Tensor]:
     return masks
 
 
-@pytest.mark.parametrize("smoothing", [False, True])
-def test_pre_activation_resnet_18_is_the_published_one(smoothing: bool) -> None:
+def written(model: str, smoothing: bool, **options: Any) -> tuple[Tensor, Tensor]:
+    """Logits of a network with drawn BatchNorms and fixed dropout masks, and of the published functions, each over its
+    deviation."""
     torch.manual_seed(0)
-    network = randomised(built("preresnet18", channels=4, dropout=0.5, smoothing=smoothing)).double()
+    network = randomised(built(model, channels=4, dropout=0.5, smoothing=smoothing, **options)).double()
     x = random_input(32).double()
     masks = masks_for(network, x)
     result, drawn, net = logits(network, x), iter(masks), Written(network)
+    y = (written_resnet if model == "preresnet18" else written_vgg)(net, x, drawn, smoothing)
+    y = net.gap(net.norm_relu(y, "head.0"), "head.4")
+    assert not net.state and next(drawn, None) is None  # nothing is left over
+    return result, y / y.std()
+
+
+def written_resnet(net: Written, x: Tensor, drawn: Iterator[Tensor], smoothing: bool) -> Tensor:
     y = net.conv(x, "stem.0")
     for stage, blocks in enumerate(RESIDUAL_BLOCKS[18], start=1):
         for block in range(blocks):
@@ -210,34 +205,30 @@ def test_pre_activation_resnet_18_is_the_published_one(smoothing: bool) -> None:
             y = shortcut + net.conv(inner * next(drawn), f"{name}.last")
         if smoothing and stage < 4:
             y = smoothed(y)
-    y = net.gap(net.norm_relu(y, "head.0"), "head.4")
-    assert not net.state and next(drawn, None) is None  # nothing is left over
-    torch.testing.assert_close(result, y / y.std(), rtol=0, atol=1e-9)
+    return y
 
 
-@pytest.mark.parametrize("smoothing", [False, True])
-def test_pre_activation_vgg_is_the_published_one(smoothing: bool) -> None:
-    torch.manual_seed(0)
-    network = randomised(built("prevgg11", channels=4, dropout=0.5, smoothing=smoothing, head="bn-gap")).double()
-    x = random_input(32).double()
-    masks = masks_for(network, x)
-    result, drawn, net, y = logits(network, x), iter(masks), Written(network), x
+def written_vgg(net: Written, x: Tensor, drawn: Iterator[Tensor], smoothing: bool) -> Tensor:
     for stage, convs in enumerate(VGG_CONVS[11], start=1):
         if stage > 1:
-            y = F.max_pool2d(y, 2)
+            x = F.max_pool2d(x, 2)
         for block in range(convs):
             name = f"stage{stage}.{block + (stage > 1)}.first"
-            y = net.conv(net.norm_relu(y, f"{name}.0"), f"{name}.2") * next(drawn)
+            x = net.conv(net.norm_relu(x, f"{name}.0"), f"{name}.2") * next(drawn)
         if smoothing:
-            y = smoothed(y)
-    y = net.gap(net.norm_relu(y, "head.0"), "head.4")
-    assert not net.state and next(drawn, None) is None
-    torch.testing.assert_close(result, y / y.std(), rtol=0, atol=1e-9)
+            x = smoothed(x)
+    return x
 
 
 def smoothed(x: Tensor) -> Tensor:
     x = F.pad((10 * (x / 10).tanh()).clamp_min(0), (1, 1, 1, 1))
     return (x[..., 1:, 1:] + x[..., :-1, 1:] + x[..., 1:, :-1] + x[..., :-1, :-1]) / 4
+
+
+@pytest.mark.parametrize("smoothing", [False, True])
+@pytest.mark.parametrize(("model", "options"), [("preresnet18", {}), ("prevgg11", {"head": "bn-gap"})])
+def test_pre_activation_networks_are_the_published_ones(model: str, options: dict[str, Any], smoothing: bool) -> None:
+    torch.testing.assert_close(*written(model, smoothing, **options), rtol=0, atol=1e-9)
 
 
 SIDES = {
@@ -263,36 +254,6 @@ def test_maps_have_the_published_sizes(model: str, side: int) -> None:
         with torch.no_grad():
             network(random_input(side, batch=1))
         assert sizes == [(s, s) for s in expected]
-
-
-@pytest.mark.parametrize("model", ["resnet18", "vgg16", "resnext50", "alternet50"])
-def test_maps_keep_their_sizes_with_same_padding(model: str) -> None:
-    plain, same = (built(model, channels=16, smoothing=s, padding="same" if s else None) for s in (False, True))
-    last = {}
-    for key, network in (("plain", plain), ("same", same)):
-        network[-2].register_forward_hook(lambda _, __, out, key=key: last.update({key: out.shape}))
-        with torch.no_grad():
-            network(random_input(32))
-    assert last["plain"] == last["same"]
-
-
-@pytest.mark.parametrize(
-    ("model", "stages"),
-    [
-        ("alexnet", 3),
-        ("vgg19", 5),
-        ("prevgg16", 5),
-        ("resnet34", 4),
-        pytest.param("resnext50", 4, marks=pytest.mark.slow),
-        ("preresnet34", 3),
-        pytest.param("alternet50", 3, marks=pytest.mark.slow),
-    ],
-)
-def test_smoothing_ends_the_published_stages(model: str, stages: int) -> None:
-    network = on_meta(model, 10, smoothing=True)
-    found = [name for name, module in network.named_modules() if isinstance(module, SpatialSmoothing)]
-    assert found == [f"stage{i + 1}.smooth" for i in range(stages)]
-    assert count(network) == count(on_meta(model, 10))
 
 
 def test_smoothing_can_end_other_stages_and_be_of_another_kind() -> None:
@@ -338,9 +299,8 @@ def test_dropout_sits_at_the_published_places(model: str) -> None:
     with torch.no_grad():
         network(random_input(32))
     family, depth = MODELS[model]
-    expected = {"alexnet": 5, "vgg": 8, "prevgg": 8, "alternet": 17 - 4}.get(
-        family, sum(RESIDUAL_BLOCKS.get(depth, ()))
-    )
-    assert len(dropped) == expected
+    expected = {"alexnet": 5, "vgg": 8, "prevgg": 8, "alternet": 17 - 4}
+    count = expected.get(family, sum(RESIDUAL_BLOCKS.get(depth, ())))
+    assert len(dropped) == count
     if family in ("resnet", "resnext", "preresnet", "alternet"):
-        assert consumers == [nn.Conv2d] * expected  # the last convolution of the branch
+        assert consumers == [nn.Conv2d] * count  # the last convolution of the branch
