@@ -192,18 +192,14 @@ def default_samples(asked: int | None, mode: str | None, has_dropout: bool) -> i
         raise InputError(f"mode {mode} averages over frames and a classifier sees single pictures; use mode dnn or bnn")
     if asked is not None and asked < 1:
         raise InputError(f"the number of dropout samples must be 1 or more, got {asked}")
-    if not has_dropout:
-        if mode == "bnn" or (asked or 1) > 1:
-            what = "mode bnn" if mode == "bnn" else f"{asked} samples"
-            raise InputError(
-                f"{what} was asked for, but the network has no dropout; use mode dnn, or --members for a deep ensemble"
-            )
-        return 0
-    if mode == "dnn":
-        if (asked or 1) > 1:
-            raise InputError(f"mode dnn makes one pass without dropout, got {asked} samples; use mode bnn")
-        return 0
-    return DEFAULT_SAMPLES if asked is None else asked
+    if not has_dropout and (mode == "bnn" or (asked or 1) > 1):
+        what = "mode bnn" if mode == "bnn" else f"{asked} samples"
+        raise InputError(
+            f"{what} was asked for, but the network has no dropout; use mode dnn, or --members for a deep ensemble"
+        )
+    if mode == "dnn" and (asked or 1) > 1:
+        raise InputError(f"mode dnn makes one pass without dropout, got {asked} samples; use mode bnn")
+    return (asked or DEFAULT_SAMPLES) if has_dropout and mode != "dnn" else 0
 
 
 def predict(

@@ -71,8 +71,6 @@ class ExportedClassifier(nn.Module):
             layer.masks = [mask[:, number] for number in range(self.samples) for mask in own]
         predict = MonteCarlo(self.network, self.samples, self.temperature)
         prediction: Prediction = predict(self.normalize(image.permute(0, 3, 1, 2)))
-        for layer in set(self.calls):
-            layer.masks = None
         largest = prediction.max_entropy
         outputs = (prediction.probs, prediction.entropy / largest, prediction.disagreement / largest)
         return dict(zip(OUTPUTS, outputs, strict=False))
@@ -92,12 +90,6 @@ class ExportedClassifier(nn.Module):
             self(self.example(size, batch=1))
         self.calls = [layer for layer, _ in calls]
         return [shape for _, shape in calls]
-
-    def draw_inside(self) -> None:
-        """Makes `forward` take no masks from now on."""
-        for layer in set(self.calls):
-            layer.masks = None
-        self.calls = []
 
     def _logits(self, batch: Tensor) -> Tensor:
         if self.samples == 1:

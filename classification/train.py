@@ -44,22 +44,16 @@ IMAGENET_COLOURS: tuple[Colour, Colour] = ((0.485, 0.456, 0.406), (0.229, 0.224,
 
 
 @dataclass(frozen=True)
-class AugmentedBatches(Dataset[tuple[Tensor, Tensor] | InputError]):
+class AugmentedBatches(Dataset[tuple[Tensor, Tensor]]):
     """Data set of the batches of every epoch, each a function of (seed, epoch, samples)."""
 
     augment: Augment
     labels: np.ndarray
 
-    def __getitem__(self, key: tuple[int, list[int]]) -> tuple[Tensor, Tensor] | InputError:
-        """Returns pictures (B, 3, s, s) uint8 and class ids (B,), or the error of a picture that cannot be read.
-
-        The error is returned because a loader process would wrap a raised error in its own traceback.
-        """
+    def __getitem__(self, key: tuple[int, list[int]]) -> tuple[Tensor, Tensor]:
+        """Returns pictures (B, 3, s, s) uint8 and class ids (B,)."""
         epoch, chosen = key
-        try:
-            return self.augment(epoch, chosen), torch.from_numpy(self.labels[chosen])
-        except InputError as error:
-            return error
+        return self.augment(epoch, chosen), torch.from_numpy(self.labels[chosen])
 
 
 def prepare_classification(config: ClassTrainConfig, run: Run) -> TrainingParts:
@@ -124,10 +118,7 @@ class ClassificationBatches:
 
     def __call__(self, epoch: int) -> Iterator[Batch]:
         device = self.normalize.scale.device
-        for made, chosen in zip(self.load(epoch), self.order(epoch), strict=True):
-            if isinstance(made, InputError):
-                raise made
-            pictures, labels = made
+        for (pictures, labels), chosen in zip(self.load(epoch), self.order(epoch), strict=True):
             yield self.mixing(self.normalize(pictures.to(device)), labels.to(device), epoch, chosen)
 
 

@@ -7,12 +7,11 @@ decoded into one uint8 array. CIFAR-10's 50,000 pictures of 32 x 32 take 154 MB,
 import os
 import zipfile
 import zlib
-from collections.abc import Callable, Collection
+from collections import Counter
+from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import TypeVar
 
 import numpy as np
-from PIL import Image
 
 from steadyseg.classification.data.labelled import ClassificationSet, centre_view, class_list, square_view
 from steadyseg.core.errors import InputError, first_line
@@ -27,18 +26,7 @@ SIZE = 224
 
 def open_image_folder(root: Path, split: str) -> ClassificationSet:
     """Lists `root/split/CLASS/**`; InputError for no classes, an empty class, or classes unlike another split's."""
-    if split not in SPLITS or not (root / split).is_dir():
-        there = [name for name in SPLITS if (root / name).is_dir()]
-        raise InputError(
-            f"{root}: no split {split!r}; expected {split}/CLASS/*.jpg, there is {', '.join(there) or 'none'}"
-        )
-    names = _class_folders(root / split)
-    if not names:
-        raise InputError(f"{root / split}: holds no class folders; expected {split}/CLASS/*.jpg")
-    for other in SPLITS:
-        if others := _class_folders(root / other):
-            require_same_classes(root, f"{split}/", names, f"{other}/", others)
-    classes = class_list(names, root / split)
+    names = _class_names(root, split, "/", {name: _class_folders(root / name) for name in SPLITS})
     files, labels = list[str](), list[int]()
     for class_id, name in enumerate(names):
         pictures = _pictures(root / split, name)
@@ -46,25 +34,39 @@ def open_image_folder(root: Path, split: str) -> ClassificationSet:
             raise InputError(f"{root / split / name}: holds no images ({', '.join(SUFFIXES)}); every class needs some")
         files += pictures
         labels += [class_id] * len(pictures)
-    name, ids = root.absolute().name, np.array(labels, np.int64)
+    classes, ids = class_list(names, root / split), np.array(labels, np.int64)
+    name = root.absolute().name
     return ClassificationSet(name, classes, ids, SIZE, centre_view, files=tuple(files), folder=root / split)
 
 
-def _class_folders(folder: Path) -> list[str]:
-    """Returns the sorted names of its folders, without hidden folders."""
+def _class_folders(folder: Path) -> list[str] | None:
+    """Returns the names of its folders, without hidden folders; None if it is not there."""
     if not folder.is_dir():
-        return []
-    return sorted(entry.name for entry in os.scandir(folder) if entry.is_dir() and not entry.name.startswith("."))
+        return None
+    return [entry.name for entry in os.scandir(folder) if entry.is_dir() and not entry.name.startswith(".")]
 
 
-def require_same_classes(root: Path, split: str, names: Collection[str], other: str, others: Collection[str]) -> None:
-    """Raises InputError where two splits have other class names: ids are positions among the sorted names."""
-    if different := sorted(set(names) ^ set(others)):
-        where = split if different[0] in names else other
+def _class_names(root: Path, split: str, suffix: str, found: Mapping[str, Collection[str] | None]) -> list[str]:
+    """Returns the sorted classes of the split, by which ids go.
+
+    `found` has the classes of every split, None for an absent one. InputError where the split is absent, has no
+    classes, or other classes than another split.
+    """
+    if (own := found.get(split)) is None:
+        there = ", ".join(f"{name}{suffix}" for name, classes in found.items() if classes is not None) or "none"
+        raise InputError(f"{root}: no split {split!r}; expected {split}{suffix} with CLASS/*.jpg, there is {there}")
+    if not own:
         raise InputError(
-            f"{root}: {split} and {other} have different class folders ({different[0]} is in {where} alone); ids go by "
-            "their sorted names, so they must be the same"
+            f"{root / split}{suffix}: holds no class folders with images ({', '.join(SUFFIXES)}); expected CLASS/*.jpg"
         )
+    for other, classes in found.items():
+        if classes and (different := sorted({*own} ^ {*classes})):
+            raise InputError(
+                f"{root}: {split}{suffix} and {other}{suffix} have different class folders ({different[0]} is in "
+                f"{split if different[0] in own else other}{suffix} alone); ids go by their sorted names, so they must "
+                "be the same"
+            )
+    return sorted(own)
 
 
 def _pictures(split: Path, name: str) -> list[str]:
@@ -91,8 +93,6 @@ ENCRYPTED = 0x1
 READ_ERRORS = (zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError, RuntimeError, ValueError)
 """Errors that zipfile raises for a damaged archive."""
 
-Seen = TypeVar("Seen")
-
 
 def open_zip_folder(root: Path, split: str) -> ClassificationSet:
     """Decodes all of `root/SPLIT.zip`.
@@ -100,18 +100,12 @@ def open_zip_folder(root: Path, split: str) -> ClassificationSet:
     InputError if it is missing, damaged or hostile, or if another split has other classes. It must hold class folders,
     with pictures of one size.
     """
-    archives = {name: root / f"{name}.zip" for name in SPLITS if (root / f"{name}.zip").is_file()}
-    if split not in archives:
-        there = ", ".join(path.name for path in archives.values()) or "none"
-        raise InputError(f"{root}: no split {split!r}; expected {split}.zip with CLASS/*.jpg inside, there is {there}")
-    by_class = {name: _pictures_by_class(path) for name, path in archives.items()}
-    names = sorted(by_class[split])
-    for other, found in by_class.items():
-        require_same_classes(root, f"{split}.zip", names, f"{other}.zip", found)
-    path = archives[split]
+    paths = {name: root / f"{name}.zip" for name in SPLITS}
+    by_class = {name: _pictures_by_class(path) if path.is_file() else None for name, path in paths.items()}
+    names, found, path = _class_names(root, split, ".zip", by_class), by_class.get(split) or {}, paths[split]
     classes = class_list(names, path)
-    entries = [entry for name in names for entry in by_class[split][name]]
-    labels = np.repeat(np.arange(len(names)), [len(by_class[split][name]) for name in names])
+    entries = [entry for name in names for entry in found[name]]
+    labels = np.repeat(np.arange(len(names)), [len(found[name]) for name in names])
     files = tuple(f"{entry.filename} {entry.CRC:08x}" for entry in entries)
     images = _decode(path, entries)
     name, side = root.absolute().name, min(images.shape[1:3])
@@ -131,20 +125,17 @@ def _pictures_by_class(path: Path) -> dict[str, list[zipfile.ZipInfo]]:
     if len(entries) > MAX_ENTRIES:
         raise InputError(f"{path}: {len(entries)} files, at most {MAX_ENTRIES} are read; split it or unpack it")
     pictures = [entry for entry in entries if _is_picture(entry.filename)]
-    seen = set[str]()
+    counts = Counter(entry.filename for entry in pictures)
     for entry in pictures:
         _check_entry(path, entry)
-        if entry.filename in seen:
+        if counts[entry.filename] > 1:
             raise InputError(f"{path}: holds {_shown(entry)} twice; expected each name once, pack it again")
-        seen.add(entry.filename)
     parts = [entry.filename.split("/") for entry in pictures]
     skipped = 1 if len({part[0] for part in parts}) == 1 and all(len(part) > 2 for part in parts) else 0
     found: dict[str, list[zipfile.ZipInfo]] = {}
     for part, entry in zip(parts, pictures, strict=True):
         if len(part) > skipped + 1:
             found.setdefault(part[skipped], []).append(entry)
-    if not found:
-        raise InputError(f"{path}: holds no class folders with images ({', '.join(SUFFIXES)}); expected CLASS/*.jpg")
     return {name: sorted(entries, key=lambda entry: entry.filename) for name, entries in found.items()}
 
 
@@ -170,9 +161,9 @@ def _check_entry(path: Path, entry: zipfile.ZipInfo) -> None:
 
 
 def _decode(path: Path, entries: list[zipfile.ZipInfo]) -> np.ndarray:
-    """Returns (N, h, w, 3) uint8 RGB; the first picture decides the size, and its header the size of the array."""
+    """Returns (N, h, w, 3) uint8 RGB; the first picture decides the size."""
     with zipfile.ZipFile(path) as archive:
-        width, height = _look(path, archive, entries[0], lambda picture: picture.size)
+        height, width, _ = _read(path, archive, entries[0]).shape
         size = len(entries) * height * width * 3
         if size > MAX_ARRAY_BYTES:
             raise InputError(
@@ -186,27 +177,23 @@ def _decode(path: Path, entries: list[zipfile.ZipInfo]) -> np.ndarray:
                 f"{path}: its pictures take {size / 1e9:.1f} GB decoded, more than there is; unpack it"
             ) from error
         for place, entry in enumerate(entries):
-
-            def to_array(picture: Image.Image, entry: zipfile.ZipInfo = entry) -> np.ndarray:
-                if picture.size != (width, height):
-                    found = "x".join(map(str, picture.size))
-                    raise InputError(
-                        f"{path}: {_shown(entry)} has {found} pixels, the first picture {width}x{height}; pictures in "
-                        f"an archive are of one size, unpack others into {path.stem}/"
-                    )
-                return to_rgb(picture)
-
-            images[place] = _look(path, archive, entry, to_array)
+            picture = _read(path, archive, entry)
+            if picture.shape != images.shape[1:]:
+                raise InputError(
+                    f"{path}: {_shown(entry)} has {picture.shape[1]}x{picture.shape[0]} pixels, the first picture "
+                    f"{width}x{height}; pictures in an archive are of one size, unpack others into {path.stem}/"
+                )
+            images[place] = picture
     return images
 
 
-def _look(path: Path, archive: zipfile.ZipFile, entry: zipfile.ZipInfo, look: Callable[[Image.Image], Seen]) -> Seen:
-    """Unpacks one picture and hands it, opened but not decoded, to `look`."""
+def _read(path: Path, archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> np.ndarray:
+    """Unpacks and decodes one picture."""
     try:
         content = archive.read(entry)  # stops at the size that the archive states, then compares the CRC
     except READ_ERRORS as error:
         raise InputError(f"{path}: {_shown(entry)} cannot be unpacked ({first_line(error)[:200]})") from error
-    return look_at(path / entry.filename, look, content)
+    return look_at(path / entry.filename, to_rgb, content)
 
 
 def _shown(entry: zipfile.ZipInfo) -> str:

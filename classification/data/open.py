@@ -74,7 +74,9 @@ def open_split_of(data: Path, split: str, meta: CheckpointMeta, model: str) -> C
     """
     if split not in (HELD_OUT, TRAINED):
         return open_classification(data, split)
-    share = held_out_share(meta)
+    config = meta.training.get("config")
+    share: Any = config.get("hold_out") if isinstance(config, dict) else None
+    share = float(share) if is_number(share, 0, 1) else 0.0
     if split == HELD_OUT and not share:
         raise InputError(
             f"{model}: its training held out no pictures (train classification --hold-out 0.1); give another --split"
@@ -93,10 +95,3 @@ def open_split_of(data: Path, split: str, meta: CheckpointMeta, model: str) -> C
             f"{data}: as many pictures as {model} was trained on, but not the same; give the data it was trained on"
         )
     return source.subset(held if split == HELD_OUT else trained)
-
-
-def held_out_share(meta: CheckpointMeta) -> float:
-    """Returns the held-out share in the record of a training; 0 if the record has none."""
-    config = meta.training.get("config")
-    share: Any = config.get("hold_out") if isinstance(config, dict) else None
-    return float(share) if is_number(share, 0, 1) else 0.0

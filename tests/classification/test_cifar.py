@@ -1,20 +1,31 @@
-"""CIFAR: made copies, faults, and the real subsets."""
+"""CIFAR: made copies, faults, the real subsets, and the download from a real HTTP server on this machine.
+
+Faults of connections are CamVid's tests.
+"""
 
 import hashlib
+import io
+import os
 import pickle
+import tarfile
+import threading
 from collections import Counter
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from made.local_server import files_under, send, serving, without_proxy
 from refusals import refusal
 from torchvision.datasets import CIFAR10, CIFAR100
 
+from steadyseg.app.cli import main
 from steadyseg.classification.data import cifar
-from steadyseg.classification.data.cifar import Library, published
-from steadyseg.classification.data.labelled import ClassificationSet
+from steadyseg.classification.data.cifar import Library, download_cifar, published
 from steadyseg.classification.data.open import open_classification
+from steadyseg.core.system import fetching
 
 CLASSES = {CIFAR10: [f"name {number}" for number in range(10)], CIFAR100: [f"fine {number}" for number in range(100)]}
 
@@ -50,64 +61,41 @@ def test_every_pixel_is_in_its_place(tmp_path: Path, layout: Library) -> None:
     root, key = made(tmp_path, layout), "labels" if layout is CIFAR10 else "fine_labels"
     expected = [batch(layout, seed) for seed in range(5 if layout is CIFAR10 else 1)]
     data = open_classification(root, "train")
-    assert len(data) == 20 * len(expected) and data.name == layout.__name__.lower() and data.default_size == 32
+    assert data.name == layout.__name__.lower() and data.default_size == 32
     assert data.classes.names == tuple(CLASSES[layout]) and data.classes.void is None
-    assert data.labels.dtype == np.int64
     assert data.labels.tolist() == [label for part in expected for label in part[key]]
     for index in (0, 19, len(data) - 1):
         image, label = data[index]
-        assert image.shape == (32, 32, 3) and image.dtype == np.uint8 and image.flags.c_contiguous
         row = expected[index // 20]["data"][index % 20]
-        for y, x, channel in ((0, 0, 0), (0, 1, 0), (1, 0, 2), (31, 30, 1), (7, 19, 2)):
-            assert image[y, x, channel] == row[1024 * channel + 32 * y + x]
+        np.testing.assert_array_equal(image, row.reshape(3, 32, 32).transpose(1, 2, 0))
         assert label == data.labels[index] and type(label) is int and data.evaluation_view(image, 32) is image
-    seed = len(expected)
-    assert open_classification(root, "test").labels.tolist() == batch(layout, seed)[key]
-
-
-@pytest.mark.parametrize("layout", [CIFAR10, CIFAR100])
-def test_the_folder_above_and_a_renamed_one_are_found_too(tmp_path: Path, layout: Library) -> None:
-    root = made(tmp_path, layout)
-    above, itself = open_classification(root, "test"), open_classification(root / layout.base_folder, "test")
+    assert open_classification(root, "test").labels.tolist() == batch(layout, len(expected))[key]
+    part, again = data.subset([7, 2]), data.subset(np.array([7, 2]))
+    assert part.labels.tolist() == [data[7][1], data[2][1]] and part.list_hash == again.list_hash
+    assert len({part.list_hash, data.list_hash, data.subset([2, 7]).list_hash}) == 3
+    itself = open_classification(root / layout.base_folder, "train")
     renamed = (root / layout.base_folder).rename(root / "mine")
-    assert above.list_hash == itself.list_hash == open_classification(renamed, "test").list_hash
+    assert data.list_hash == itself.list_hash == open_classification(renamed, "train").list_hash
 
 
-def test_two_data_sets_in_one_folder_are_not_chosen_from(tmp_path: Path) -> None:
-    made(tmp_path, CIFAR10)
-    made(tmp_path, CIFAR100)
-    assert str(tmp_path / CIFAR10.base_folder) in refusal(lambda: open_classification(tmp_path, "train"))
-    assert open_classification(tmp_path / CIFAR100.base_folder, "train").name == "cifar100"
+def both(root: Path) -> None:
+    made(root, CIFAR10)
+    made(root, CIFAR100)
 
 
-def test_cifar_has_no_val(tmp_path: Path) -> None:
-    assert "'val'" in refusal(lambda: open_classification(made(tmp_path), "val"))
-
-
-def test_a_subset_keeps_the_asked_order_and_has_a_hash_of_its_own(tmp_path: Path) -> None:
-    data = open_classification(made(tmp_path), "train")
-    part: ClassificationSet = data.subset([7, 2])
-    np.testing.assert_array_equal(part[1][0], data[2][0])
-    assert part.labels.tolist() == [data[7][1], data[2][1]] and len(part) == 2 and part.classes == data.classes
-    again = data.subset(np.array([7, 2]))
-    assert part.list_hash == again.list_hash and len(part.list_hash) == 12
-    assert len({part.list_hash, data.list_hash, data.subset([2, 7]).list_hash, data.subset([7]).list_hash}) == 4
-
-
-# faults
-
-
-def test_a_missing_file_is_named(tmp_path: Path) -> None:
-    path = made(tmp_path) / CIFAR10.base_folder / "data_batch_3"
-    path.unlink()
-    assert f"{path}: missing" in refusal(lambda: open_classification(tmp_path, "train"))
-
-
-def test_an_empty_folder_of_the_right_name_is_incomplete(tmp_path: Path) -> None:
-    (tmp_path / CIFAR100.base_folder).mkdir()
-    assert f"{tmp_path / CIFAR100.base_folder / 'train'}: missing" in refusal(
-        lambda: open_classification(tmp_path, "train")
-    )
+@pytest.mark.parametrize(
+    ("make", "split", "words"),
+    [
+        (both, "train", f"such as {{}}/{CIFAR10.base_folder}"),
+        (made, "val", "not 'val'"),
+        (lambda root: (made(root) / CIFAR10.base_folder / "data_batch_3").unlink(), "train", "data_batch_3: missing"),
+        (lambda root: (root / CIFAR100.base_folder).mkdir(), "train", f"{{}}/{CIFAR100.base_folder}/train: missing"),
+    ],
+    ids=["two sets", "no val", "incomplete", "empty"],
+)
+def test_a_faulty_copy_is_one_line(tmp_path: Path, make: Callable[[Path], object], split: str, words: str) -> None:
+    make(tmp_path)
+    assert words.format(tmp_path) in refusal(open_classification, tmp_path, split)
 
 
 class Hostile:
@@ -121,22 +109,103 @@ class Hostile:
 def test_a_file_with_another_sum_is_refused_before_it_is_read(tmp_path: Path) -> None:
     path = made(tmp_path) / CIFAR10.base_folder / "batches.meta"
     path.write_bytes(pickle.dumps({"data": Hostile(tmp_path / "ran")}))
-    message = refusal(lambda: open_classification(tmp_path, "train"))
+    message = refusal(open_classification, tmp_path, "train")
     assert f"{path}: MD5 {hashlib.md5(path.read_bytes()).hexdigest()}" in message
     assert published(CIFAR10)["batches.meta"] in message and not (tmp_path / "ran").exists()
 
 
-# the real subsets
+@pytest.mark.parametrize(("name", "per_class"), [("cifar10", (500, 100)), ("cifar100", (15, 5))])
+def test_the_real_subset_is_known_and_balanced(data_dir: Path, name: str, per_class: tuple[int, int]) -> None:
+    if not (data_dir / name).is_dir():
+        pytest.skip(f"no {name} in {data_dir}")
+    for split, count in zip(("train", "test"), per_class, strict=True):
+        found = open_classification(data_dir / name, split)
+        assert Counter(found.labels.tolist()) == dict.fromkeys(range(len(found.classes)), count)
 
 
-@pytest.mark.parametrize(("split", "per_class"), [("train", (500, 15)), ("test", (100, 5))])
-@pytest.mark.parametrize("hundred", [False, True])
-def test_the_real_subset_is_known_and_balanced(
-    data_dir: Path, split: str, per_class: tuple[int, int], hundred: bool
+# the download
+
+FILES = {"train": b"train " * 50_000, "test": b"test " * 1000, "meta": b"meta"}
+FOLDER = "cifar-made"
+
+
+def packed() -> bytes:
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w:gz") as tar:
+        for name, content in FILES.items():
+            member = tarfile.TarInfo(f"{FOLDER}/{name}")
+            member.size = len(content)
+            tar.addfile(member, io.BytesIO(content))
+    return buffer.getvalue()
+
+
+CONTENT = packed()
+SHA256 = hashlib.sha256(CONTENT).hexdigest()
+
+
+@pytest.fixture
+def requests() -> list[str]:
+    return []
+
+
+@pytest.fixture
+def library(requests: list[str], monkeypatch: pytest.MonkeyPatch) -> Iterator[Library]:
+    monkeypatch.setattr(fetching, "PAUSES_S", (0.01, 0.02))
+    without_proxy(monkeypatch)
+
+    def answer(handler: BaseHTTPRequestHandler) -> None:
+        requests.append(handler.path)
+        send(handler, CONTENT)
+
+    sums = {name: hashlib.md5(content).hexdigest() for name, content in FILES.items()}
+    lists = {"train_list": [["train", sums["train"]]], "test_list": [["test", sums["test"]]]}
+    lists |= {"meta": {"filename": "meta", "md5": sums["meta"]}}  # type: ignore[dict-item]
+    with serving(answer, threading.Event()) as address:
+        at = {"url": f"{address}/made.tar.gz", "base_folder": FOLDER, "filename": "made.tar.gz"}
+        yield type("Made", (CIFAR10,), at | lists)
+
+
+def test_the_command_fetches_once_and_says_where(
+    library: Library,
+    requests: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    root = data_dir / ("cifar100" if hundred else "cifar10")
-    if not root.is_dir():
-        pytest.skip(f"no {root.name} in {data_dir}")
-    found = open_classification(root, split)
-    assert Counter(found.labels.tolist()) == dict.fromkeys(range(len(found.classes)), per_class[hundred])
-    assert found.images is not None and found.images.shape == (len(found), 32, 32, 3)
+    monkeypatch.setitem(cifar.LIBRARIES, "cifar100", library)
+    monkeypatch.setitem(cifar.SHA256, "cifar100", SHA256)
+    root = tmp_path / "data" / "cifar100"
+    (root / fetching.PARTS).mkdir(parents=True)
+    (root / fetching.PARTS / "made.tar.gz.1.partial").write_bytes(b"left by a killed run")
+    monkeypatch.chdir(root.parent)
+    assert main(["data", "cifar100"]) == 0  # into a folder of that name
+    shown = capsys.readouterr()
+    assert f"cifar100/{FOLDER}: 3 files, fetched" in shown.out and "Krizhevsky" in shown.err
+    assert files_under(root) == {f"{FOLDER}/{name}": content for name, content in FILES.items()}
+    assert os.listdir(root) == [FOLDER]
+    assert main(["data", "cifar100", "-o", str(root)]) == 0
+    assert "already there" in capsys.readouterr().out and len(requests) == 1
+
+
+def test_what_cannot_be_fetched_or_written_is_one_line(
+    library: Library, requests: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Files of the user are never overwritten; a full disk is not a broken connection."""
+    root, folder = tmp_path / "root", tmp_path / "root" / FOLDER
+    assert "its hash differs" in refusal(download_cifar, library, root, SHA256[::-1])
+    assert files_under(root) == {}
+    count = len(requests)
+    folder.mkdir()
+    (folder / "train").write_bytes(b"a subset")
+    message = refusal(download_cifar, library, root, SHA256)
+    assert f"{folder / 'train'}: missing or not the published file" in message and "move" in message
+    message = refusal(download_cifar, library, folder / "train" / "root", SHA256)
+    assert str(folder / "train") in message and "cannot be written" in message and len(requests) == count
+
+    def full(*_: object) -> None:
+        requests.append("full")
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("torch.hub.download_url_to_file", full)
+    message = refusal(download_cifar, library, tmp_path / "new", SHA256)
+    assert "No space left" in message and "cannot be written" in message and requests[count:] == ["full"]

