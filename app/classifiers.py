@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import torch
@@ -26,9 +26,10 @@ from steadyseg.export.file.onnx_file import OnnxFile
 from steadyseg.export.run.classifier import GraphClassifier
 
 
-class OpenClassifier(Protocol):
+class OpenClassifier:
     """An opened image classifier and its methods of prediction."""
 
+    name: str
     classes: ClassList
     size: int
     """Side of its pictures in pixels."""
@@ -39,20 +40,28 @@ class OpenClassifier(Protocol):
     """Methods of the largest ensemble by mode; all sizes share its temperature."""
     executor: str
     device: str
-    reference: ReferenceScores | None
+    reference: ReferenceScores | None = None
     """Scores of held-out pictures, the reference of novelty; None without novelty statistics."""
 
     def predict(self, pictures: np.ndarray) -> Prediction:
         """Predicts pictures (B, s, s, 3) uint8 RGB with its last mode: probabilities (B, K)."""
+        batch = (0, torch.from_numpy(pictures), torch.zeros(len(pictures)).long())
+        *_, prediction = self.by_size(batch, list(self.sizes)[-1])
+        return prediction
 
     def by_size(self, batch: Batch, mode: ModeName) -> Iterator[Prediction]:
         """Yields a prediction (B, K) for each ensemble size in `sizes[mode]`."""
+        raise NotImplementedError
 
     def open_data(self, data: Path, split: str) -> ClassificationSet:
         """Opens a split of labelled pictures; `held-out` is the part of train that its training held out."""
+        if split == HELD_OUT:
+            raise InputError(f"{self.name}: a graph file does not say what its training held out; give the checkpoint")
+        return open_classification(data, split)
 
     def fit(self, mode: ModeName) -> dict[str, Any]:
         """Returns the record of the calibration in use; empty without a calibration."""
+        return {}
 
 
 def open_classifier(
@@ -92,7 +101,7 @@ def make_classifier(
     return GraphFileClassifier(model, options, executor, device)
 
 
-class CheckpointClassifier:
+class CheckpointClassifier(OpenClassifier):
     """A checkpoint, or several as a deep ensemble, on torch."""
 
     def __init__(
@@ -105,7 +114,7 @@ class CheckpointClassifier:
         self.classes, self.size = self.meta.classes, self.meta.height
         has_dropout = any(map(is_stochastic, networks))
         samples = default_samples(options.samples, options.mode, has_dropout)
-        self.sizes: dict[ModeName, list[int]] = {}
+        self.sizes = {}
         if options.mode != "bnn":
             self.sizes["dnn"] = [0] if has_dropout else list(range(1, len(networks) + 1))
         if samples:
@@ -119,11 +128,6 @@ class CheckpointClassifier:
         self.reference = head.reference if head else None
         self.classifier = Classifier(networks, self.meta.mean, self.meta.std, device, seed, head)
         self.executor, self.device = f"torch {torch.__version__.split('+')[0]} fp32", device.type
-
-    def predict(self, pictures: np.ndarray) -> Prediction:
-        mode = list(self.sizes)[-1]
-        *_, prediction = self.by_size((0, torch.from_numpy(pictures), torch.zeros(len(pictures)).long()), mode)
-        return prediction
 
     def by_size(self, batch: Batch, mode: ModeName) -> Iterator[Prediction]:
         sizes = self.sizes[mode]
@@ -142,10 +146,8 @@ class CheckpointClassifier:
         return self.meta.fit_in_use(self.methods[mode])
 
 
-class GraphFileClassifier:
+class GraphFileClassifier(OpenClassifier):
     """A classifier in a graph file, with the one method of its export."""
-
-    reference: ReferenceScores | None = None
 
     def __init__(self, file: OnnxFile, options: MethodOptions, executor: str, device: str) -> None:
         self.name = str(file.path)
@@ -153,23 +155,11 @@ class GraphFileClassifier:
         meta = self.graph.meta
         options.require(meta.method, self.name)
         self.classes, self.size = meta.classes, meta.height
-        self.sizes: dict[ModeName, list[int]] = {meta.method.mode: [meta.method.samples]}
-        self.methods: dict[ModeName, Method] = {meta.method.mode: meta.method}
+        self.sizes, self.methods = {meta.method.mode: [meta.method.samples]}, {meta.method.mode: meta.method}
         self.executor, self.device = self.graph.executor, self.graph.device
-
-    def predict(self, pictures: np.ndarray) -> Prediction:
-        return self.graph.predict(pictures)
 
     def by_size(self, batch: Batch, mode: ModeName) -> Iterator[Prediction]:
         _, pictures, _ = batch
         at_once = max(1, len(pictures) // self.graph.meta.method.samples)  # a picture's passes are a batch of their own
-        parts = [self.predict(part.numpy()) for part in pictures.split(at_once)]
+        parts = [self.graph.predict(part.numpy()) for part in pictures.split(at_once)]
         yield Prediction(torch.cat([part.probs for part in parts]), torch.cat([part.member_entropy for part in parts]))
-
-    def open_data(self, data: Path, split: str) -> ClassificationSet:
-        if split == HELD_OUT:
-            raise InputError(f"{self.name}: a graph file does not say what its training held out; give the checkpoint")
-        return open_classification(data, split)
-
-    def fit(self, mode: ModeName) -> dict[str, Any]:
-        return {}

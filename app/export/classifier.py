@@ -34,7 +34,10 @@ PASS_PIXELS = 2**22
 
 def export_classifier(job: ExportJob, model: Model, console: Console) -> tuple[Traced, GraphMeta]:
     """Traces and proves the graph; CheckFailed if a proof fails."""
-    refuse_stream_flags(job)
+    stream_flags = {"--stateful": job.stateful, **frame_flags(job.method), "--size": job.size is not None}
+    refuse_flags(job.model, {f"--target {job.target}": job.target != "onnx", **stream_flags})
+    if job.precision != "fp32":
+        raise InputError(f"a classifier is exported in fp32, got --precision {job.precision}; omit it")
     [network], meta, asked = build_members([model]), model.meta, job.method
     mode = asked.mode or ("bnn" if (asked.samples or 1) > 1 else "dnn")
     samples = default_samples(asked.samples, mode, is_stochastic(network))
@@ -47,56 +50,31 @@ def export_classifier(job: ExportJob, model: Model, console: Console) -> tuple[T
     if method.note:
         console.print(f"not calibrated: {method.note}", soft_wrap=True)
     step = ExportedClassifier(network, meta.mean, meta.std, method.samples, method.temperature)
-    traced = trace_classifier(step, meta.height)
-    prove(traced.masked or traced, meta.height, console)
+    traced = trace(step, step.signature(meta.height))
+    if shapes := step.trace_masks(meta.height):  # from now on the module takes masks
+        traced = replace(traced, masked=trace(step, step.signature(meta.height, shapes)))
+    prove(step, traced.masked or traced, meta.height, console)
     if traced.masked:
-        step.draw_inside()
         console.print(f"proof of the masks drawn inside: {prove_draws(traced, meta.height)}")
     size = (meta.height, meta.width)
     return traced, graph_meta(model, "classifier", method, size, head_stride=1, precision="fp32")
 
 
-def refuse_stream_flags(job: ExportJob) -> None:
-    """Raises InputError for flags that do not apply to an image classifier."""
-    refuse_flags(
-        job.model,
-        {
-            f"--target {job.target}": job.target != "onnx",
-            "--stateful": job.stateful,
-            **frame_flags(job.method),
-            "--size": job.size is not None,
-        },
-    )
-    if job.precision != "fp32":
-        raise InputError(f"a classifier is exported in fp32, got --precision {job.precision}; omit it")
-
-
-def trace_classifier(step: ExportedClassifier, size: int) -> Traced:
-    """Traces the classifier, and a second time, if it draws dropout masks, with the masks as inputs."""
-    traced = trace(step, step.signature(size))
-    shapes = step.trace_masks(size)  # from now on the module takes masks
-    return replace(traced, masked=trace(step, step.signature(size, shapes))) if shapes else traced
-
-
-def prove(traced: Traced, size: int, console: Console) -> None:
+def prove(step: ExportedClassifier, traced: Traced, size: int, console: Console) -> None:
     """Compares ONNX Runtime and OpenVINO with torch's own passes, on batches of several sizes and equal masks."""
+    rates = traced.signature.mask_rates
+
+    def one_by_one(batch: Arrays) -> Arrays:
+        with torch.inference_mode():
+            outputs = step.pass_by_pass(
+                torch.from_numpy(batch["image"]), [torch.from_numpy(batch[name]) for name in rates]
+            )
+        return {name: value.numpy() for name, value in outputs.items()}
+
     runners = {"ONNX Runtime": traced.runner, "OpenVINO": openvino_runner(traced.graph.SerializeToString())}
-    batches = list(proof_batches(traced, size))
-    masked = " with the masks as inputs" if traced.signature.mask_rates else ""
+    batches, masked = list(proof_batches(traced, size)), " with the masks as inputs" if rates else ""
     for runtime, run in runners.items():
-        console.print(
-            f"proof{masked}, {runtime}: {prove_pictures(lambda b: expected(traced, b), run, batches, runtime)}"
-        )
-
-
-def expected(traced: Traced, batch: Arrays) -> Arrays:
-    """Computes a batch by torch, one pass after the other."""
-    step = traced.module
-    assert isinstance(step, ExportedClassifier)
-    masks = [torch.from_numpy(batch[name]) for name in traced.signature.mask_rates]
-    with torch.inference_mode():
-        outputs = step.pass_by_pass(torch.from_numpy(batch["image"]), masks)
-    return {name: value.numpy() for name, value in outputs.items()}
+        console.print(f"proof{masked}, {runtime}: {prove_pictures(one_by_one, run, batches, runtime)}")
 
 
 def proof_batches(traced: Traced, size: int) -> Iterator[Arrays]:

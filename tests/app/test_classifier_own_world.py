@@ -11,7 +11,6 @@ import pytest
 import torch
 from made.classifier import save_pictures
 from PIL import Image
-from refusals import one_line_error
 
 from steadyseg.app.cli import main
 from steadyseg.classification.data.open import open_split_of
@@ -127,23 +126,12 @@ def test_the_alarm_rate_and_its_interval_are_printed(calibration: tuple[Path, st
     assert said in calibration[1]
 
 
-@pytest.mark.parametrize(
-    ("flags", "said"),
-    [(("--split", "train"), "not trained on"), (("--split", "test", "--mode", "bnn"), "without dropout")],
-)
-def test_what_cannot_be_fitted(
-    knowing: Path, data: Path, tmp_path: Path, flags: tuple[str, ...], said: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    arguments = ["calibrate", str(knowing), "--data", str(data), "--familiarity", "-o", str(tmp_path / "o.safetensors")]
-    assert said in one_line_error(capsys, *arguments, *flags)
-
-
 def test_a_graph_file_says_that_it_knows_nothing_of_it(
     knowing: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def traced(*_: object) -> None:
         raise InputError("the rest of an export says nothing of it")
 
-    monkeypatch.setattr("steadyseg.app.export.classifier.trace_classifier", traced)
+    monkeypatch.setattr("steadyseg.app.export.classifier.trace", traced)
     assert main(["export", str(knowing), "-o", str(tmp_path / "c.onnx")]) == 2
     assert "has one temperature and no familiarity" in capsys.readouterr().err.replace("\n", " ")
