@@ -103,8 +103,8 @@ def fit_rows(record: Mapping[str, Any]) -> dict[str, str]:
 
 def print_sets(record: Mapping[str, Any], unit: str, columns: Mapping[str, str]) -> None:
     """Prints the coverage of the prediction sets; `columns`: keys of the record by the headings of the table."""
-    row = tuple(map(record["lac"].get, columns.values()))
-    print_table(f"prediction sets for {record['coverage_asked']:.0%} of the {unit}", tuple(columns), [row])
+    row = ("LAC", *map(record["lac"].get, columns.values()))
+    print_table(f"prediction sets for {record['coverage_asked']:.0%} of the {unit}", ("kind", *columns), [row])
 
 
 def write_plot(path: Path, record: dict[str, Any]) -> None:
