@@ -222,7 +222,7 @@ def export_network(plan: ExportPlan, console: Console) -> Traced:
     height, width = plan.size
     traced = trace(plan.module.predictor.get_submodule("network"), network_signature(height, width))
     generator = torch.Generator().manual_seed(1)
-    shapes = ((1, 3, height, width), (2, 3, height // 32 * 16, width // 2))
+    shapes = ((1, 3, height, width), (2, 3, height // 32 * 16 + 1, width // 2 + 1))
     images = [torch.randn(shape, generator=generator).numpy() for shape in shapes]
     console.print(f"proof: {traced.prove(images)}")
     if plan.precision == "fp32":

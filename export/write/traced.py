@@ -166,9 +166,14 @@ def name_sizes(graph: Any, signature: Signature) -> None:
 
 
 def exported_program(module: nn.Module, signature: Signature) -> torch.export.ExportedProgram:
-    """Returns torch's own graph of the module, with the signature's free sizes as symbols."""
+    """Returns torch's own graph of the module, with the signature's free sizes as symbols.
+
+    The symbols are hints. For the whole range of a named `Dim` torch demands a proof, which fails where a map is one
+    pixel wide at the smallest size, and where a network pads its picture.
+    """
     names = {name for sizes in signature.free_sizes.values() for name in sizes.values()}
-    symbols = {name: torch.export.Dim(name, min=signature.min_sizes.get(name, 2), max=MAX_SIZE) for name in names}
+    smallest, hint = signature.min_sizes, torch.export.Dim.DYNAMIC
+    symbols = {name: hint(min=smallest.get(name, 2), max=MAX_SIZE) for name in names}
     free = [
         {axis: symbols[name] for axis, name in signature.free_sizes.get(key, {}).items()} or None
         for key in signature.inputs

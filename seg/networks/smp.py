@@ -55,7 +55,9 @@ class SmpNetwork(nn.Module):
         if isinstance(features, Tensor):
             features = self.model.encoder(features)
         logits = self.model.segmentation_head(self.model.decoder(features))
-        return logits[..., : -(-height // self.head_stride), : -(-width // self.head_stride)]
+        # Rounded up by a sum: a graph's Div rounds towards zero, so that -(-33 // 2) is 16 there.
+        height, width = ((side + self.head_stride - 1) // self.head_stride for side in (height, width))
+        return logits[..., :height, :width]
 
     def named_stages(self) -> dict[str, Stage]:
         """Stages by name: enc1..encD are the encoder's maps, dec1.. the decoder's blocks, if any, decoder the whole

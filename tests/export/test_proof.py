@@ -1,6 +1,7 @@
 """The proof of an export fails when it should: nothing is written and the exit code is 1."""
 
 import contextlib
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -18,8 +19,12 @@ from steadyseg.export.file.onnx_file import read_onnx
 from steadyseg.export.run.sessions import Arrays, session_runner
 from steadyseg.export.write.proof import prove_stream
 from steadyseg.export.write.stream_run import RESETS, stream_pairs
-from steadyseg.export.write.traced import Traced
-from steadyseg.seg.exported import ExportedStep
+from steadyseg.export.write.traced import Traced, to_onnx
+from steadyseg.seg.exported import ExportedStep, network_signature
+from steadyseg.seg.networks.smp import SmpNetwork
+from steadyseg.seg.options import SmpOptions
+from steadyseg.seg.presets import REALTIME
+from steadyseg.seg.pretrained import list_segmenters
 from steadyseg.seg.street.drive import Street
 
 pytestmark = pytest.mark.slow
@@ -103,6 +108,32 @@ def test_the_network_alone_takes_any_batch_and_size(graphs: Graphs) -> None:
     for shape in ((1, 3, 64, 96), (3, 3, 180, 256)):
         logits = run({"image": np.zeros(shape, np.float32)})["logits"]
         assert logits.shape == (shape[0], 11, *shape[2:])
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        replace(REALTIME, encoder_weights=None, encoder_dropout=0.0, decoder_dropout=0.0),
+        pytest.param(SmpOptions("FPN", decoder_dropout=0.0), marks=pytest.mark.long),
+    ],
+    ids=["one pixel is left of 32", "padded to a multiple of 32"],
+)
+def test_a_network_of_the_library_equals_torch_at_any_size(options: SmpOptions) -> None:
+    torch.manual_seed(0)
+    network = SmpNetwork(5, options).eval()
+    run = session_runner(to_onnx(network, network_signature(90, 128)))
+    for shape in ((1, 3, 32, 32), (2, 3, 33, 32), (1, 3, 47, 65), (1, 3, 96, 64)):
+        image = torch.randn(shape)
+        with torch.no_grad():
+            np.testing.assert_allclose(run({"image": image.numpy()})["logits"], network(image), rtol=0, atol=1e-4)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", list_segmenters())
+def test_every_included_network_is_exported_alone(name: str, tmp_path: Path) -> None:
+    assert main(["export", name, "-o", str(tmp_path / "m.onnx")]) == 0
+    meta = read_onnx(tmp_path / "m.onnx").meta
+    assert (meta.kind, meta.source) == ("logits", name)
 
 
 @pytest.mark.long
