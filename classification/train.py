@@ -31,7 +31,7 @@ from steadyseg.core.training.distributed import Processes
 from steadyseg.core.training.initial_weights import describe_head, inherited_licence, load_initial_weights
 from steadyseg.core.training.loaders import EpochLoader
 from steadyseg.core.training.loop import epoch_order
-from steadyseg.core.training.parts import Batch, Run, TrainingParts, count_steps, limit_threads
+from steadyseg.core.training.parts import Batch, Run, TrainingParts, count_steps, fit_batch, limit_threads
 from steadyseg.core.training.run_folder import training_record
 
 Colour = tuple[float, float, float]
@@ -63,6 +63,8 @@ def prepare_classification(config: ClassTrainConfig, run: Run) -> TrainingParts:
     source = open_classification(config.data, "train")
     trained, held_out = (source.subset(part) for part in split_held_out(source.labels, config.hold_out))
     classes, size = source.classes, config.size or source.default_size
+    loop, lowered = fit_batch(config.loop, len(trained), run)
+    config = dataclasses.replace(config, loop=loop)
     steps_per_epoch = count_steps(len(trained), config.loop, run.processes)
     torch.manual_seed(mix_seed(config.loop.seed))  # initial weights
     network = build_classifier(config.classifier, len(classes))
@@ -101,7 +103,7 @@ def prepare_classification(config: ClassTrainConfig, run: Run) -> TrainingParts:
         held_out=len(held_out),
         describe=describe,
         evaluate=partial(evaluate_held_out, data=held_out, size=size, normalize=normalize) if len(held_out) else None,
-        about=describe_head(initial.meta, classes) if initial else (),
+        about=(*lowered, *(describe_head(initial.meta, classes) if initial else ())),
         data=f"{trained.list_hash} {held_out.list_hash}",
     )
 

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from steadyseg.core.training.config import TrainConfig
 from steadyseg.seg.options import UNET_PAPER, AugmentOptions, SegTrainConfig, SmpOptions, UNetOptions
@@ -94,3 +95,12 @@ def with_crops_of_size(config: SegTrainConfig, preset: SegTrainConfig) -> SegTra
     sides = (own.crop_height, own.crop_width)
     height, width = (max(1, round(side * config.size / preset.size / 32)) * 32 for side in sides)
     return replace(config, augment=replace(own, crop_height=height, crop_width=width))
+
+
+def without_conflicts(config: SegTrainConfig, preset: SegTrainConfig) -> tuple[SegTrainConfig, tuple[str, ...]]:
+    """Lowers settings of the preset that contradict settings that the user named, and says so in a remark."""
+    most: dict[str, Any] = dict.fromkeys(("full_image_epochs", "unzoomed_epochs"), config.loop.epochs)
+    most |= {"auxiliary": 0.0} if config.loop.train_samples > 1 else {}
+    low = {name: limit for name, limit in most.items() if getattr(config, name) == getattr(preset, name) > limit}
+    told = ", ".join(f"{name} from {getattr(preset, name):g} to {limit:g}" for name, limit in low.items())
+    return replace(config, **low), (f"lowered to fit your settings: {told}",) if low else ()

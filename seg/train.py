@@ -23,7 +23,7 @@ from steadyseg.core.seeds import mix_seed
 from steadyseg.core.training.initial_weights import describe_head, inherited_licence, load_initial_weights
 from steadyseg.core.training.loaders import EpochLoader
 from steadyseg.core.training.loop import epoch_order
-from steadyseg.core.training.parts import Batch, Run, TrainingParts, count_steps, limit_threads
+from steadyseg.core.training.parts import Batch, Run, TrainingParts, count_steps, fit_batch, limit_threads
 from steadyseg.core.training.run_folder import training_record
 from steadyseg.seg.data.augment import Augment, Example, to_tensors
 from steadyseg.seg.data.class_file import classes_of
@@ -101,6 +101,8 @@ def prepare_segmentation(config: SegTrainConfig, run: Run) -> TrainingParts:
     limit_threads(config.loop)
     classes = classes_of(config.data, config.classes)
     trained, held_out, held_out_names, remarks = open_training_images(config, classes)
+    loop, lowered = fit_batch(config.loop, len(trained), run)
+    config = dataclasses.replace(config, loop=loop)
     statistics = measure(trained, classes)
     if not config.allow_missing_classes:
         require_every_class(statistics.pixels, classes)
@@ -120,7 +122,7 @@ def prepare_segmentation(config: SegTrainConfig, run: Run) -> TrainingParts:
     order = partial(epoch_order, len(trained), config.loop, processes=run.processes)
     loader = EpochLoader(examples, config.loaders, order, config.loop.batch_size)
     head = describe_head(read_meta(find_checkpoint(config.init)), classes) if config.init else ()
-    about = (*describe_shares(statistics.pixels, held_out_pixels, classes), *remarks, *head)
+    about = (*lowered, *describe_shares(statistics.pixels, held_out_pixels, classes), *remarks, *head)
     evaluate = partial(evaluate_held_out, images=held_out, classes=classes, size=config.size, normalize=normalize)
     height, width = examples.picture_size
     sources = (*((config.init,) if config.init else ()), *config.teacher)

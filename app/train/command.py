@@ -20,7 +20,7 @@ from steadyseg.core.training.loop import EpochDone, StepDone
 from steadyseg.core.training.parts import Run, TrainingParts
 from steadyseg.core.training.run import Config, choose_precision, train
 from steadyseg.core.training.run_folder import MODEL_NAME
-from steadyseg.seg.presets import PRESETS, with_crops_of_size
+from steadyseg.seg.presets import PRESETS, with_crops_of_size, without_conflicts
 
 Events = Iterator[StepDone | EpochDone]
 LOG_NAME = "log.jsonl"
@@ -30,7 +30,9 @@ def train_segmenter(job: SegTrainJob) -> int:
     """`steadyseg train seg`."""
     from steadyseg.seg.train import prepare_segmentation
 
-    return run_training(prepare_segmentation, with_crops_of_size(job.config, PRESETS[job.preset]), job)
+    preset = PRESETS[job.preset]
+    config, lowered = without_conflicts(with_crops_of_size(job.config, preset), preset)
+    return run_training(prepare_segmentation, config, preset.loop, job, lowered)
 
 
 def train_classifier(job: ClassTrainJob) -> int:
@@ -38,21 +40,29 @@ def train_classifier(job: ClassTrainJob) -> int:
     from steadyseg.classification.networks.layout import drop_unsuited
     from steadyseg.classification.train import prepare_classification
 
-    return run_training(prepare_classification, drop_unsuited(job.config, CLASS_PRESETS[job.preset]), job)
+    preset = CLASS_PRESETS[job.preset]
+    return run_training(prepare_classification, drop_unsuited(job.config, preset), preset.loop, job)
 
 
 def run_training(
-    prepare: Callable[[Config, Run], TrainingParts], config: Config, job: SegTrainJob | ClassTrainJob
+    prepare: Callable[[Config, Run], TrainingParts],
+    config: Config,
+    preset: TrainConfig,
+    job: SegTrainJob | ClassTrainJob,
+    lowered: tuple[str, ...] = (),
 ) -> int:
     """Trains to the end; Ctrl-C and kills lose at most the epoch under way (--resume goes on).
 
-    With several processes (torchrun) only the first process shows the progress and writes the log.
+    With several processes (torchrun) only the first process shows the progress and writes the log. A batch size that
+    differs from the preset's was named by the user. `lowered`: remarks on settings that were lowered.
     """
     keep_freed_memory()
     with join_processes(job.device) as processes:
-        run = Run(job.run, choose_device(job.device), processes, job.resume)
+        fits_batch = job.resume or config.loop.batch_size == preset.batch_size
+        run = Run(job.run, choose_device(job.device), processes, job.resume, fits_batch)
         config = choose_precision(config, run)
         parts = processes.together(lambda: prepare(config, run))
+        parts = dataclasses.replace(parts, about=(*lowered, *parts.about))
         events = processes.together(lambda: train(parts, config, run))
         if processes.is_main:
             follow(parts, config.loop, run, events)

@@ -1,7 +1,7 @@
 """The parts of one training, built and checked before its first step, and the run that they are trained in."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +31,8 @@ class Run:
     processes: Processes = SINGLE_PROCESS
     resume: bool = False
     """Continue after the last epoch that the folder holds."""
+    fits_batch: bool = False
+    """Lower a batch size that the user did not name to the number of images."""
 
 
 @dataclass(frozen=True)
@@ -58,6 +60,16 @@ class TrainingParts:
     """(trained network) -> the part of it that the checkpoint stores."""
     data: str = ""
     """Digest of the trained and held-out data. A run is resumed only with equal data."""
+
+
+def fit_batch(config: TrainConfig, images: int, run: Run) -> tuple[TrainConfig, tuple[str, ...]]:
+    """Lowers the batch size to the number of images, where `run` allows it, and says so in a remark. The size stays
+    even, which mixup needs."""
+    most = images // (config.accumulate * run.processes.count)
+    size = most - most % 2 if most > 1 else most
+    if not (run.fits_batch and 0 < size < config.batch_size):
+        return config, ()
+    return replace(config, batch_size=size), (f"lowered to fit {images} images: batch_size to {size}",)
 
 
 def count_steps(images: int, config: TrainConfig, processes: Processes) -> int:

@@ -4,6 +4,7 @@ networks."""
 import json
 import math
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from steadyseg.core.seeds import mix_seed
 from steadyseg.core.training.config import TRAIN_RANGES, TrainConfig
 from steadyseg.core.training.loop import EpochDone, MeanOfPasses, StepDone, fit, train_step
 from steadyseg.core.training.optimizer import learning_rate, make_optimizer
-from steadyseg.core.training.parts import Run
+from steadyseg.core.training.parts import Run, fit_batch
 
 VOID = 9
 
@@ -197,6 +198,17 @@ def test_the_first_sgd_step_is_the_gradient_of_the_mean_over_counting_pixels(tmp
     assert isinstance(event, StepDone) and event.loss == pytest.approx(mean.item(), abs=1e-12)
     for now, old in zip(network.parameters(), reference.parameters(), strict=True):
         torch.testing.assert_close(now, old - 0.05 * old.grad, rtol=0, atol=1e-12)  # type: ignore[operator]
+
+
+@pytest.mark.parametrize(
+    ("fits_batch", "images", "size"), [(True, 75, 74), (True, 1, 1), (True, 96, 96), (True, 0, 96), (False, 75, 96)]
+)
+def test_a_batch_that_nobody_named_fits_the_images(fits_batch: bool, images: int, size: int) -> None:
+    run, given = Run(Path(), CPU, fits_batch=fits_batch), config(batch_size=96)
+    fitted, remarks = fit_batch(given, images, run)
+    assert fitted == replace(given, batch_size=size) and len(remarks) == (size < 96)
+    halved, _ = fit_batch(config(batch_size=96, accumulate=2), images, run)
+    assert halved.batch_size == (36 if size == 74 else 96 if images < 2 or not fits_batch else 48)
 
 
 def test_a_network_that_needs_two_pictures_says_so(tmp_path: Path) -> None:

@@ -35,7 +35,7 @@ from steadyseg.core.training.run_folder import snapshot_file
 from steadyseg.seg.data.camvid import open_split
 from steadyseg.seg.loss import SegmentationLoss
 from steadyseg.seg.options import AugmentOptions, SegTrainConfig, TrainConfig, UNetOptions, check_training
-from steadyseg.seg.presets import PRESETS, with_crops_of_size
+from steadyseg.seg.presets import PRESETS, with_crops_of_size, without_conflicts
 from steadyseg.seg.train import AugmentedImages, SegmentationBatches, prepare_segmentation
 
 ROOT = Path(__file__).parents[2]
@@ -461,6 +461,37 @@ def test_crops_follow_the_size_unless_they_have_their_own() -> None:
     assert (small.crop_height, small.crop_width) == (128, 192)
     own = dataclasses.replace(preset, size=180, augment=dataclasses.replace(preset.augment, crop_width=160))
     assert with_crops_of_size(own, preset) == own
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_a_preset_fits_any_number_of_epochs_and_passes(name: str) -> None:
+    preset = PRESETS[name]
+    config = dataclasses.replace(preset, loop=dataclasses.replace(preset.loop, epochs=2, train_samples=3))
+    found, remarks = without_conflicts(config, preset)
+    check_training(found)
+    assert len(remarks) == (found != config) == (preset.auxiliary > 0) and without_conflicts(found, preset) == (
+        found,
+        (),
+    )
+    own = dataclasses.replace(config, full_image_epochs=3)
+    assert "full_image_epochs must lie in 0..2, got 3" in refusal(check_training, without_conflicts(own, preset)[0])
+
+
+def test_settings_that_nobody_named_fit_a_short_training_of_few_pictures(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data, run = boxes_folder(tmp_path / "data", 3 * [range(1, 12)], background=0), tmp_path / "run"
+    words = ["train", "seg", "--preset", "unet-s", "--epochs", "2", "--data", str(data), "--run", str(run)]
+    words += "--size 48 --channels 2 --device cpu --config precision=fp32 threads=1 loaders=0 corrupt=0".split()
+    assert main(words) == 0
+    said = " ".join(capsys.readouterr().err.split())
+    assert "lowered to fit your settings: full_image_epochs from 120 to 2, unzoomed_epochs from 40 to 2" in said
+    assert "lowered to fit 3 images: batch_size to 2" in said
+    record = load_checkpoint(run / "model.safetensors")[1].training["config"]
+    assert (record["full_image_epochs"], record["loop"]["batch_size"]) == (2, 2)
+    assert main(["train", "seg", "--resume", "--run", str(run), "--device", "cpu"]) == 0
+    named = [*words, "--batch-size", "5", "--run", str(tmp_path / "named")]
+    assert "3 training images do not fill one step of 5" in error_after_work(capsys, *named)
 
 
 def test_a_preset_begins_with_no_network_that_it_makes() -> None:
