@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 import torch
@@ -16,7 +16,7 @@ from steadyseg.classification.pretrained import build_members
 from steadyseg.core.classes import ClassList
 from steadyseg.core.dropout import is_stochastic
 from steadyseg.core.errors import InputError
-from steadyseg.core.method import Method, MethodOptions, ModeName
+from steadyseg.core.method import Method, MethodOptions, MethodSettings, ModeName
 from steadyseg.core.model.model import Model
 from steadyseg.core.novelty.stored import novelty_head
 from steadyseg.core.prediction import Prediction
@@ -72,17 +72,19 @@ def open_classifier(
     executor: str = "auto",
     device: str = "auto",
     seed: int = 0,
+    **method: Unpack[MethodSettings],
 ) -> OpenClassifier:
     """Opens an image classifier: a pretrained name, a .safetensors file or an .onnx file of `steadyseg export`.
 
     Args:
         members: Further checkpoints; with them the model is a deep ensemble.
         seed: Seed of the dropout masks.
+        method: Fields of `MethodOptions`, such as mode="dnn"; they override those of `options`.
 
     Raises InputError for anything else, and for options that the model cannot fulfil.
     """
     others = [open_checkpoint(name) for name in members]
-    return make_classifier(open_model(str(model)), options, others, executor, device, seed)
+    return make_classifier(open_model(str(model)), replace(options, **method), others, executor, device, seed)
 
 
 def make_classifier(
@@ -92,7 +94,7 @@ def make_classifier(
     if isinstance(model, Model):
         if executor not in ("auto", "torch"):
             raise InputError(
-                f"a classifier's checkpoint is run by torch, got --executor {executor}; steadyseg export "
+                f"a classifier's checkpoint is run by torch, got executor {executor}; steadyseg export "
                 f"{model.name} -o c.onnx makes a graph file for others"
             )
         return CheckpointClassifier(model, options, members, choose_device(device), seed)

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Unpack
 
 from steadyseg.app.executors import RunOptions, TakeNetwork
 from steadyseg.app.executors import executor as make_executor
@@ -11,7 +12,7 @@ from steadyseg.classification.pretrained import ARCHITECTURE
 from steadyseg.classification.pretrained import BUILDERS as CLASSIFIERS
 from steadyseg.classification.pretrained import FOLDER as CLASSIFIER_FOLDER
 from steadyseg.core.errors import InputError
-from steadyseg.core.method import Method, MethodOptions, PassOptions
+from steadyseg.core.method import Method, MethodOptions, MethodSettings, PassOptions
 from steadyseg.core.model.checkpoint import CheckpointMeta
 from steadyseg.core.model.model import Model, find_in, read_model
 from steadyseg.core.segmenter import Segmenter
@@ -69,20 +70,23 @@ def open_segmenter(
     keep_probs: bool = False,
     provider_options: Sequence[str] = (),
     take: TakeNetwork | None = None,
+    **method: Unpack[MethodSettings],
 ) -> Segmenter:
     """Opens a pretrained name, a .safetensors file or an .onnx file of `steadyseg export --stateful`.
 
     Args:
+        options: The method.
         members: Further checkpoints; with them the model is a deep ensemble.
         size: Height in pixels of the network's input.
         provider_options: NAME=VALUE of ONNX Runtime's CUDA provider, for an .onnx file on a GPU.
         take: Returns networks that were compiled before.
+        method: Fields of `MethodOptions`, such as mode="dnn"; they override those of `options`.
 
     Raises InputError for options that the model cannot fulfil: a graph file has only the method of its export.
     """
     others = tuple(open_checkpoint(name) for name in members)
     run = RunOptions(executor, precision, device, tuple(provider_options), size, keep_probs, others)
-    return make_segmenter(open_model(str(model)), options, run, take)
+    return make_segmenter(open_model(str(model)), replace(options, **method), run, take)
 
 
 def make_segmenter(

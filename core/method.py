@@ -6,7 +6,7 @@ a record. No torch here: the command line reads these to print its help.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, Protocol, Self, get_args
+from typing import Any, Literal, Protocol, Self, TypedDict, get_args
 
 from steadyseg.core.errors import InputError, shorten
 from steadyseg.core.options import is_number, is_whole
@@ -178,9 +178,9 @@ class MethodOptions(PassOptions):
             has = getattr(made, flag)
             if asked is not None and asked != has:
                 words = {True: "on", False: "off"}.get(asked, asked) if isinstance(asked, bool) else asked
-                again = "" if flag == "calibrated" else f" with --{flag} {words}"
+                again = "" if flag == "calibrated" else f": steadyseg export --{flag} {words}"
                 raise InputError(
-                    f"{name}: was made for {flag} {has}, got {asked}; omit --{flag} or export it again{again}"
+                    f"{name}: was made for {flag} {has}, got {asked}; omit {flag} or export it again{again}"
                 )
 
     def resolve(self, meta: Calibrated | None = None) -> Method:
@@ -206,7 +206,7 @@ class MethodOptions(PassOptions):
         fitted = "; ".join(str(method_of_fit(fit)) for fit in meta.calibration.values())
         note = f"no temperature was fitted for {method}" + (f" (there is one for: {fitted})" if fitted else "")
         if self.calibrated:
-            raise InputError(f"{note}; fit one with `steadyseg calibrate` or omit --calibrated on")
+            raise InputError(f"{note}; fit one with `steadyseg calibrate` or omit calibrated")
         return replace(method, note=note)
 
     def _adapting(self, method: Method, meta: Calibrated | None) -> Method:
@@ -216,7 +216,19 @@ class MethodOptions(PassOptions):
         if can_adapt and method.calibrated:
             return replace(method, adaptive=True)
         why = method.note if can_adapt else f"there are no statistics of frames for {method}"
-        raise InputError(f"--adaptive on: {why}; omit it, or use steadyseg calibrate --familiarity with this method")
+        raise InputError(f"adaptive: {why}; omit it, or use steadyseg calibrate --familiarity with this method")
+
+
+class MethodSettings(TypedDict, total=False):
+    """The fields of `MethodOptions` as keywords of a function."""
+
+    mode: ModeName | None
+    samples: int | None
+    tau: float | None
+    motion: bool | None
+    lag: int | None
+    calibrated: bool | None
+    adaptive: bool | None
 
 
 def default_tau(motion: bool) -> float:

@@ -22,6 +22,9 @@ from steadyseg.core.reference import NOVEL, ReferenceScores, smooth_score
 MAX_TIMES = 10_000
 """Percentiles are over the latest samples of each stage, at most this many: 400 s at 25 frames/s, and flat memory."""
 
+FPS = 25
+"""Frames per second of pictures that come without a time."""
+
 
 class StageClock:
     """Milliseconds of each named stage of a frame."""
@@ -73,6 +76,11 @@ class Continuity:
         """Makes the next frame the first of a stream."""
         self._size: tuple[int, ...] | None = None
         self._index = -1
+
+    def numbered(self, image: Any) -> Frame:
+        """The next frame of the stream from a picture alone: the index goes on by 1, and the time by 1 / `FPS` s."""
+        index = self._index + 1
+        return Frame(np.asarray(image), index, index / FPS)
 
     def gap_before(self, frame: Frame) -> int:
         """Source frames since the previous one (1: none was dropped), or 0 where this frame starts anew."""
@@ -181,8 +189,11 @@ class Segmenter:
         self._alarm, self._low = PlaceAlarm(), LowAccuracy()
         self._waiting.clear()
 
-    def step(self, frame: Frame) -> Maps:
-        """Computes the maps of the next frame; InputError for a method with a lag, whose maps `steps` gives."""
+    def step(self, frame: Frame | np.ndarray) -> Maps:
+        """Computes the maps of the next frame; InputError for a method with a lag, whose maps `steps` gives.
+
+        A picture (H, W, 3) uint8 RGB gets the next index, and the time of a stream of 25 frames/s.
+        """
         if self.method.lag:
             raise InputError(
                 f"the maps of a frame come {self.method.lag} frames late with this lag; use `Segmenter.steps` or no lag"
@@ -190,13 +201,15 @@ class Segmenter:
         ((_, maps),) = self.steps(frame)
         return maps
 
-    def steps(self, frame: Frame | None) -> Iterator[tuple[Frame, Maps]]:
+    def steps(self, frame: Frame | np.ndarray | None) -> Iterator[tuple[Frame, Maps]]:
         """Takes the next frame, or None at the end of the stream, and yields the frames whose maps are ready.
 
         With a lag of F that is the frame F frames before. At the end, and where the size changes, all waiting frames
         come out; their means have no later frames.
         """
         waiting = self._waiting
+        if frame is not None and not isinstance(frame, Frame):
+            frame = self._continuity.numbered(frame)
         if waiting and (frame is None or waiting[-1].frame.image.shape != frame.image.shape):
             last = waiting[-1].frame
             for _ in range(self.method.lag):  # frames after a break have no weight, so any picture will do
@@ -274,10 +287,11 @@ def verdict_of(finite: bool, familiarity: float | None, calibrated: bool, ood_s:
     return "no statistics" if familiarity is None else "familiar"
 
 
-def segment(frames: Iterable[Frame], segmenter: Segmenter) -> Iterator[tuple[Frame, Maps]]:
+def segment(frames: Iterable[Frame | np.ndarray], segmenter: Segmenter) -> Iterator[tuple[Frame, Maps]]:
     """Yields every frame with its maps, late by the method's lag. The caller owns pace, display and cancellation.
 
-    Closing this generator closes `frames` where that is a generator too, so a reader thread behind it is freed.
+    Pictures become frames as in `Segmenter.step`. Closing this generator closes `frames` where that is a generator too,
+    so a reader thread behind it is freed.
     """
     try:
         for frame in frames:

@@ -4,7 +4,7 @@ scene cuts."""
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 import torch
@@ -14,7 +14,7 @@ from steadyseg.core.classes import ClassList, distinct_colors
 from steadyseg.core.dropout import has_dropout
 from steadyseg.core.errors import InputError, shorten
 from steadyseg.core.evaluation.temperature import describe_few
-from steadyseg.core.method import Method, MethodOptions
+from steadyseg.core.method import Method, MethodOptions, MethodSettings
 from steadyseg.core.model.checkpoint import MAX_MEAN, MIN_STD, CheckpointMeta
 from steadyseg.core.options import is_number, is_whole
 from steadyseg.core.picture_size import MAX_INPUT_PIXELS, SIZE_MULTIPLE, network_size
@@ -49,6 +49,7 @@ def steady(
     risk_class: str | None = None,
     device: str = "auto",
     keep_probs: bool = False,
+    **settings: Unpack[MethodSettings],
 ) -> Segmenter:
     """Makes a segmenter of any network, whose `step` gives the maps of a frame averaged over the recent frames.
 
@@ -71,10 +72,12 @@ def steady(
         risk_class: Class of which at most 5 % of the pixels of `data` are missed, at the threshold in `fit`.
         device: auto, cpu or cuda.
         keep_probs: Return the mean probabilities with the maps.
+        settings: Fields of `MethodOptions`, such as mode="dnn"; they override those of `options`.
 
     The segmenter's `why` says what this network cannot offer. Raises InputError for a network that does not run on
     `size`, or returns something else, such as labels.
     """
+    options = replace(options, **settings)
     place, known = choose_device(device), look_up(network)
     found = mean is None and std is None and known.mean is not None
     mean, std = (known.mean, known.std) if found else (mean, std)

@@ -25,18 +25,23 @@ CAMERA = re.compile(r"([0-9]{1,4})(?::([0-9]{1,5})x([0-9]{1,5}))?(?::([0-9]{1,3}
 
 
 def open_source(
-    spec: str,
+    spec: str | int | Path,
     *,
-    labels: Path | None = None,
+    labels: str | Path | None = None,
     classes: ClassList = CAMVID,
     max_pixels: int = MAX_PIXELS,
 ) -> Source:
-    """Opens a source by name; a file whose name is a number or begins like the street is written ./NAME.
+    """Opens a source: its name, a camera's number, or the path of a file or image folder.
 
+    A text can name each of them. As a text, a file whose name is a number or begins like the street is written ./NAME.
     `labels` is a folder of 8-bit label PNGs. Their names are the images' names, or 000000.png, 000001.png, ... for a
     video. Their ids are checked against `classes`. Frames of a file have at most `max_pixels`. Raises InputError,
     one line, for a source that cannot be opened.
     """
+    labels = None if labels is None else Path(labels)
+    if isinstance(spec, Path):
+        return _open_path(spec, labels, classes, max_pixels)
+    spec = str(spec)
     if labels is not None and not is_path(spec):
         shown = redact(spec) if "://" in spec else repr(spec)
         raise InputError(f"labels {labels} given with {shown}; only a file or an image folder can have them")

@@ -27,8 +27,8 @@ from steadyseg.core.frame import Frame
 from steadyseg.core.system.pictures import natural_order
 
 
-def read(spec: object, **options: object) -> tuple[list[Frame], Counter[str]]:
-    with open_source(str(spec), **options) as source:
+def read(spec: str | Path, **options: object) -> tuple[list[Frame], Counter[str]]:
+    with open_source(spec, **options) as source:
         return list(source), +source.losses
 
 
@@ -340,9 +340,22 @@ def test_wrong_labels_are_refused(tmp_path: Path, name: str, label: np.ndarray, 
         read(path, labels=tmp_path / "labels")
 
 
+@pytest.mark.parametrize("name", ["0", "street", "street:7"])
+def test_a_path_is_a_file_whatever_its_name_and_labels_may_be_a_text(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_video(tmp_path / "made.mp4", grey_frames(3)).rename(name)
+    label = np.full((48, 64), 3, np.uint8)
+    save(tmp_path / "labels" / "000001.png", label)
+    frames, losses = read(Path(name), labels="labels")
+    assert [frame.label is None for frame in frames] == [True, False, True] and losses["missing_label"] == 2
+
+
 def test_a_camera_that_is_not_there_is_one_line(capfd: pytest.CaptureFixture[str]) -> None:
     level = cv2.utils.logging.getLogLevel()
     assert "camera 97: does not open" in refusal(open_source, "97:1280x720:30:MJPG")
+    assert "camera 97: does not open" in refusal(open_source, 97)
     assert capfd.readouterr() == ("", "") and cv2.utils.logging.getLogLevel() == level
 
 

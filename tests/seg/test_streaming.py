@@ -19,6 +19,7 @@ from steadyseg.core.errors import InputError
 from steadyseg.core.frame import Frame, Maps
 from steadyseg.core.method import MODE_NAMES, ModeName
 from steadyseg.core.model.checkpoint import CheckpointMeta, save_checkpoint
+from steadyseg.core.segmenter import segment
 from steadyseg.core.temporal import TemporalSmoothing
 from steadyseg.seg.networks.unet import UNet
 from steadyseg.seg.options import UNetOptions
@@ -185,7 +186,29 @@ def test_frames_may_be_views_and_read_only(kind: str) -> None:
     np.testing.assert_array_equal(maps.entropy, expected.entropy)
 
 
+@pytest.mark.parametrize(
+    "image", [np.zeros((64, 96), np.uint8), np.zeros((64, 96, 3)), "drive.mp4"], ids=["grey", "float", "text"]
+)
+def test_what_is_no_picture_is_refused(image: Any) -> None:
+    with pytest.raises(ValueError, match=r"must be \(H, W, 3\) uint8 RGB, got"):
+        segmenter("dnn").step(image)
+
+
 # time
+
+
+def test_pictures_without_a_time_are_the_next_frames() -> None:
+    ours, theirs = segmenter("vq-dnn"), segmenter("vq-dnn")
+    pictures = [frame(number).image for number in range(5)]
+    first, *others = (probs(ours.step(image)) for image in pictures[:3])
+    numbered = [Frame(image, index, index / 25) for index, image in enumerate(pictures)]
+    for found, one in zip((first, *others), numbered, strict=False):
+        np.testing.assert_array_equal(found, probs(theirs.step(one)))
+    last = list(segment(iter(pictures[3:]), ours))  # goes on where `step` has ended
+    assert [(one.index, one.time_s) for one, _ in last] == [(3, 0.12), (4, 0.16)] and not ours.resets
+    np.testing.assert_array_equal(probs(last[0][1]), probs(theirs.step(numbered[3])))
+    ours.reset()
+    np.testing.assert_array_equal(probs(ours.step(pictures[0])), first)
 
 
 def test_skipped_indices_decay_by_the_gap() -> None:
