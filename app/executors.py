@@ -55,7 +55,7 @@ def executor(
     if not isinstance(model, Model):
         if run.size not in (None, model.meta.height):
             raise InputError(
-                f"{model.path}: works at height {model.meta.height}, got --size {run.size}; omit it or export it again"
+                f"{model.path}: works at height {model.meta.height}, got size {run.size}; omit it or export it again"
             )
         return graph_executor(
             model,
@@ -92,10 +92,10 @@ def choose(model: Model, method: Method, run: RunOptions) -> tuple[str, str, str
             f"ONNX Runtime runs graph files: steadyseg export {model.name} --stateful -o model.onnx makes one"
         )
     if run.members and run.executor == "openvino":
-        raise InputError("an ensemble is run by torch; omit --executor openvino")
+        raise InputError("an ensemble is run by torch; omit executor openvino")
     late_passes = method.lag and method.samples > 1
     if late_passes and run.executor == "openvino":
-        raise InputError("a lag with several passes a frame is computed by torch; omit --executor openvino")
+        raise InputError("a lag with several passes a frame is computed by torch; omit executor openvino")
     chosen, why = choose_library(run.executor, run.device)
     if run.members or late_passes:
         chosen, why = "torch", "runs ensembles" if run.members else "runs a lag with several passes"
@@ -113,7 +113,7 @@ def choose_library(executor: str, device: str) -> tuple[str, str]:
     on_gpu = device.startswith("cuda") or (device == "auto" and has_cuda())
     if executor == "openvino":
         if on_gpu and device != "auto":
-            raise InputError(f"the OpenVINO executor runs on the CPU, got --device {device}")
+            raise InputError(f"the OpenVINO executor runs on the CPU, got device {device}")
         return "openvino", "asked for"
     if on_gpu:
         return "torch", "a GPU is there"
@@ -124,7 +124,7 @@ def choose_library(executor: str, device: str) -> tuple[str, str]:
 def torch_precision(precision: str, device: "torch.device") -> str:
     """Resolves the number format of torch; auto: the format of a GPU's tensor cores, fp32 on a CPU."""
     if precision == "int8":
-        raise InputError("torch computes in fp32, bf16 or fp16; use --executor openvino for --precision int8")
+        raise InputError("torch computes in fp32, bf16 or fp16; use executor openvino for precision int8")
     if precision != "auto":
         return precision
     return cuda_precision(device) if device.type == "cuda" else "fp32"

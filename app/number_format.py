@@ -40,9 +40,7 @@ def choose_precision(precision: str, model: Model) -> tuple[str, str]:
     """
     meta = model.meta
     if precision == "fp16":
-        raise InputError(
-            "OpenVINO computes in fp32, bf16 or int8 on the CPU; use --executor torch for --precision fp16"
-        )
+        raise InputError("OpenVINO computes in fp32, bf16 or int8 on the CPU; use executor torch for precision fp16")
     number = resolve_precision(precision, meta.int8_is_proven)
     reason = "this processor has no bf16" if precision == "auto" else "asked for"
     if precision == "auto" and number == "bf16":
@@ -52,7 +50,7 @@ def choose_precision(precision: str, model: Model) -> tuple[str, str]:
         return number, "" if reason == "asked for" else reason
     if not meta.int8:
         raise InputError(
-            f"--precision int8: {model.name} was not measured in it; steadyseg calibrate --int8 does, or omit it"
+            f"precision int8: {model.name} was not measured in it; steadyseg calibrate --int8 does, or omit it"
         )
     return number, f"int8: {reason}, and {meta.int8['labels_equal']:.1%} of the labels are fp32's"
 

@@ -195,7 +195,7 @@ def default_samples(asked: int | None, mode: str | None, has_dropout: bool) -> i
     if not has_dropout and (mode == "bnn" or (asked or 1) > 1):
         what = "mode bnn" if mode == "bnn" else f"{asked} samples"
         raise InputError(
-            f"{what} was asked for, but the network has no dropout; use mode dnn, or --members for a deep ensemble"
+            f"{what} was asked for, but the network has no dropout; use mode dnn, or members for a deep ensemble"
         )
     if mode == "dnn" and (asked or 1) > 1:
         raise InputError(f"mode dnn makes one pass without dropout, got {asked} samples; use mode bnn")

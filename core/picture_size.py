@@ -22,6 +22,6 @@ def network_size(frame_height: int, frame_width: int, height: int) -> tuple[int,
     if height * width > MAX_INPUT_PIXELS:
         raise InputError(
             f"a network at a height of {height} would see {width}x{height} pixels, at most {MAX_INPUT_PIXELS} in all; "
-            "use a smaller --size"
+            "use a smaller size"
         )
     return height, width

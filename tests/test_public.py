@@ -10,8 +10,10 @@ from pathlib import Path
 
 import pytest
 from made.waiting import PATIENCE_S
+from refusals import refusal
 
 import steadyseg
+from steadyseg.core.method import MethodOptions, MethodSettings
 
 PROJECT = Path(__file__).parent.parent
 PUBLIC = """
@@ -82,6 +84,54 @@ def test_demos_use_public_names_alone() -> None:
             modules = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
             modules += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
             assert not {module.split(".")[0] for module in modules} & ours, path
+
+
+@pytest.mark.parametrize(
+    ("call", "asked"),
+    [
+        ("open_segmenter('street-tiny', device='cuda')", "use device cpu or auto"),
+        ("open_segmenter('street-tiny', device='cuda', executor='openvino')", "runs on the CPU, got device cuda"),
+        ("open_segmenter('street-tiny', executor='torch', precision='int8')", "executor openvino for precision int8"),
+        ("open_segmenter('street-tiny', executor='openvino', precision='fp16')", "executor torch for precision fp16"),
+        ("open_segmenter('street-tiny', executor='openvino', precision='int8')", "precision int8: street-tiny"),
+        ("open_segmenter('street-tiny', executor='openvino', members=['street-tiny'])", "omit executor openvino"),
+        (
+            "open_segmenter('street-tiny', executor='openvino', lag=2, mode='vq-bnn', samples=2)",
+            "omit executor openvino",
+        ),
+        ("open_segmenter('street-tiny', size=200_000)", "use a smaller size"),
+        ("open_segmenter('street-tiny', calibrated=True)", "omit calibrated"),
+        ("open_segmenter('street-tiny', adaptive=True)", "adaptive: "),
+        ("open_classifier('cifar10-resnet18-plain', mode='bnn')", "or members for a deep ensemble"),
+        ("open_classifier('cifar10-resnet18-plain', executor='openvino')", "got executor openvino"),
+        ("steady(lambda x: -x, mean=[0] * 3, std=[1] * 3, device='cuda')", "use device cpu or auto"),
+        ("steady(lambda x: -x, mean=[0] * 3, std=[1] * 3, size=32, data='street', risk_class='Hut')", "risk class Hut"),
+        (
+            "MethodOptions(mode='dnn').require(Method('bnn'), 'f.onnx')",
+            "omit mode or export it again: steadyseg export",
+        ),
+    ],
+)
+def test_what_python_refuses_is_said_in_its_own_words(call: str, asked: str) -> None:
+    """Flags are named as parts of a command alone."""
+    import torch
+
+    if "cuda" in call and torch.cuda.is_available():
+        pytest.skip("a GPU is here")
+    message = refusal(eval, call, vars(steadyseg) | {name: getattr(steadyseg, name) for name in steadyseg.__all__})
+    assert asked in message and "--" not in re.sub(r"steadyseg [^;,]*", "", message)
+
+
+def test_keywords_of_a_method_are_its_options() -> None:
+    assert MethodSettings.__annotations__.keys() == MethodOptions.__dataclass_fields__.keys()
+    options = steadyseg.MethodOptions(mode="vq-dnn", tau=4.0)
+    assert str(steadyseg.open_segmenter("street-tiny", options, mode="dnn", tau=None).method) == "dnn"
+    assert str(steadyseg.open_segmenter("street-tiny", motion=False, tau=3.0).method) == "vq-dnn, tau 3"
+    assert list(steadyseg.open_classifier("cifar10-resnet18-mc-smooth", mode="bnn", samples=2).methods) == ["bnn"]
+    network = steadyseg.steady(lambda x: -x, mean=[0] * 3, std=[1] * 3, size=32, mode="dnn")
+    assert str(network.method) == "dnn"
+    with pytest.raises(TypeError, match="modus"):
+        steadyseg.open_segmenter("street-tiny", modus="dnn")  # type: ignore[call-arg]
 
 
 def test_the_front_page_is_short() -> None:

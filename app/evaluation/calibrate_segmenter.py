@@ -102,7 +102,7 @@ def find_class(name: str | None, classes: ClassList) -> int | None:
     if name is None:
         return None
     if name not in classes.names:
-        raise InputError(f"--risk-class {name}: no such class; this network knows {', '.join(classes.names)}")
+        raise InputError(f"risk class {name}: no such class; this network knows {', '.join(classes.names)}")
     return classes.names.index(name)
 
 

@@ -79,7 +79,7 @@ def open_split_of(data: Path, split: str, meta: CheckpointMeta, model: str) -> C
     share = float(share) if is_number(share, 0, 1) else 0.0
     if split == HELD_OUT and not share:
         raise InputError(
-            f"{model}: its training held out no pictures (train classification --hold-out 0.1); give another --split"
+            f"{model}: its training held out no pictures (train classification --hold-out 0.1); give another split"
         )
     source = open_classification(data, "train")
     trained, held = split_held_out(source.labels, share)

@@ -126,5 +126,7 @@ def round_convolutions(network: nn.Module, ranges: Ranges) -> None:
         except AttributeError:
             conv = None
         if type(conv) not in (nn.Conv2d, nn.ConvTranspose2d):
-            raise InputError(f"int8: the network has no convolution {name!r}; calibrate it with --int8 again")
+            raise InputError(
+                f"int8: the network has no convolution {name!r}; make it again by steadyseg calibrate --int8"
+            )
         setattr(network.get_submodule(parent), leaf, Int8Conv(conv, least, greatest))  # type: ignore[arg-type]

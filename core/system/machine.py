@@ -28,7 +28,7 @@ def choose_device(name: str) -> "torch.device":
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     if name == "cuda" and not torch.cuda.is_available():
-        raise InputError("device cuda was asked for, but torch finds no CUDA device here; use --device cpu or auto")
+        raise InputError("device cuda was asked for, but torch finds no CUDA device here; use device cpu or auto")
     return torch.device(name)
 
 

@@ -36,13 +36,13 @@ def graph_executor(
     file's, for unknown `provider_options`, and for any of them on a CPU."""
     require_runtime(executor, device)
     if precision == "fp16":
-        raise InputError("a graph file computes in the format that it holds: make one by export --precision fp16")
+        raise InputError("a graph file computes in its own format: steadyseg export --precision fp16 makes one")
     if precision == "int8":
-        raise InputError("--precision int8 is for checkpoints, and this is a graph file; omit it")
+        raise InputError("precision int8 is for checkpoints, and this is a graph file; omit it")
     options = read_provider_options(provider_options)
     chosen, why = choose_runtime(file.meta, executor, device)
     if precision == "bf16" and chosen != "openvino":
-        raise InputError("ONNX Runtime has no bf16 on the CPU; use --executor openvino or --precision auto")
+        raise InputError("ONNX Runtime has no bf16 on the CPU; use executor openvino or precision auto")
     if chosen != "graph":
         refuse_on_cpu("cpu", options)
         return _host(file, chosen, precision, keep_probs, why)
@@ -56,7 +56,7 @@ def require_stream(file: OnnxFile) -> None:
             f"{file.path}: holds an image classifier, which segments nothing; steadyseg evaluate measures it"
         )
     if file.meta.kind != "stream":
-        raise InputError(f"{file.path}: holds the network alone; export it with --stateful to segment video with it")
+        raise InputError(f"{file.path}: holds the network alone; steadyseg export --stateful makes one for video")
 
 
 def choose_runtime(meta: GraphMeta, executor: str, device: str) -> tuple[str, str]:
@@ -66,7 +66,7 @@ def choose_runtime(meta: GraphMeta, executor: str, device: str) -> tuple[str, st
     if executor == "openvino":
         if not fusable:
             raise InputError(
-                "the OpenVINO executor runs graph files of one pass a frame; use --executor onnxruntime for several"
+                "the OpenVINO executor runs graph files of one pass a frame; use executor onnxruntime for several"
             )
         return "openvino", "asked for"
     if device == "cuda" or (device == "auto" and not why_no_gpu()):

@@ -47,6 +47,6 @@ def refuse_on_cpu(device: str, options: Mapping[str, str] | None) -> None:
     """Raises InputError if options were given and the file runs on the CPU."""
     if options and device == "cpu":
         raise InputError(
-            "provider_options are of the CUDA provider, and the CPU computes here; omit them, or give --device cuda to "
+            "provider_options are of the CUDA provider, and the CPU computes here; omit them, or give device cuda to "
             "see what is missing"
         )

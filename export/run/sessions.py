@@ -31,7 +31,7 @@ def require_runtime(executor: str, device: str) -> None:
     if executor == "torch":
         raise InputError("a graph file is run by onnxruntime or openvino; give the checkpoint's name to use torch")
     if executor == "openvino" and device == "cuda":
-        raise InputError(f"the OpenVINO executor runs on the CPU, got --device {device}")
+        raise InputError(f"the OpenVINO executor runs on the CPU, got device {device}")
 
 
 @contextlib.contextmanager
@@ -74,8 +74,8 @@ def open_session(data: bytes, device: str, options: Mapping[str, str] | None = N
     if device == "auto":
         return cpu_session(data), "cpu"
     raise InputError(
-        f"--device {device} was asked for, but ONNX Runtime cannot use {PROVIDERS[device]} here ({found}); "
-        "use --device cpu or auto"
+        f"device {device} was asked for, but ONNX Runtime cannot use {PROVIDERS[device]} here ({found}); "
+        "use device cpu or auto"
     )
 
 

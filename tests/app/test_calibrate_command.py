@@ -178,7 +178,7 @@ def test_moving_stills_measure_the_temporal_mean_on_photographs(tmp_path: Path) 
         (["--coverage", "1.5"], "--coverage must lie between 0 and 1, got 1.5"),
         (["--coverage", "nan"], "--coverage must lie between 0 and 1"),
         (["--risk", "1"], "--risk must lie between 0 and 1, got 1"),
-        (["--risk-class", "Roof"], "--risk-class Roof: no such class; this network knows Sky, Building"),
+        (["--risk-class", "Roof"], "risk class Roof: no such class; this network knows Sky, Building"),
         (["--protocol", "moving-stills"], "moves photographs"),
         (["--protocol", "stills", "--mode", "vq-dnn"], "--protocol stream or --mode dnn"),
         (["--samples", "3"], "no dropout, got 3"),

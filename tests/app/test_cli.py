@@ -112,7 +112,7 @@ REFUSED = {
     f"{VIDEO} --report text.mp4": ".json",
     f"{VIDEO} --report r.json": "--overwrite",
     f"{VIDEO} --mode dnn --samples 5": "which has no dropout, got 5",
-    f"{VIDEO} --size 200000": "use a smaller --size",
+    f"{VIDEO} --size 200000": "use a smaller size",
     f"{VIDEO} --size 0": "must be 32 pixels or more, got 0",
     f"{EVALUATE} --config size=0": "must be 32 pixels or more, got 0",
     "video street --model GRAPH.ONNX": "GRAPH.ONNX: no",

@@ -127,7 +127,7 @@ def test_where_there_is_no_int8_one_line_says_so(
     small: str, pictures: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert "calibrate --int8" in refusal(open_segmenter, "street-tiny", precision="int8")
-    assert "--executor openvino" in refusal(open_segmenter, Path(small), precision="int8", executor="torch")
+    assert "executor openvino" in refusal(open_segmenter, Path(small), precision="int8", executor="torch")
     assert "unknown precision 'fp_16'" in refusal(open_segmenter, small, precision="fp_16", executor="torch")
     command = ["calibrate", "street-tiny", "-o", tmp_path / "x.safetensors"]
     assert "--mode dnn" in one_line_error(capsys, *command, "--int8", "--data", pictures, "--mode", "bnn")

@@ -430,7 +430,7 @@ def test_a_graph_file_is_served_with_its_own_method_alone(graphs: Graphs, tmp_pa
     assert (result.record["mode"], result.record["tau"], result.record["samples"]) == ("vq-dnn", 1.25, 1)
     assert "vq-dnn, tau 1.25" in describe_temperature(graph, MethodOptions()) and "11 classes" in about(graph)[0]
     build_page(PageOptions(model=graph)).close()
-    with pytest.raises(InputError, match="holds the network alone; export it with --stateful"):
+    with pytest.raises(InputError, match="holds the network alone; steadyseg export --stateful"):
         build_page(PageOptions(model=str(graphs("logits"))))
 
 

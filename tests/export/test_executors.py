@@ -186,9 +186,9 @@ def test_bound_memory_is_reused_and_never_handed_out(graphs: Graphs) -> None:
     ("asked", "words"),
     [
         ({"mode": "dnn"}, "made for mode vq-dnn, got dnn"),
-        ({"size": 360}, f"height {HEIGHT}, got --size 360"),
+        ({"size": 360}, f"height {HEIGHT}, got size 360"),
         ({"executor": "torch"}, "run by onnxruntime or openvino"),
-        ({"device": "cuda"}, "--device cuda was asked for"),
+        ({"device": "cuda"}, "device cuda was asked for"),
         ({"executor": "onnxruntime", "precision": "bf16"}, "no bf16"),
         ({"precision": "fp16"}, "export --precision fp16"),
         ({"precision": "int8"}, "is for checkpoints"),
@@ -207,7 +207,7 @@ def test_what_a_file_was_not_made_for_is_one_line(graphs: Graphs, asked: dict[st
         ({"executor": "onnxruntime"}, "steadyseg export"),
         ({"executor": "openvino", "device": "cuda"}, "on the CPU"),
         ({"device": "gpu"}, "unknown device 'gpu'; choose from auto, cpu, cuda"),
-        ({"executor": "openvino", "precision": "fp16"}, "--executor torch"),
+        ({"executor": "openvino", "precision": "fp16"}, "executor torch"),
     ],
     ids=str,
 )
