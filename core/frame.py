@@ -39,7 +39,7 @@ class Frame:
     time_s: float
     """Presentation time in seconds from the start of the source."""
     label: np.ndarray | None = None
-    """(H, W) uint8 class ids (void included), or None."""
+    """(H, W) uint8 class ids (void included), int32 sets of classes (`core.evaluation.coarse`), or None."""
     discontinuity: bool = False
     """The stream starts anew here (first frame, reconnection, seek); earlier frames are unrelated to this one."""
 
@@ -47,8 +47,8 @@ class Frame:
         image, label = self.image, self.label
         if image.ndim != 3 or image.shape[2] != 3 or image.dtype != np.uint8 or not image.size:
             raise ValueError(f"a frame must be (H, W, 3) uint8 RGB, got {image.shape} {image.dtype}")
-        if label is not None and (label.shape != image.shape[:2] or label.dtype != np.uint8):
-            raise ValueError(f"a label must be {image.shape[:2]} uint8, got {label.shape} {label.dtype}")
+        if label is not None and (label.shape != image.shape[:2] or label.dtype not in (np.uint8, np.int32)):
+            raise ValueError(f"a label must be {image.shape[:2]} uint8 or int32, got {label.shape} {label.dtype}")
 
 
 class FrameNovelty(NamedTuple):

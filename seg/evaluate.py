@@ -15,6 +15,7 @@ from steadyseg.core.evaluation.metrics import CUTOFF, StreamingMetrics
 from steadyseg.core.frame import Frame, Maps
 from steadyseg.core.seeds import mix_seed
 from steadyseg.core.segmenter import Continuity, Segmenter, segment
+from steadyseg.seg.data.coarse import void_of
 
 EDGE_KEYS = ("nll", "accuracy", "miou", "ece")
 """Metrics of the pixels on edges and away from them."""
@@ -66,8 +67,9 @@ class FrameMetrics:
             self.unlabelled += 1
             return
         probs = probs_at(frame.label, maps)
-        label = torch.from_numpy(frame.label)[None].long()
-        self.metrics.update(probs, label, continues=self._continuity.gap_before(frame) == 1)
+        self.metrics.update(
+            probs, torch.from_numpy(frame.label)[None], continues=self._continuity.gap_before(frame) == 1
+        )
         self.frames += 1
 
     def result(self) -> dict[str, Any]:
@@ -99,8 +101,8 @@ class EdgeMetrics:
             return
         probs, edges = probs_at(frame.label, maps), label_edges(frame.label, self.width)
         for name, other in (("on", ~edges), ("away", edges)):
-            label = np.where(other, np.uint8(self.void), frame.label)
-            self.parts[name].update(probs, torch.from_numpy(label)[None].long())
+            label = np.where(other, frame.label.dtype.type(void_of(frame.label, self.void)), frame.label)
+            self.parts[name].update(probs, torch.from_numpy(label)[None])
 
     def result(self) -> dict[str, Any]:
         """The width, and for `on` and `away` the share of the pixels and `EDGE_KEYS`; None without a pixel."""
@@ -113,10 +115,12 @@ class EdgeMetrics:
 
 
 def label_edges(label: np.ndarray, width: int) -> np.ndarray:
-    """(H, W) uint8 -> (H, W) bool: True where another id lies within `width` pixels."""
+    """(H, W) uint8 ids or int32 sets -> (H, W) bool: True where another label lies within `width` pixels."""
     import cv2
 
     around = np.ones((2 * width + 1, 2 * width + 1), np.uint8)
+    if label.dtype != np.uint8:  # numbered, as OpenCV has no int32 here
+        label = np.unique(label, return_inverse=True)[1].reshape(label.shape).astype(np.uint16)
     return np.asarray(cv2.dilate(label, around) != cv2.erode(label, around))
 
 

@@ -19,6 +19,7 @@ from steadyseg.core.model.model import Model
 from steadyseg.core.segmenter import segment
 from steadyseg.export.file.onnx_file import OnnxFile
 from steadyseg.seg.calibrate import ConformalCheck
+from steadyseg.seg.data.coarse import is_right, void_of
 from steadyseg.seg.evaluate import EDGE_KEYS, EdgeMetrics, FrameMetrics, seed_frames
 
 FIGURES = (
@@ -91,7 +92,7 @@ class EvaluatedSegmenter:
             "unlabelled_frames": live.unlabelled,
             **result,
             "cutoff": job.cutoff,
-            **describe_classes(result["class_pixels"], classes.names),
+            **describe_classes(result["class_pixels"], classes.names, result["valid_samples"]),
             **{name: part.result() for name, part in parts.items() if part},
             **promised.record(),
             "class_names": list(classes.names),
@@ -103,10 +104,10 @@ class EvaluatedSegmenter:
         """Prints the classes, prediction sets, the parts of `--by`, and IoU per class."""
         console = Console()
         constant, absent = record["constant_answer"], record["absent_classes"]
-        count = len(record["class_names"])
+        count, known = len(record["class_names"]), sum(value is not None for value in record["iou"])
         without = f" (no pixel of {', '.join(absent)})" if absent else ""
         console.print(
-            f"mIoU is of {count - len(absent)} of {count} classes{without}; always answering {constant['class']} has "
+            f"mIoU is of {known} of {count} classes{without}; always answering {constant['class']} has "
             f"an accuracy of {constant['accuracy']:.4f}",
             soft_wrap=True,
         )
@@ -121,7 +122,7 @@ class EvaluatedSegmenter:
         print_table("IoU per class", ("class", "iou"), zip(record["class_names"], record["iou"], strict=True))
 
 
-def describe_classes(pixels: list[int], names: tuple[str, ...]) -> dict[str, Any]:
+def describe_classes(pixels: list[int], names: tuple[str, ...], total: int) -> dict[str, Any]:
     """Returns the classes without a labelled pixel, and the accuracy of always answering the commonest class.
     InputError if the labels hold only one class, as a constant answer is then perfect.
     """
@@ -134,7 +135,7 @@ def describe_classes(pixels: list[int], names: tuple[str, ...]) -> dict[str, Any
         )
     return {
         "absent_classes": absent,
-        "constant_answer": {"class": names[commonest], "accuracy": pixels[commonest] / sum(pixels)},
+        "constant_answer": {"class": names[commonest], "accuracy": pixels[commonest] / total},
     }
 
 
@@ -150,10 +151,10 @@ class NoveltyMetrics:
         """Adds a frame; frames without a labelled pixel do not count."""
         if frame.label is None or maps.familiarity is None:
             return
-        kept = frame.label != self.void
+        kept = frame.label != void_of(frame.label, self.void)
         if kept.any():
             self.familiarity.append(maps.familiarity)
-            self.gaps.append(maps.expected_accuracy - float((maps.label == frame.label)[kept].mean()))
+            self.gaps.append(maps.expected_accuracy - float(is_right(maps.label, frame.label)[kept].mean()))
 
     def record(self) -> dict[str, Any]:
         """JSON values; empty without novelty. A difference is the expected accuracy minus the accuracy of one frame."""

@@ -159,7 +159,7 @@ def fit_method(
     metrics = StreamingMetrics(len(fits.model.meta.classes), fits.void)
     conformal = ConformalFit(fits.void, fits.class_id)
     for probs, labels in predictions:
-        metrics.update(probs.cpu(), labels.long())
+        metrics.update(probs.cpu(), labels)
         conformal.add(probs.cpu().movedim(1, 0), labels)
     record = {
         **fits.about,

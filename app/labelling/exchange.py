@@ -2,6 +2,7 @@
 
 import shutil
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -47,6 +48,7 @@ def run_import(job: ImportJob) -> int:
             job.images or (job.source.parent if job.source.is_file() else job.source),
             job.output,
             background=job.background,
+            allows=job.allows,
             shares={"val": job.val, "test": job.test},
             skip_bad=job.skip_bad,
             overwrite=job.overwrite,
@@ -75,7 +77,9 @@ def print_shares(kind: str, imported: Imported) -> None:
 
 def write_contact_sheet(root: Path, classes: ClassList) -> None:
     """Writes root/contact-sheet.jpg with pictures of train, evenly spaced, beside their labels."""
-    split = open_split(root, "train", classes).spaced(PICTURES)
+    split = open_split(root, "train", classes_of(root, None)).spaced(PICTURES)
+    if split.is_coarse:  # shown by the labels' own classes
+        split = replace(split, classes=classes, read=read_label)
     cells = []
     for number, example in enumerate(split.examples):
         image, label = split[number]
@@ -110,7 +114,7 @@ def labels_of(job: LabelExportJob) -> tuple[ClassList, int, Iterator[Pair]]:
     if job.images:
         raise InputError(f"--images {job.images}: is for masks; the data folder {job.source} has its own pictures")
     classes = classes_of(job.source, None)
-    found = [open_split(job.source, split, classes) for split in splits]
+    found = [open_split(job.source, split, classes).require_ids("data export") for split in splits]
     pairs = (
         (example.image.name, of.split, example.image, of[place][1])
         for of in found

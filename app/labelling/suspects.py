@@ -128,7 +128,7 @@ def run_suspects(job: SuspectsJob) -> int:
         refuse_classifier(model.meta, model.name)
     if str(job.data) == "street":
         raise InputError("the street's labels are exact; give a data folder")
-    split = LabelledData(job.data, job.split, "stills", None, model).images(model.meta.classes)
+    split = LabelledData(job.data, job.split, "stills", None, model).images(model.meta.classes).require_ids("suspects")
     note_seen(job, model)
     method = MethodOptions(mode="dnn") if isinstance(model, Model) else MethodOptions()  # a graph file has one method
     check = LabelCheck(split, make_segmenter(model, method, RunOptions(keep_probs=True)))

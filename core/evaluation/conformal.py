@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from steadyseg.core.errors import InputError
+from steadyseg.core.evaluation.coarse import settle
 from steadyseg.core.evaluation.metrics import kept_positions
 
 SCORE_BINS = 65536
@@ -30,8 +31,8 @@ class ConformalScores:
         self._counts = torch.zeros(SCORE_BINS, dtype=torch.int64)
 
     def update(self, probs: Tensor, labels: Tensor) -> None:
-        """probs (K, ...), labels (...)."""
-        labels = labels.long()
+        """probs (K, ...), labels (...) ids or int32 sets; of a set the likeliest class counts as the true class."""
+        labels = settle(probs[None], labels[None], self.void).ids[0]
         kept = kept_positions(labels, self.void)
         p_true = probs.flatten(1)[:, kept].gather(0, labels.flatten()[kept][None])[0]
         bins = ((1.0 - p_true) * SCORE_BINS).long().clamp_(0, SCORE_BINS - 1)
@@ -65,7 +66,7 @@ class Coverage:
 
     def update(self, probs: Tensor, labels: Tensor) -> None:
         """Adds one image: probs (K, ...), labels (...)."""
-        labels = labels.long()
+        labels = settle(probs[None], labels[None], self.void).ids[0]
         kept = kept_positions(labels, self.void)
         if not len(kept):
             return
@@ -106,6 +107,7 @@ class ClassRisk:
 
     def update(self, probs: Tensor, labels: Tensor) -> None:
         """probs (K, ...), labels (...) of one image."""
+        labels = settle(probs[None], labels[None], self.void).ids[0]
         scores = probs[self.class_id]
         valid = labels != self.void
         everywhere = self._below(scores[valid])

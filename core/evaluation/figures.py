@@ -1,5 +1,6 @@
 """Metrics computed from counts: a confusion matrix (K, K) [true, predicted], and bins of confidence."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -18,11 +19,15 @@ def accuracy_of(confusion: np.ndarray) -> float | None:
     return int(confusion.trace()) / total if total else None
 
 
-def class_iou(confusion: np.ndarray) -> list[float | None]:
-    """Intersection over union per class; None where the class is absent from the labels."""
+def class_iou(confusion: np.ndarray, shared: Sequence[bool] | None = None) -> list[float | None]:
+    """Intersection over union per class; None where the class is absent from the labels, or `shared`: a label allows it
+    beside other classes."""
     hit, present, predicted = confusion.diagonal(), confusion.sum(1), confusion.sum(0)
     union = present + predicted - hit
-    return [float(right / either) if count else None for right, either, count in zip(hit, union, present, strict=True)]
+    known = present > 0 if shared is None else (present > 0) & ~np.array(shared)
+    return [
+        float(right / either) if is_known else None for right, either, is_known in zip(hit, union, known, strict=True)
+    ]
 
 
 def mean_of_known(values: list[float | None]) -> float | None:
@@ -30,13 +35,13 @@ def mean_of_known(values: list[float | None]) -> float | None:
     return sum(known) / len(known) if known else None
 
 
-def at_cutoff(confusion: np.ndarray, percent: str) -> dict[str, float | None]:
+def at_cutoff(confusion: np.ndarray, percent: str, shared: Sequence[bool] | None = None) -> dict[str, float | None]:
     """Metrics of the certain samples, confusion[1], and of the uncertain samples, confusion[0]."""
     uncertain_wrong, certain_wrong = (int(part.sum() - part.trace()) for part in confusion)
     wrong = uncertain_wrong + certain_wrong
     return {
         f"acc_{percent}": accuracy_of(confusion[1]),
-        f"iou_{percent}": mean_of_known(class_iou(confusion[1])),
+        f"iou_{percent}": mean_of_known(class_iou(confusion[1], shared)),
         f"unc_{percent}": uncertain_wrong / wrong if wrong else None,
         f"freq_{percent}": int(confusion[1].sum()) / int(confusion.sum()),
     }

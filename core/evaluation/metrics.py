@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from steadyseg.core.errors import InputError
+from steadyseg.core.evaluation.coarse import Settled, known_ids, of_label, settle
 from steadyseg.core.evaluation.figures import (
     FINE_BINS,
     accuracy_of,
@@ -48,6 +49,8 @@ class StreamingMetrics:
         self._confusion = torch.zeros(2 * num_classes * num_classes, dtype=torch.int64)  # [certain, true, predicted]
         self._bins = torch.zeros(4, FINE_BINS, dtype=torch.float64)  # count, correct, confidence, confidence on an edge
         self._sums = torch.zeros(2, dtype=torch.float64)  # NLL, Brier
+        self._labelled = torch.zeros(num_classes, dtype=torch.int64)  # samples whose label allows the class
+        self._shared = torch.zeros(num_classes, dtype=torch.bool)  # classes that a label allows beside others
         self.ranking = RiskCoverage()
         self._pairs, self._known_pairs = 0, 0
         self._steady = torch.zeros(2, dtype=torch.float64)  # share that keeps its class: predictions, labels
@@ -57,7 +60,8 @@ class StreamingMetrics:
 
     @torch.inference_mode()
     def update(self, probs: Tensor, labels: Tensor, *, continues: bool = False) -> None:
-        """Adds a batch: probs (B, K, ...) that sum to 1 over dimension 1, labels (B, ...) integer ids.
+        """Adds a batch: probs (B, K, ...) that sum to 1 over dimension 1, labels (B, ...) integer ids, or int32 sets
+        of allowed classes (`core.evaluation.coarse`).
 
         `continues` says that this one frame (B = 1) follows the last sample of the previous update. The two count as a
         consistency pair, unless the frame is all void. Raises InputError if shapes do not match, a label is neither a
@@ -66,9 +70,9 @@ class StreamingMetrics:
         self._check_shapes(probs, labels, continues)
         if probs.dtype in (torch.float16, torch.bfloat16):
             probs = probs.float()
-        labels = labels.to(probs.device, torch.int64)
-        kept = kept_positions(labels, self.void)  # (N,) flat positions of the non-void samples
-        truth = labels.take(kept)
+        settled = settle(probs, labels, self.void)
+        kept = kept_positions(settled.ids, self.void)  # (N,) flat positions of the non-void samples
+        truth = settled.ids.take(kept)
         if unknown := truth[(truth < 0) | (truth >= self.num_classes)].unique().tolist():
             raise unknown_ids(unknown, self.num_classes, self.void)
         confidence, predicted = probs.max(dim=1)  # (B, ...)
@@ -81,10 +85,11 @@ class StreamingMetrics:
         sums = self._confusion, self._bins, self._sums
         self._confusion, self._bins, self._sums = (x.to(probs.device) for x in sums)
         self._add_counts(truth, predicted.take(kept), confidence.take(kept))
-        self._add_scores(probs, labels, kept)
-        now = Previous(*(x.clone() for x in (probs[-1:], predicted[-1], labels[-1])))  # copies free the batch
+        self._add_labelled(settled, truth)
+        self._add_scores(probs, settled, kept)
+        now = Previous(*(x.clone() for x in (probs[-1:], predicted[-1], settled.kinds[-1])))  # copies free the batch
         if continues and kept.numel():
-            self._add_pair(now, truth, kept)
+            self._add_pair(now, settled.kinds.take(kept), kept)
         self._previous = now
 
     @property
@@ -100,7 +105,9 @@ class StreamingMetrics:
     def result(self) -> dict[str, Any]:
         """All metrics as JSON values, fractions in 0..1, NLL in nats (p clamped at 1e-12); None where undefined.
 
-        `miou` is the mean over classes present in the labels; `iou` has None for absent classes. `ece` has 10 bins,
+        `miou` is the mean over classes present in the labels; `iou` has None for absent classes. Of coarse labels a
+        prediction is right if the label allows it, the NLL is of the summed probability of the allowed classes, and
+        `iou` has None for a class that some label allows beside others. `ece` has 10 bins,
         `ece_15` has 15. `ece_signed` > 0 means over-confident; `ece_reference` is the published code's
         (`reference_ece`). Certain means confidence > cutoff, strictly. `acc_90` and `iou_90` use certain samples only,
         even to decide whether a class is present. `freq_90` is their share, `unc_90` the share of uncertain samples
@@ -122,7 +129,8 @@ class StreamingMetrics:
         samples = int(confusion.sum())
         if samples == 0:
             raise InputError("metrics need at least one non-void sample, got none: check the labels and the void id")
-        iou = class_iou(confusion.sum(0))
+        shared = self._shared.tolist()
+        iou = class_iou(confusion.sum(0), shared)
         nll, brier = self._sums.tolist()
         steady, labels_steady = self._per_pair(self._steady, self._pairs)
         agreed, frozen = self._per_pair(self._agreed, self._known_pairs)
@@ -135,7 +143,7 @@ class StreamingMetrics:
             "iou": iou,
             **calibration_of(self._bins.cpu().numpy()),
             "brier": brier / samples,
-            **at_cutoff(confusion, f"{100 * self.cutoff:g}"),
+            **at_cutoff(confusion, f"{100 * self.cutoff:g}", shared),
             "consistency": steady,
             "label_consistency": labels_steady,
             "consistency_pairs": self._pairs,
@@ -144,7 +152,7 @@ class StreamingMetrics:
             "cec": cec,
             "cec_reference": cec_reference,
             **self.ranking.result(),
-            "class_pixels": confusion.sum((0, 2)).tolist(),
+            "class_pixels": self._labelled.tolist(),
         }
 
     def _check_shapes(self, probs: Tensor, labels: Tensor, continues: bool) -> None:
@@ -177,13 +185,24 @@ class StreamingMetrics:
         for row, values in enumerate((torch.ones_like(confidence), correct.double(), confidence, confidence * on_edge)):
             self._bins[row].index_add_(0, bins, values)
 
-    def _add_scores(self, probs: Tensor, labels: Tensor, kept: Tensor) -> None:
+    def _add_labelled(self, settled: Settled, truth: Tensor) -> None:
+        """Counts the samples whose label allows each class, and notes the classes that share a label with others."""
+        if settled.allowed is None:
+            self._labelled += torch.bincount(truth, minlength=self.num_classes).cpu()
+            return
+        allowed = settled.allowed.movedim(1, 0).flatten(1)
+        self._labelled += allowed.sum(1).cpu()
+        self._shared |= (allowed & (allowed.sum(0) > 1)).any(1).cpu()
+
+    def _add_scores(self, probs: Tensor, settled: Settled, kept: Tensor) -> None:
         """NLL and Brier = (1 - p_y)^2 + sum of the other p^2, which does not cancel like sum p^2 - 2 p_y + 1."""
-        if self.void is not None:
-            labels = labels.masked_fill(labels == self.void, 0)  # any class will do: `kept` leaves these out
-        index = labels.unsqueeze(1)  # (B, 1, ...)
-        p_true = probs.gather(1, index).take(kept).double()
-        others = probs.square().scatter_(1, index, 0.0).sum(1).take(kept)
+        p_true = of_label(settled, probs, self.void).take(kept).double()
+        squares = probs.square()
+        if settled.allowed is None:
+            squares.scatter_(1, known_ids(settled.ids, self.void).unsqueeze(1), 0.0)
+        else:
+            squares.masked_fill_(settled.allowed, 0.0)
+        others = squares.sum(1).take(kept)
         self._sums[0] -= p_true.clamp_min(SMALLEST_PROBABILITY).log().sum()
         self._sums[1] += (1.0 - p_true).square().sum() + others.sum(dtype=torch.float64)
 

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from steadyseg.core.errors import InputError
+from steadyseg.core.evaluation.coarse import Settled, of_label, settle
 from steadyseg.core.evaluation.metrics import SMALLEST_PROBABILITY, StreamingMetrics, kept_positions
 
 RATIO = 1.2
@@ -66,12 +67,11 @@ class TemperatureScan:
         self._pixels = 0
 
     def update(self, probs: Tensor, labels: Tensor) -> None:
-        """probs (T, K, ...) at the grid's temperatures, labels (...) integer ids of the same frame."""
-        labels = labels.long()
-        kept = kept_positions(labels, self.void)
-        known = labels if self.void is None else labels.masked_fill(labels == self.void, 0)
-        index = known[None, None].expand(len(probs), 1, *labels.shape)
-        p_true = probs.gather(1, index).flatten(1)[:, kept]
+        """probs (T, K, ...) at the grid's temperatures, labels (...) integer ids or int32 sets of the same frame."""
+        settled = settle(probs[self._untempered_at][None], labels[None], self.void)
+        kept = kept_positions(settled.ids, self.void)
+        spread = Settled(*(None if x is None else x.expand(len(probs), *x.shape[1:]) for x in settled))
+        p_true = of_label(spread, probs, self.void).flatten(1)[:, kept]
         self._nll -= p_true.clamp_min(SMALLEST_PROBABILITY).log().sum(1, dtype=torch.float64).cpu()
         # A pixel flips if its label at temperature 1 is no longer the likeliest. This comparison is 10 times cheaper
         # than an arg-max at every temperature, and `max` returns the label in a fifth of the time of `argmax`.

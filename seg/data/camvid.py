@@ -20,6 +20,7 @@ from steadyseg.seg.data.camvid_original import (
     read_label_file,
 )
 from steadyseg.seg.data.class_file import own_classes
+from steadyseg.seg.data.coarse import read_allows, read_coarse_label
 from steadyseg.seg.data.formats.cityscapes import IMAGE_ENDING, IMAGES, is_cityscapes, pair_cityscapes, read_train_ids
 from steadyseg.seg.data.formats.source import known_name, listed_names
 from steadyseg.seg.data.held_out import read_words
@@ -53,7 +54,7 @@ class ImageFolderSplit:
     classes: ClassList
     examples: tuple[LabelledImage, ...]
     read: LabelReader
-    """Function that reads a label file as class ids (H, W) uint8."""
+    """Function that reads a label file as class ids (H, W) uint8, or as sets (H, W) int32."""
 
     def __len__(self) -> int:
         return len(self.examples)
@@ -68,6 +69,17 @@ class ImageFolderSplit:
                 f"{image.shape[1]}x{image.shape[0]}; they must have one size"
             )
         return image, label
+
+    @property
+    def is_coarse(self) -> bool:
+        """True if the labels are sets of allowed classes, int32, and not class ids."""
+        return isinstance(self.read, partial) and self.read.func is read_coarse_label
+
+    def require_ids(self, command: str) -> "ImageFolderSplit":
+        """Returns the split; InputError where its labels are sets of classes."""
+        if self.is_coarse:
+            raise InputError(f"{self.root}: its labels allow sets of classes; {command} needs one class a pixel")
+        return self
 
     def frames(self, fps: float = VAL_FPS) -> Iterator[Frame]:
         """Yields the examples as one stream of consecutive labelled frames."""
@@ -117,7 +129,8 @@ def open_split(root: Path, split: str, classes: ClassList = CAMVID) -> ImageFold
     the base names of its paths are used. InputError names the wrong file; a class list in the folder must have names of
     `classes`, whose ids take the place of its own.
     """
-    own = own_classes(root, classes)
+    bits = read_allows(root, classes)
+    own = own_classes(root, classes) if bits is None else classes
     if is_cityscapes(root):
         pairs = enumerate(pair_cityscapes(root, split))
         found = tuple(LabelledImage(image, label, index) for index, (image, label) in pairs)
@@ -145,6 +158,8 @@ def open_split(root: Path, split: str, classes: ClassList = CAMVID) -> ImageFold
             raise InputError(
                 f"{root / split}.txt: lists {listed}, but {root / split} has no such image; is the copy complete?"
             )
+    if bits is not None:
+        return ImageFolderSplit(root, split, classes, examples, partial(read_coarse_label, bits=bits))
     read = read_label if own == classes else partial(read_label, own=own)
     return ImageFolderSplit(root, split, classes, examples, read_color_label if original else read)
 

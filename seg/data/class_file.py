@@ -8,6 +8,7 @@ from steadyseg.core.errors import InputError
 from steadyseg.core.system.json_text import parse_json
 from steadyseg.core.system.pictures import has_suffix
 from steadyseg.seg.data.camvid_original import find_original, find_published_split
+from steadyseg.seg.data.coarse import allowed_names
 from steadyseg.seg.data.formats.cityscapes import CITYSCAPES, LABELS, is_cityscapes
 from steadyseg.seg.data.formats.source import CLASSES_FILE
 
@@ -62,7 +63,7 @@ def read_classes(path: Path) -> ClassList:
             return ClassList.of_record([row[1] for row in rows], [[*map(int, row[2:])] for row in rows], int(void[0]))
         record = parse_json(path.read_bytes())
         record = {"names": record} if isinstance(record, list) else record
-        names = record["names"]
+        names = record["names"] if "names" in record or "allows" not in record else allowed_names(record["allows"])
         colors = record["colors"] if "colors" in record else [list(color) for color in distinct_colors(len(names))]
         classes = ClassList.of_record(names, colors, record.get("void", 255))
         if classes.void is None:

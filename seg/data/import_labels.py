@@ -7,15 +7,18 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from PIL import Image
 
-from steadyseg.core.classes import ClassList, distinct_colors
+from steadyseg.core.classes import CAMVID, ClassList, distinct_colors
 from steadyseg.core.errors import InputError, printable, shorten
 from steadyseg.core.system.files import whole_folder
+from steadyseg.core.system.json_text import parse_json
 from steadyseg.core.system.pictures import look_at, read_upright
 from steadyseg.seg.data.camvid import IMAGE_SUFFIXES
+from steadyseg.seg.data.coarse import allowed_bits, allowed_names
 from steadyseg.seg.data.formats.source import (
     CLASSES_FILE,
     NOTES_FILE,
@@ -48,6 +51,7 @@ def import_labels(
     output: Path,
     *,
     background: str | None = None,
+    allows: Path | None = None,
     shares: dict[str, float],
     skip_bad: bool = False,
     overwrite: bool = False,
@@ -57,9 +61,12 @@ def import_labels(
 
     Pictures are searched below `images`. Unlabelled pixels are void, or of the class `background`. A source that has
     val or test keeps its splits; any other source is divided by recording. InputError for the first picture that is
-    missing or does not fit its label; `skip_bad` leaves it out with a remark.
+    missing or does not fit its label; `skip_bad` leaves it out with a remark. `allows`: file of the network's classes
+    that each class of the source allows.
     """
-    result = Imported(class_list(source, background), remarks=[printable(remark) for remark in source.remarks])
+    classes = class_list(source, background)
+    record = {"names": classes.names, "colors": classes.colors} if allows is None else coarse_record(allows, classes)
+    result = Imported(classes, remarks=[printable(remark) for remark in source.remarks])
     found = find_pictures(source, images, skip_bad, result.remarks)
     given = known_splits(found, result.remarks)
     splits, remarks = (given, []) if {"val", "test"} & {*given.values()} else divide([*found], shares)
@@ -73,10 +80,29 @@ def import_labels(
         if not result.pictures["train"]:
             raise InputError(f"no picture is left to train on; {'; '.join(result.remarks[:3])}")
         result.remarks[:] = map(printable, result.remarks)  # a file's name can be invalid UTF-8
-        classes = {"names": result.classes.names, "colors": result.classes.colors, "void": UNLABELLED}
-        (folder / CLASSES_FILE).write_text(json.dumps(classes, indent=1))
+        (folder / CLASSES_FILE).write_text(json.dumps(record | {"void": UNLABELLED}, indent=1))
         (folder / NOTES_FILE).write_text("".join(f"{remark}\n" for remark in result.remarks))
     return result
+
+
+def coarse_record(path: Path, classes: ClassList) -> dict[str, Any]:
+    """Returns names, colours and `allows` of a class file, from a file {"road": ["Road"], ...} with an entry for each
+    class of the labels. CamVid's names keep CamVid's order and colours."""
+    try:
+        allows = parse_json(path.read_bytes())
+        if not isinstance(allows, dict) or {*allows} != {*classes.names}:
+            raise InputError(f"expected an object with the keys {', '.join(classes.names)}, got {shorten(allows)}")
+        sets = {str(number): allows[name] for number, name in enumerate(classes.names)}
+        names = allowed_names(sets)
+        own = (
+            CAMVID if {*names} <= {*CAMVID.names} else ClassList(tuple(names), distinct_colors(len(names)), UNLABELLED)
+        )
+        allowed_bits(sets, UNLABELLED, own)
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from error
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path}: cannot be read ({error})") from error
+    return {"names": own.names, "colors": own.colors, "allows": sets}
 
 
 @contextmanager

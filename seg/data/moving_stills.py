@@ -15,6 +15,7 @@ import numpy as np
 
 from steadyseg.core.frame import Frame
 from steadyseg.seg.data.camvid import VAL_FPS, ImageFolderSplit
+from steadyseg.seg.data.coarse import is_coarse
 
 CLIP_FRAMES = 7
 """Five frames fill the published window; the last two of the clip are measured, as consistency needs a pair."""
@@ -123,7 +124,10 @@ def warp_label(label: np.ndarray, to_still: np.ndarray, void: int) -> np.ndarray
     import cv2
 
     flags = cv2.INTER_NEAREST | cv2.WARP_INVERSE_MAP
-    return cv2.warpAffine(label, to_still[:2], label.shape[::-1], flags=flags, borderValue=void)
+    is_set = is_coarse(label)  # OpenCV warps no int32; float32 copies its bits
+    pixels = label.view(np.float32) if is_set else label
+    warped = cv2.warpAffine(pixels, to_still[:2], label.shape[::-1], flags=flags, borderValue=0 if is_set else void)
+    return warped.view(label.dtype)
 
 
 def seed_of(name: str) -> int:

@@ -10,6 +10,7 @@ from torch import Tensor
 from steadyseg.core.classes import CLASS_LISTS, ClassList
 from steadyseg.core.errors import InputError
 from steadyseg.core.preprocess import mean_and_std
+from steadyseg.seg.data.coarse import is_coarse
 from steadyseg.seg.options import SegTrainConfig
 
 RARE_SHARE, RARE_IMAGES = 0.001, 5
@@ -70,9 +71,18 @@ def _rgb(values: np.ndarray) -> tuple[float, float, float]:
 
 
 def count_pixels(labels: Iterable[np.ndarray], classes: ClassList) -> np.ndarray:
-    """Counts the pixels of each class and of void in each label; returns (images, K + 1) int64."""
+    """Counts the pixels of each class and of void in each label; returns (images, K + 1) int64.
+
+    A pixel of a coarse label counts for every class that it allows.
+    """
     ids = [*range(len(classes)), classes.void_id]
-    counts = [np.bincount(label.ravel(), minlength=256)[ids] for label in labels]
+    counts = []
+    for label in labels:
+        if is_coarse(label):
+            bits = [label >> number & 1 for number in range(len(classes))]
+            counts.append([*(int(bit.sum()) for bit in bits), int((label == 0).sum())])
+        else:
+            counts.append(np.bincount(label.ravel(), minlength=256)[ids])
     return np.array(counts, np.int64).reshape(-1, len(ids))
 
 

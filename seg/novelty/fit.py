@@ -27,6 +27,7 @@ from steadyseg.core.novelty.stored import NoveltyFit, novelty_tensors
 from steadyseg.core.picture_size import network_size
 from steadyseg.core.preprocess import enlarge, nearest
 from steadyseg.core.stages import named_stages
+from steadyseg.seg.data.coarse import single_ids
 from steadyseg.seg.novelty.frames import Frames, Watch, tuning_pictures, with_cameras
 
 CAMERAS = 2
@@ -124,11 +125,11 @@ class _Fitting:
 
     def warming(self, head: FrameStatistics, scale: Scale, weights: Tensor, temperature: float) -> dict[str, Any]:
         """Fits the warmth of novel frames, above the fitted temperature, and returns its record."""
-        rows, logits, labels, clean = [], [], [], []
+        rows, logits, labels, clean, void = [], [], [], [], self.meta.classes.void_id
         for is_clean, image, label in tuning_pictures(self.frames, self.watch):
             found, features, size = self.look(image)
-            small = on_grid(nearest(torch.from_numpy(label)[None], size)[0]).flatten().long()
-            kept = small != self.meta.classes.void_id
+            small = on_grid(nearest(torch.from_numpy(single_ids(label, void))[None], size)[0]).flatten().long()
+            kept = small != void
             if not kept.any():
                 continue
             rows.append(read_statistics(head, found, features)[0])

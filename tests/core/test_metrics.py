@@ -373,10 +373,10 @@ def test_memory_does_not_grow_with_updates() -> None:
     probs, labels = dirichlet(9)
     metrics = StreamingMetrics(CLASSES, VOID)
     metrics.update(probs, labels)
-    once, sums = held(metrics), 2 * CLASSES**2 + 4 * 30 + 2 + 3 * 2 + 2 * 8192
+    once, sums = held(metrics), 2 * CLASSES**2 + CLASSES + 4 * 30 + 2 + 3 * 2 + 2 * 8192
     for _ in range(10):
         metrics.update(probs, labels)
-    assert held(metrics) == once == 8 * sums + (4 * CLASSES + 2 * 8) * 40 * 50  # the last sample of three
+    assert held(metrics) == once == 8 * sums + CLASSES + (4 * CLASSES + 2 * 8) * 40 * 50  # the last sample of three
     for _ in range(10):
         metrics.update(probs[:1], labels[:1], continues=True)
     assert held(metrics) == once + 4 * CLASSES * 40 * 50  # its logarithm, for its pairs
