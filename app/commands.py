@@ -66,6 +66,16 @@ DATA = {
         "steadyseg.app.labelling.flags:LabelExportJob",
         "steadyseg.app.labelling.exchange:run_export",
     ),
+    "roads": Command(
+        "Make data folders of IDD-Lite and LabelMeFacade, whose labels allow sets of CamVid's classes.",
+        "steadyseg.app.labelling.flags:RoadsJob",
+        "steadyseg.app.labelling.coarse:run_roads",
+    ),
+    "within": Command(
+        "Store which class of each coarse label's set a network finds likeliest, for trainings on these labels.",
+        "steadyseg.app.labelling.flags:WithinJob",
+        "steadyseg.app.labelling.coarse:run_within",
+    ),
     **{
         name: Command(
             f"Fetch {title}; run again, it goes on where it stopped.",

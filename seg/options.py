@@ -114,6 +114,14 @@ class AugmentOptions:
     """Saturation factor: drawn from 1 -/+ this."""
     hue: Rare[float] = 0.04
     """Hue shift: drawn from -/+ this, in turns of the colour circle."""
+    gamma: Rare[float] = 0.0
+    """Gamma: the levels' exponent is drawn from 1 / (1 + this) to 1 + this."""
+    night: Rare[float] = 0.0
+    """Probability that the picture is darkened to 10 to 50 % of its light, with a tint."""
+    grey: Rare[float] = 0.0
+    """Probability of a grey picture."""
+    shadow: Rare[float] = 0.0
+    """Probability of a shadow over half the picture, with a straight edge."""
     paste: Rare[float] = 0.0
     """Probability that objects of rare classes are pasted in from another image (copy-paste). A rare class has at most
     half the pixels of the median class."""
@@ -162,6 +170,11 @@ class SegTrainConfig:
     """Number of last epochs without zoom."""
     auxiliary: Rare[float] = 0.0
     """Loss weight of each auxiliary head on the decoder's coarser stages; the checkpoint does not contain them."""
+    also: Rare[tuple[str, ...]] = ()
+    """More data folders. Each has an equal share of every batch; their labels may be coarse (`allows` in
+    classes.json)."""
+    within: Rare[float] = 0.5
+    """Weight of the stored choices inside coarse labels' sets (`steadyseg data within`); 0 ignores them."""
     init: str | None = None
     """Pretrained name or .safetensors file to start from; the head is random if the classes differ."""
     teacher: Rare[tuple[str, ...]] = ()
@@ -187,8 +200,8 @@ class SegTrainConfig:
 
 AUGMENT_RANGES: dict[str, tuple[float, float]] = {
     **dict.fromkeys(("crop_height", "crop_width"), (1, math.inf)),
-    **dict.fromkeys(("flip", "paste", "corrupt"), (0, 1)),
-    **dict.fromkeys(("brightness", "contrast", "saturation"), (0, math.inf)),
+    **dict.fromkeys(("flip", "paste", "corrupt", "night", "grey", "shadow"), (0, 1)),
+    **dict.fromkeys(("brightness", "contrast", "saturation", "gamma"), (0, math.inf)),
     "scale_min": (0.05, math.inf),
     "hue": (0, 0.5),
 }
@@ -201,7 +214,7 @@ def check_training(config: SegTrainConfig) -> None:
         {
             "size": (32, math.inf),
             "distill": (0, 1),
-            **dict.fromkeys(("soften", "loaders", "auxiliary"), (0, math.inf)),
+            **dict.fromkeys(("soften", "loaders", "auxiliary", "within"), (0, math.inf)),
             **dict.fromkeys(("full_image_epochs", "unzoomed_epochs"), (0, config.loop.epochs)),
         },
     )

@@ -32,6 +32,23 @@ LONG_SMP = replace(
     unzoomed_epochs=8,
     loop=TrainConfig(epochs=96, weight_decay=2e-2, learning_rate=1.5e-3, warmup=0.1, evaluate_every=4),
 )
+
+
+def on_any_road(config: SegTrainConfig, init: str) -> SegTrainConfig:
+    """Returns the training that goes on from a CamVid network with other people's roads (`steadyseg data roads`)."""
+    wider = replace(config.augment, scale_min=0.6, gamma=0.5, night=0.05, grey=0.05, shadow=0.15)
+    return replace(
+        config,
+        also=("roads/idd-lite", "roads/labelmefacade"),
+        init=init,
+        auxiliary=0.0,
+        full_image_epochs=1,
+        unzoomed_epochs=0,
+        augment=wider,
+        loop=replace(config.loop, epochs=7, batch_size=12, learning_rate=1e-3, evaluate_every=2),
+    )
+
+
 STREET_EPOCHS = 10
 """Epochs of the street; they have as many crops as 36 epochs of CamVid."""
 
@@ -67,6 +84,7 @@ PRESETS: dict[str, SegTrainConfig] = {
         ),
     ),
 }
+PRESETS |= {f"road-{name}": on_any_road(PRESETS[name], f"camvid-{name}") for name in ("mobile", "realtime")}
 """Preset cpu is a U-Net for two cores, unet-s the same network with a longer training. Presets realtime and mobile
 begin with EfficientNet-Lite0's ImageNet weights: realtime keeps up with a camera on two cores, mobile is for browsers
 and boards. Preset replica is the published CamVid training, which does not state crop size and weights."""

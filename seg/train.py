@@ -3,9 +3,10 @@
 import dataclasses
 import hashlib
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -38,6 +39,7 @@ from steadyseg.seg.data.statistics import (
 )
 from steadyseg.seg.distill import Teacher
 from steadyseg.seg.loss import SegmentationLoss
+from steadyseg.seg.mixture import Mixture, mix, mixed_order, open_others
 from steadyseg.seg.networks.auxiliary import DeepSupervision
 from steadyseg.seg.networks.build import build_network
 from steadyseg.seg.networks.imagenet import LICENCE, Pixel
@@ -56,7 +58,7 @@ class AugmentedImages(Dataset[Batch]):
 
     config: SegTrainConfig
     classes: ClassList
-    images: LabelledImages
+    images: LabelledImages | Mixture
     teacher_probs: list[Tensor]
     """The teachers' probabilities of each image, (K, h, w) uint8; empty without teachers."""
     rare: RarePictures
@@ -65,12 +67,18 @@ class AugmentedImages(Dataset[Batch]):
         epoch, index = key
         augment, seed = self.augment(epoch), mix_seed(self.config.loop.seed, epoch, index)
         drawn = self.rare.draw(mix_seed(seed, 1)) if random.Random(seed).random() < augment.options.paste else None
-        other = (self._example(drawn[0]), drawn[1]) if drawn else None
+        other = (self._example(drawn[0]), self._label_value(drawn[1])) if drawn else None
         return augment(self._example(index), seed, other)
 
     def augment(self, epoch: int) -> Augment:
         """Returns the epoch's augmentation; InputError if the package that corrupts pictures is not installed."""
-        return made_augment(self.crops(epoch), self.config.size, self.classes.void_id, tuple(self.rare.by_class))
+        void = 0 if isinstance(self.images, Mixture) else self.classes.void_id
+        rare = tuple(map(self._label_value, self.rare.by_class))
+        return made_augment(self.crops(epoch), self.config.size, void, rare)
+
+    def _label_value(self, class_id: int) -> int:
+        """Returns the value of a pixel that is labelled with this class alone."""
+        return 1 << class_id if isinstance(self.images, Mixture) else class_id
 
     def _example(self, index: int) -> Example:
         return Example(*self.images[index], self.teacher_probs[index] if self.teacher_probs else None)
@@ -109,21 +117,29 @@ def prepare_segmentation(config: SegTrainConfig, run: Run) -> TrainingParts:
     held_out_pixels = count_pixels((label for _, label in held_out), classes)
     mean, std = normalization(config, statistics)
     normalize = Normalize(mean, std).to(run.device)
-    steps_per_epoch = count_steps(len(trained), config.loop, run.processes)
     network = make_network(config, classes)
-    loss = SegmentationLoss(config, classes, class_weights(statistics, config).to(run.device))
+    mixture = mix(config, classes, trained)
+    loss = SegmentationLoss(config, classes, class_weights(statistics, config).to(run.device), mixture is not None)
     rare = RarePictures(statistics.pixels, rare_classes(statistics))
     probs = list[Tensor]()
     if config.teacher:
         teacher = Teacher(config.teacher, classes, config.size, run.device)
         probs = [teacher(image) for image, _ in trained]
-    examples = AugmentedImages(config, classes, trained, probs, rare)
+    examples = AugmentedImages(config, classes, mixture or trained, probs, rare)
     examples.augment(0)  # a missing package is refused here, before the run folder is written
-    order = partial(epoch_order, len(trained), config.loop, processes=run.processes)
+    order = (
+        partial(mixed_order, mixture.sizes, config.loop, processes=run.processes)
+        if mixture
+        else partial(epoch_order, len(trained), config.loop, processes=run.processes)
+    )
+    steps_per_epoch = count_steps(mixture.drawn if mixture else len(trained), config.loop, run.processes)
     loader = EpochLoader(examples, config.loaders, order, config.loop.batch_size)
     head = describe_head(read_meta(find_checkpoint(config.init)), classes) if config.init else ()
     about = (*lowered, *describe_shares(statistics.pixels, held_out_pixels, classes), *remarks, *head)
-    evaluate = partial(evaluate_held_out, images=held_out, classes=classes, size=config.size, normalize=normalize)
+    others = open_others(config, classes, "val")
+    evaluate = partial(
+        evaluate_held_out, images=held_out, others=others, classes=classes, size=config.size, normalize=normalize
+    )
     height, width = examples.picture_size
     sources = (*((config.init,) if config.init else ()), *config.teacher)
     licence = inherited_licence(read_meta(find_checkpoint(name)) for name in sources) or initial_licence(config)
@@ -140,7 +156,7 @@ def prepare_segmentation(config: SegTrainConfig, run: Run) -> TrainingParts:
             licence=licence,
             training=training_record(config, seconds, run.device, run.processes.count)
             | {
-                "images": len(trained),
+                "images": len(mixture or trained),
                 "held_out": held_out_names or len(held_out),
                 "class_weights": [round(weight, 6) for weight in loss.weights.tolist()],
             },
@@ -151,7 +167,7 @@ def prepare_segmentation(config: SegTrainConfig, run: Run) -> TrainingParts:
         batches=SegmentationBatches(loader, normalize, run),
         loss=loss,
         steps_per_epoch=steps_per_epoch,
-        images=len(trained),
+        images=len(mixture or trained),
         held_out=len(held_out),
         describe=describe,
         about=about,
@@ -208,16 +224,31 @@ class SegmentationBatches:
 
 
 def evaluate_held_out(
-    network: nn.Module, *, images: LabelledImages, classes: ClassList, size: int, normalize: Normalize
+    network: nn.Module,
+    *,
+    images: LabelledImages,
+    others: Mapping[str, LabelledImages],
+    classes: ClassList,
+    size: int,
+    normalize: Normalize,
 ) -> dict[str, float]:
-    """Returns accuracy, mIoU, NLL and ECE of single dropout-free passes on the held-out images."""
-    metrics = StreamingMetrics(len(classes), classes.void)
+    """Returns accuracy, mIoU, NLL and ECE of single dropout-free passes on the held-out images, and the accuracy on
+    each further set by its name."""
     set_dropout_active(network, False)
+    predict = partial(measure_images, network, classes=classes, size=size, normalize=normalize)
+    result, more = predict(images), {name: predict(one)["accuracy"] for name, one in others.items()}
+    set_dropout_active(network, True)
+    return {key: float(result[key]) for key in ("accuracy", "miou", "nll", "ece")} | more
+
+
+def measure_images(
+    network: nn.Module, images: LabelledImages, *, classes: ClassList, size: int, normalize: Normalize
+) -> dict[str, Any]:
+    """Returns all metrics of single passes."""
+    metrics = StreamingMetrics(len(classes), classes.void)
     with torch.inference_mode():
         for image, label in images:
             picture, mask = to_tensors(image, label, *network_size(label.shape[0], label.shape[1], size))
             logits = enlarge(network(normalize(picture[None].to(normalize.scale.device).float())), mask.shape)
             metrics.update(torch.softmax(logits, 1).cpu(), mask[None])
-    set_dropout_active(network, True)
-    result = metrics.result()
-    return {key: float(result[key]) for key in ("accuracy", "miou", "nll", "ece")}
+    return metrics.result()

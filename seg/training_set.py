@@ -11,6 +11,7 @@ from steadyseg.core.classes import CAMVID, ClassList
 from steadyseg.core.errors import InputError
 from steadyseg.seg.data.camvid import ImageFolderSplit, has_split, open_split, read_names
 from steadyseg.seg.data.held_out import HeldOut, camvid_stretches, hold_out, hold_out_recordings, read_stretches
+from steadyseg.seg.data.within import read_choice
 from steadyseg.seg.options import SegTrainConfig
 from steadyseg.seg.street.drive import StreetSet
 
@@ -40,6 +41,10 @@ class LabelledImages(Dataset[tuple[np.ndarray, np.ndarray]]):
 
     def __getitem__(self, place: int) -> tuple[np.ndarray, np.ndarray]:
         return self._kept[place] if place < len(self._kept) else self.source[self.indices[place]]
+
+    def choice(self, place: int) -> np.ndarray | None:
+        """Returns the stored choice inside the label's sets (`seg.within`), if there is one."""
+        return read_choice(self.source, self.indices[place]) if isinstance(self.source, ImageFolderSplit) else None
 
     def __iter__(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         return (self[place] for place in range(len(self)))

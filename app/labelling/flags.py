@@ -26,6 +26,9 @@ class ImportJob:
     class_dict.csv or classes.json in the folder by default."""
     background: str | None = None
     """Class name for unlabelled pixels; by default they are void, which is neither learned nor measured."""
+    allows: Path | None = None
+    """JSON file {"road": ["Road"], "not road": ["Building", "Tree", ...]}: for each class of coarse labels the
+    network's classes of which any is right. The data folder then has the network's classes."""
     overlaps: Overlaps = "smaller"
     """Class of pixels that two objects share: the smaller object's class, the later object's class, or void. CVAT's
     z_order has priority."""
@@ -36,6 +39,34 @@ class ImportJob:
     """Share of the frames for test."""
     skip_bad: bool = False
     """Leave out pictures that are missing or do not fit their labels, instead of stopping."""
+    overwrite: bool = False
+    """Replace a folder that exists."""
+
+
+@dataclass(frozen=True)
+class WithinJob:
+    """A data folder with coarse labels, and the network that says which class of a set a pixel is."""
+
+    data: Positional[Annotated[Path, arg(metavar="DATA")]]
+    """Data folder whose classes.json has `allows`; DATA/trainwithin/ is written."""
+    model: str = "camvid-realtime"
+    """Pretrained name or .safetensors file of a network with these classes."""
+    device: str = "auto"
+    """auto, cpu or cuda; auto: cuda if there is a GPU."""
+
+
+@dataclass(frozen=True)
+class RoadsJob:
+    """Other people's roads, and the data folders to write for `train seg --preset road-mobile`."""
+
+    source: Positional[Annotated[Path, arg(metavar="SOURCE")]]
+    """Folder with idd-lite/ and labelmefacade/, each with train/ and val/ of images/ and labels/."""
+    output: Annotated[Path, arg(aliases=["-o"])] = Path("roads")
+    """Folder to write, with a data folder for each."""
+    model: str = "camvid-realtime"
+    """Network that chooses inside the sets, as in `steadyseg data within`."""
+    device: str = "auto"
+    """auto, cpu or cuda; auto: cuda if there is a GPU."""
     overwrite: bool = False
     """Replace a folder that exists."""
 

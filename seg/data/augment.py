@@ -12,7 +12,7 @@ from torchvision.transforms import v2
 
 from steadyseg.core.corruptions.corruptions import SEVERITIES, SMALLEST_SIDE, corrupt
 from steadyseg.core.picture_size import network_size
-from steadyseg.core.preprocess import resize
+from steadyseg.core.preprocess import nearest, resize
 from steadyseg.seg.data.rare import paste, place_of
 from steadyseg.seg.options import AugmentOptions
 
@@ -23,7 +23,7 @@ class Example(NamedTuple):
     image: np.ndarray
     """(H, W, 3) uint8."""
     label: np.ndarray
-    """(H, W) uint8."""
+    """(H, W) uint8 ids, or int64 of `pack_label`."""
     teacher_probs: Tensor | None = None
     """(K, h, w) uint8: the teachers' probabilities times 255; zoomed, cropped and flipped with the label."""
 
@@ -64,6 +64,7 @@ class Augment:
         cropped = [v2.functional.crop(part, *place, *self.size) for part in parts] if place else self.crop(*parts)
         picture, mask, *rest = (part.as_subclass(Tensor) for part in self.flip(*cropped))
         picture = shift_hue(self.jitter(picture), float(torch.empty(()).uniform_(-self.options.hue, self.options.hue)))
+        picture = relight(picture, self.options)
         return picture, torch.cat([mask[None], *rest]) if rest else mask
 
     def _degrade(self, picture: Tensor) -> Tensor:
@@ -83,6 +84,27 @@ class Augment:
         return round(base_height * zoom), round(base_width * zoom)
 
 
+def relight(picture: Tensor, options: AugmentOptions) -> Tensor:
+    """Changes the light of a picture (3, h, w) uint8: gamma, night, a shadow, and no colours."""
+    drawn = torch.rand(9)
+    if options.gamma or options.night:
+        exponent = (1 + options.gamma) ** float(2 * drawn[0] - 1)
+        light = torch.full((3, 1), 1.0)
+        if drawn[1] < options.night:
+            light *= (0.1 + 0.4 * drawn[2]) * (1 + 0.3 * (drawn[3:6, None] - 0.5))
+        levels = ((torch.arange(256) / 255) ** exponent * light * 255).round().clamp(0, 255).to(torch.uint8)
+        picture = torch.stack([table[plane.long()] for table, plane in zip(levels, picture, strict=True)])
+    if drawn[6] < options.shadow:
+        height, width = picture.shape[1:]
+        angle, at = 2 * torch.pi * drawn[7], torch.rand(2)
+        rows, columns = torch.arange(height)[:, None] - at[0] * height, torch.arange(width) - at[1] * width
+        inside = rows * angle.sin() + columns * angle.cos() > 0
+        picture = torch.where(inside, (picture * (0.35 + 0.4 * torch.rand(()))).to(torch.uint8), picture)
+    if drawn[8] < options.grey:
+        picture = v2.functional.rgb_to_grayscale(picture, 3)
+    return picture
+
+
 def shift_hue(picture: Tensor, turns: float) -> Tensor:
     """Turns the hue of a picture (3, h, w) uint8, in 256 steps of the colour circle.
 
@@ -100,7 +122,9 @@ def to_tensors(image: np.ndarray, label: np.ndarray, height: int, width: int) ->
     """Resizes the picture to (3, h, w) uint8 as in deployment, and the label to (h, w) uint8 by nearest neighbour."""
     picture = resize(torch.from_numpy(image).permute(2, 0, 1)[None], (height, width))[0]
     picture = picture.clone(memory_format=torch.contiguous_format)  # resize may return its input
-    mask = torch.from_numpy(label)[None, None]
-    if mask.shape[-2:] != (height, width):
-        mask = torch.nn.functional.interpolate(mask, (height, width), mode="nearest-exact")
-    return picture, mask[0, 0]
+    mask = torch.from_numpy(label)
+    if mask.dtype != torch.uint8:
+        return picture, nearest(mask[None], (height, width))[0]
+    if mask.shape != (height, width):
+        mask = torch.nn.functional.interpolate(mask[None, None], (height, width), mode="nearest-exact")[0, 0]
+    return picture, mask

@@ -1,0 +1,64 @@
+"""Teaching inside the sets of coarse labels: a network of the same classes says which class of {Building, Tree} it is.
+
+A coarse label leaves the network free inside the set, and it then takes one class for all: trees become buildings. So a
+teacher's most likely class of the set, and that class's share of the set's probability, are stored once a picture
+beside the labels.
+"""
+
+from collections.abc import Callable
+from io import BytesIO
+
+import numpy as np
+import torch
+from PIL import Image
+from torch import Tensor
+
+from steadyseg.core.errors import InputError
+from steadyseg.core.evaluation.coarse import members
+from steadyseg.core.preprocess import nearest
+from steadyseg.core.system.files import write_atomic
+from steadyseg.seg.data.camvid import ImageFolderSplit
+from steadyseg.seg.data.coarse import is_coarse
+from steadyseg.seg.data.within import choice_file
+from steadyseg.seg.distill import Teacher
+
+
+def store_choices(
+    split: ImageFolderSplit,
+    teacher: str,
+    device: torch.device,
+    watch: Callable[[range], "range"] = lambda places: places,
+) -> int:
+    """Writes the choices of all pictures that have none yet; returns how many there were."""
+    asked, written = Teacher([teacher], split.classes, 32, device), 0
+    choice_file(split, 0).parent.mkdir(exist_ok=True)
+    for place in watch(range(len(split))):
+        if (path := choice_file(split, place)).exists():
+            continue
+        image, label = split[place]
+        if not is_coarse(label):
+            raise InputError(f"{split.root}: its labels are single classes, so there is nothing to choose in them")
+        asked.height = max(32, label.shape[0])
+        encoded = BytesIO()
+        Image.fromarray(choose_within(asked(image), label)).save(encoded, "PNG")
+        write_atomic(path, encoded.getvalue(), durable=False)
+        written += 1
+    return written
+
+
+def choose_within(probs: Tensor, label: np.ndarray) -> np.ndarray:
+    """Returns (H, W, 2) uint8: the set's most likely class and 255 times its share of the set's probability.
+
+    The share is 0 where the set has one class or none, or where the teacher gives the whole set no probability.
+
+    Args:
+        probs: (K, h, w) uint8, the teacher's probabilities times 255.
+        label: (H, W) int32 sets.
+    """
+    height, width = label.shape
+    full = nearest(probs, (height, width)).to(torch.int32)
+    allowed = members(torch.from_numpy(label)[None], len(full))[0]
+    inside = torch.where(allowed, full, torch.zeros_like(full))
+    share = 255 * inside.amax(0) // inside.sum(0).clamp_min(1)
+    share[allowed.sum(0) < 2] = 0
+    return torch.stack([inside.argmax(0), share], -1).to(torch.uint8).numpy()
