@@ -5,7 +5,7 @@ teacher's most likely class of the set, and that class's share of the set's prob
 beside the labels.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from io import BytesIO
 
 import numpy as np
@@ -27,7 +27,7 @@ def store_choices(
     split: ImageFolderSplit,
     teacher: str,
     device: torch.device,
-    watch: Callable[[range], "range"] = lambda places: places,
+    watch: Callable[[range], Iterable[int]] = lambda places: places,
 ) -> int:
     """Writes the choices of all pictures that have none yet; returns how many there were."""
     asked, written = Teacher([teacher], split.classes, 32, device), 0

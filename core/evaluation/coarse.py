@@ -43,10 +43,14 @@ def settle(probs: Tensor, labels: Tensor, void: int | None) -> Settled:
 
 
 def of_label(settled: Settled, probs: Tensor, void: int | None) -> Tensor:
-    """Returns (B, ...): the probability of each sample's label, summed over its set; of any class for void."""
+    """Returns (B, ...): the probability of each sample's label, summed over its set; of any class for void.
+
+    `probs` is of the settled batch, or (T, K, ...) where the settled batch has one sample.
+    """
     if settled.allowed is not None:
         return (probs * settled.allowed).sum(1)
-    return probs.gather(1, known_ids(settled.ids, void).unsqueeze(1)).squeeze(1)
+    ids = known_ids(settled.ids, void).expand(len(probs), *settled.ids.shape[1:])
+    return probs.gather(1, ids.unsqueeze(1)).squeeze(1)
 
 
 def known_ids(ids: Tensor, void: int | None) -> Tensor:

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from steadyseg.core.errors import InputError
-from steadyseg.core.evaluation.coarse import Settled, of_label, settle
+from steadyseg.core.evaluation.coarse import of_label, settle
 from steadyseg.core.evaluation.metrics import SMALLEST_PROBABILITY, StreamingMetrics, kept_positions
 
 RATIO = 1.2
@@ -70,8 +70,7 @@ class TemperatureScan:
         """probs (T, K, ...) at the grid's temperatures, labels (...) integer ids or int32 sets of the same frame."""
         settled = settle(probs[self._untempered_at][None], labels[None], self.void)
         kept = kept_positions(settled.ids, self.void)
-        spread = Settled(*(None if x is None else x.expand(len(probs), *x.shape[1:]) for x in settled))
-        p_true = of_label(spread, probs, self.void).flatten(1)[:, kept]
+        p_true = of_label(settled, probs, self.void).flatten(1)[:, kept]
         self._nll -= p_true.clamp_min(SMALLEST_PROBABILITY).log().sum(1, dtype=torch.float64).cpu()
         # A pixel flips if its label at temperature 1 is no longer the likeliest. This comparison is 10 times cheaper
         # than an arg-max at every temperature, and `max` returns the label in a fifth of the time of `argmax`.

@@ -85,7 +85,12 @@ class Augment:
 
 
 def relight(picture: Tensor, options: AugmentOptions) -> Tensor:
-    """Changes the light of a picture (3, h, w) uint8: gamma, night, a shadow, and no colours."""
+    """Changes the light of a picture (3, h, w) uint8: gamma, night, a shadow, and no colours.
+
+    Where all four are off, nothing is drawn, so that a training without them repeats.
+    """
+    if not (options.gamma or options.night or options.shadow or options.grey):
+        return picture
     drawn = torch.rand(9)
     if options.gamma or options.night:
         exponent = (1 + options.gamma) ** float(2 * drawn[0] - 1)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -76,7 +77,7 @@ def count_pixels(labels: Iterable[np.ndarray], classes: ClassList) -> np.ndarray
     A pixel of a coarse label counts for every class that it allows.
     """
     ids = [*range(len(classes)), classes.void_id]
-    counts = []
+    counts = list[Any]()
     for label in labels:
         if is_coarse(label):
             bits = [label >> number & 1 for number in range(len(classes))]
