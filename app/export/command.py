@@ -62,7 +62,7 @@ def export_model(job: ExportJob, model: Model) -> int:
     torch.manual_seed(0)
     export_graph = export_classifier if is_classifier(model) else export_segmenter
     traced, meta = export_graph(job, model, console)
-    entries = proof_entries(model, traced, meta, console) if job.with_proof else {}
+    entries = proof_entries(traced, meta, console) if job.with_proof else {}
     write_model(traced.model(meta, entries), job.output, job.overwrite)
     console.print(f"wrote {job.output} ({job.output.stat().st_size / 1e6:.1f} MB)")
     print(job.output)

@@ -35,8 +35,8 @@ class ExportJob:
     """Number format of the network; auto: fp32. No file is in bf16 or int8: OpenVINO computes a graph file in bf16, and
     a checkpoint in both."""
     with_proof: bool = False
-    """Put a proof (0.6 MB) into a stateful file: a few frames, their expected values, and bounds. With it `steadyseg
-    verify` and clients in other languages check if a device computes the file correctly."""
+    """Put a proof (0.6 MB) into a stateful file: a few frames and their expected values. With it `steadyseg verify`
+    checks if a device computes the file correctly."""
     overwrite: bool = False
     """Replace an output that exists."""
     method: MethodOptions = field(default_factory=MethodOptions)

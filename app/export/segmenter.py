@@ -23,7 +23,7 @@ from steadyseg.core.reference import ReferenceScores
 from steadyseg.export.file.metadata import GraphMeta, KindName
 from steadyseg.export.file.subgraph import with_network
 from steadyseg.export.kernels.resize import resize_frame
-from steadyseg.export.run.proof_run import CarriedState
+from steadyseg.export.run.carried_proof import CarriedState
 from steadyseg.export.run.sessions import Runner
 from steadyseg.export.write.proof import BOUNDS
 from steadyseg.export.write.stream_run import by_module, frame_inputs

@@ -8,9 +8,8 @@ from pathlib import Path
 from steadyseg.app.cli import main as steadyseg
 from steadyseg.core.errors import InputError
 from steadyseg.export.file.onnx_file import read_onnx
-from steadyseg.export.run.carried_proof import read_proof
+from steadyseg.export.run.carried_proof import graph_step, read_proof, verify
 from steadyseg.export.run.graph import GraphStream
-from steadyseg.export.run.proof_run import graph_step, verify
 from steadyseg.studies.gpu.timing import Row
 
 KINDS = {

@@ -1,5 +1,6 @@
 """Files that prove themselves: whole ones pass on every runtime, changed ones and broken devices fail."""
 
+import base64
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -14,15 +15,26 @@ from refusals import error_after_work, one_line_error, refusal
 from steadyseg.app.cli import main
 from steadyseg.export.file.metadata import GraphMeta
 from steadyseg.export.file.onnx_file import read_onnx
-from steadyseg.export.run.carried_proof import PROOF_KEY, CarriedProof, enlarge, read_proof
+from steadyseg.export.run.carried_proof import (
+    BOUNDS,
+    DIFFERENCES,
+    DRAWS,
+    PROOF_KEY,
+    TURNS,
+    Verified,
+    graph_step,
+    inputs_of,
+    moments_apart,
+    read_proof,
+    verify,
+)
 from steadyseg.export.run.graph import GraphStream
-from steadyseg.export.run.proof_run import Verified, graph_step, moments_apart, verify
 from steadyseg.export.run.sessions import Arrays
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("checked_here")]
 
 
-def proof_of(path: Path) -> tuple[CarriedProof, GraphMeta]:
+def proof_of(path: Path) -> tuple[Arrays, GraphMeta]:
     file = read_onnx(path)
     return read_proof(file.props, file.meta, path.name), file.meta
 
@@ -45,7 +57,7 @@ def test_a_whole_file_proves_itself(
     capsys.readouterr()
     assert main(["verify", str(path), "--runtime", runtime, "--device", "cpu"]) == 0
     told = capsys.readouterr().out
-    assert "equal within the file's own bounds: " in told and "speed: " in told and "licence: Apache-2.0" in told
+    assert "equal within the bounds: " in told and "speed: " in told and "licence: Apache-2.0" in told
     assert not {"{", "[", '"'} & set(told), "words, no JSON"
     assert ("random draws" in told) == (name == "proven vq-bnn")
 
@@ -73,11 +85,12 @@ def test_random_draws_of_another_rate_fail(graphs: Graphs) -> None:
     """The draws of a file are compared by mean and variance; here the file's own draws stand for a device's draws."""
     proof, _ = proof_of(graphs("proven vq-bnn"))
     generator = np.random.default_rng(0)
-    mean, variance = proof.arrays["probability"][0], proof.arrays["probability_variance"][0]
+    mean, variance = proof["probability"][0], proof["probability_variance"][0]
+    bounds = dict(zip(DIFFERENCES, BOUNDS["fp32"], strict=True))
     for scale, holds in ((1.0, True), (1.4, False)):
-        noise = generator.standard_normal((proof.plan.draws, mean.size)) * np.sqrt(scale * variance)
-        found = moments_apart(mean + noise, mean, variance, proof.plan.draws)
-        assert Verified(found, proof.plan.bounds, 0.0).holds == holds, found
+        noise = generator.standard_normal((DRAWS, mean.size)) * np.sqrt(scale * variance)
+        found = moments_apart(mean + noise, proof)
+        assert Verified(found, bounds, 0.0).holds == holds, found
 
 
 def test_the_rounding_of_fp16_is_within_its_bounds(
@@ -122,27 +135,35 @@ def test_a_client_with_a_fault_fails(graphs: Graphs, fault: str) -> None:
 
 def test_the_last_frame_is_a_cut(graphs: Graphs) -> None:
     """A device that finds no cut fails, since the frame is to be computed as after a reset."""
-    proof, _ = proof_of(graphs("motion"))
     turns = iter(range(100))
-    cut = len(proof.plan.turns) - 1
+    cut = len(TURNS) - 1
 
     def resets_there(inputs: Arrays) -> Arrays:
         return inputs | ({"reset": np.ones((1, 1), np.float32)} if next(turns) == cut else {})
 
-    assert not proof.plan.turns[cut].reset and verified(graphs("motion"), resets_there).holds
+    assert not TURNS[cut].reset and verified(graphs("motion"), resets_there).holds
 
 
-def test_a_pixel_that_stands_for_a_million_takes_no_more_memory_than_the_frame() -> None:
-    stored = np.arange(6, dtype=np.uint8).reshape(1, 2, 3)
-    assert (enlarge(stored, 2**20, (4, 6)) == stored[0, 0]).all()
-    assert (enlarge(stored, 3, (3, 6))[:, :, 0] == [0, 0, 0, 3, 3, 3]).all()
+def test_a_stored_pixel_is_a_block_of_the_frame(graphs: Graphs) -> None:
+    meta = replace(proof_of(graphs("motion"))[1], height=200, width=300)
+    pictures = np.arange(4 * 67 * 100 * 3, dtype=np.uint8).reshape(4, 67, 100, 3)  # a block has 3 x 3 pixels
+    given = inputs_of(pictures, TURNS[2], meta)
+    assert given["frame"].shape == (1, 200, 300, 3) and (given["frame"][0, 199, 299] == pictures[2, 66, 99]).all()
+    assert (given["frame"][0, 3:6, 6:9] == pictures[2, 1, 2]).all()
+    assert given["motion"][0, 7, 5].tolist() == [5 + 3 * 1.5, 7 - 3 * 0.75] and given["trust"].min() > 0.5
 
 
 @pytest.mark.parametrize(
-    ("key", "text", "said"), [("proof", "{", "its proof is malformed"), ("record", "7", "no proof of version 1")]
+    ("key", "text", "said"),
+    [
+        ("proof", "1", "its version is '1', expected '2'"),
+        ("proof_label", " " * 2**21, "more than 1048576 characters"),
+        ("proof_label", "AAAA", "label has 3 values"),
+        ("proof_frame", "*", "its proof is malformed"),
+        ("proof_probability", base64.b64encode(np.full(4, np.nan, "<f4").tobytes()).decode(), "all finite"),
+    ],
 )
 def test_a_malformed_proof_is_one_line(graphs: Graphs, key: str, text: str, said: str) -> None:
-    """The tests of the clients damage the other entries of a proof."""
     file = read_onnx(graphs("vq-dnn"))
     message = refusal(read_proof, file.props | {key: text}, file.meta, "broken.onnx")
     assert said in message and "broken.onnx" in message and "with-proof" in message
@@ -166,8 +187,8 @@ def test_a_graph_that_fails_its_own_proof_is_not_written(
 ) -> None:
     skip_tracing(monkeypatch, graphs("vq-dnn"))
 
-    def other(proof: CarriedProof, *arguments: object, **named: object) -> Verified:
-        return replace(Verified({"labels_equal": 0.5}, proof.plan.bounds, 1.0))
+    def other(proof: Arrays, *arguments: object, **named: object) -> Verified:
+        return Verified({"labels_equal": 0.5}, {"labels_equal": 0.999}, 1.0)
 
     monkeypatch.setattr("steadyseg.app.export.carried_proof.verify", other)
     flags = [*FLAGS["vq-dnn"], "--size", str(HEIGHT)]

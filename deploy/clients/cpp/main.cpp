@@ -1,26 +1,22 @@
 // Segments raw RGB frames with a file of `steadyseg export --stateful`.
 //
 //   ffmpeg -i drive.mp4 -vf scale=480:360 -pix_fmt rgb24 -f rawvideo - | ./steadyseg_client m.onnx > labels.raw
-//   ./steadyseg_client m.onnx --verify     # runs the proof of a file that was exported --with-proof
 //
 // labels.raw gets one byte for each pixel, its class. With --bf16, processors that have bf16
-// compute about twice as fast, and about one label in 300 differs; the proof then has wider bounds.
+// compute about twice as fast, and about one label in 300 differs.
 
-#include "proof.hpp"
+#include "steadyseg_client.hpp"
 
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
 
 int main(int count, char** words) {
-    const std::vector<std::string> flags(words + std::min(count, 2), words + count);
-    const auto given = [&](const char* flag) { return std::find(flags.begin(), flags.end(), flag) != flags.end(); };
-    const char* usage = "usage: steadyseg_client MODEL.onnx [--verify] [--bf16] < frames > labels\n";
-    const bool known = std::all_of(flags.begin(), flags.end(), [](auto& flag) { return flag == "--verify" || flag == "--bf16"; });
-    if (count < 2 || words[1][0] == '-' || !known) return std::fputs(usage, stderr), 2;
+    const bool bf16 = count == 3 && !std::strcmp(words[2], "--bf16");
+    if (count != 2 + bf16 || words[1][0] == '-')
+        return std::fputs("usage: steadyseg_client MODEL.onnx [--bf16] < frames > labels\n", stderr), 2;
     try {
-        Client client(words[1], given("--bf16"));
-        if (given("--verify")) return Proof(client).verify(given("--bf16"));
+        Client client(words[1], bf16);
         if (client.text("lag") != "0") throw std::runtime_error("its maps come late; export it without --lag");
         std::fprintf(stderr, "frames of %dx%d, RGB, 8 bits\n", client.width, client.height);
         std::vector<uint8_t> frame(size_t(3) * client.width * client.height);

@@ -1,29 +1,26 @@
-// The entries of a file's metadata, which may come from anyone: JSON, base64, and the limits of `steadyseg`.
+// The entries of a file's metadata, which may come from anyone: JSON, and the limits of `steadyseg`.
 #pragma once
 
 #include <algorithm>
-#include <cstdint>
 #include <cstdlib>
-#include <map>
 #include <set>
 #include <stdexcept>
 #include <string>
-#include <utility>
 #include <vector>
 
 struct Json {
-    enum Kind { NOTHING, TRUTH, WHOLE, NUMBER, TEXT, LIST, OBJECT } kind = NOTHING;
+    enum Kind { NOTHING, TRUTH, WHOLE, TEXT, LIST } kind = NOTHING;
     double number = 0;  // of TRUTH too
-    std::string text;   // as written, of a NUMBER or WHOLE
+    std::string text;   // as written, of a WHOLE
     std::vector<Json> list;
-    std::map<std::string, Json> parts;
 };
 
 [[noreturn]] inline void refuse(const std::string& name, const std::string& fault) {
     throw std::runtime_error("malformed " + name + " (" + fault + "); export it again with steadyseg export");
 }
 
-// Parses an entry of at most 2^20 bytes. Exports escape quotes and backslashes alone, so other escapes are refused.
+// Parses an entry of at most 2^20 bytes that is a whole number, a truth, a text or a list of these. Exports escape quotes
+// and backslashes alone, so other escapes are refused.
 class JsonParser {
 public:
     JsonParser(const std::string& json, const std::string& name) : json(json), name(name) {}
@@ -39,23 +36,15 @@ private:
     Json value(int depth) {
         Json found;
         const char opens = peek();
-        if (depth > 32) fail();
+        if (depth > 1) fail();
         if (opens == '"') return found.kind = Json::TEXT, found.text = quoted(), found;
-        if (opens != '{' && opens != '[') return word();
-        found.kind = opens == '{' ? Json::OBJECT : Json::LIST;
-        const char closes = opens == '{' ? '}' : ']';
-        ++at;
-        for (bool first = true; peek() != closes; first = false) {
-            if (!first) take(',');
-            if (opens == '[') {
-                found.list.push_back(value(depth + 1));
-                continue;
-            }
-            const std::string key = quoted();
-            take(':');
-            found.parts[key] = value(depth + 1);
+        if (opens != '[') return word();
+        found.kind = Json::LIST, ++at;
+        while (peek() != ']') {
+            if (!found.list.empty()) take(',');
+            found.list.push_back(value(depth + 1));
         }
-        take(closes);
+        take(']');
         return found;
     }
 
@@ -63,34 +52,16 @@ private:
         const size_t end = std::min(json.find_first_of(" \t\r\n,]}", at), json.size());
         Json found;
         found.text = json.substr(at, end - at);
-        if (found.text != "null") found.kind = Json::TRUTH, found.number = found.text == "true";
-        if (found.text != "null" && found.text != "true" && found.text != "false") {
-            found.kind = number_kind(found.text);
-            found.number = std::strtod(found.text.c_str(), nullptr);
+        if (found.text == "true" || found.text == "false") {
+            found.kind = Json::TRUTH, found.number = found.text == "true";
+        } else if (found.text != "null") {
+            const size_t sign = found.text[0] == '-', first = found.text.find_first_not_of("0123456789", sign);
+            const bool has_zero = found.text[sign] == '0' && found.text.size() > sign + 1;
+            if (found.text.size() == sign || first != std::string::npos || has_zero) fail();
+            found.kind = Json::WHOLE, found.number = std::strtod(found.text.c_str(), nullptr);
         }
         at = end;
         return found;
-    }
-
-    Json::Kind number_kind(const std::string& word) const {
-        size_t end = word[0] == '-';
-        const auto skip_digits = [&] {
-            const size_t start = end;
-            end = std::min(word.find_first_not_of("0123456789", start), word.size());
-            if (end == start) fail();
-        };
-        const bool has_zero = word[end] == '0';
-        const size_t start = end;
-        skip_digits();
-        if (has_zero && end > start + 1) fail();
-        const size_t whole_end = end;
-        if (word[end] == '.') ++end, skip_digits();
-        if (word[end] == 'e' || word[end] == 'E') {
-            end += word[end + 1] == '-' || word[end + 1] == '+' ? 2 : 1;
-            skip_digits();
-        }
-        if (end != word.size()) fail();
-        return whole_end == end ? Json::WHOLE : Json::NUMBER;
     }
 
     std::string quoted() {
@@ -127,15 +98,8 @@ private:
 
 inline int whole(const Json& value, const std::string& name, int low, int high) {
     if (value.kind == Json::WHOLE && value.number >= low && value.number <= high) return static_cast<int>(value.number);
-    const bool is_number = value.kind == Json::WHOLE || value.kind == Json::NUMBER;
-    refuse(name, (is_number ? value.text.substr(0, 40) : "no number") + ", expected a whole number from " +
+    refuse(name, (value.kind == Json::WHOLE ? value.text.substr(0, 40) : "no number") + ", expected a whole number from " +
                      std::to_string(low) + " to " + std::to_string(high));
-}
-
-inline const Json& part(const Json& value, const std::string& key, const std::string& name) {
-    const auto found = value.parts.find(key);
-    if (found == value.parts.end()) refuse(name, "it has no " + key);
-    return found->second;
 }
 
 // A pixel of a label has 8 bits and the void id is none of the classes, so there are at most 255.
@@ -158,22 +122,3 @@ inline std::vector<std::string> class_names(const Json& value) {
     return found;
 }
 
-// Exactly `size` bytes; the length of the text is compared first, so that a wrong text allocates nothing.
-inline std::vector<uint8_t> from_base64(const std::string& text, size_t size, const std::string& name) {
-    const std::string letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    const size_t padding = (3 - size % 3) % 3;
-    if (text.size() != (size + padding) / 3 * 4 || text.find('=') != (padding ? text.size() - padding : text.npos))
-        refuse(name, "expected base64 of " + std::to_string(size) + " bytes");
-    std::vector<uint8_t> bytes;
-    bytes.reserve(size);
-    uint32_t value = 0;
-    int bits = 0;
-    for (size_t at = 0; at < text.size() - padding; ++at) {
-        const size_t place = letters.find(text[at]);
-        if (place == letters.npos) refuse(name, "no base64 at character " + std::to_string(at));
-        value = value << 6 | static_cast<uint32_t>(place);
-        if ((bits += 6) >= 8) bytes.push_back(value >> (bits -= 8) & 255);
-    }
-    if (padding == 2 && text.back() != '=') refuse(name, "no base64 at its end");
-    return bytes;
-}

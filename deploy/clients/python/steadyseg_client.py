@@ -2,10 +2,9 @@
 """Segments a video with a file that `steadyseg export --stateful` wrote. Needs only numpy, onnxruntime and OpenCV.
 
     python steadyseg_client.py m.onnx drive.mp4 -o out     # labels and overlays
-    python steadyseg_client.py m.onnx --verify             # runs its proof
 
-Copy this file into your program: `Client(path).step(frame)` returns the maps of the next frame. `--verify` needs
-steadyseg_proof.py beside it. With `--device cuda` the temporal state stays on the card; this path was never run.
+Copy this file into your program: `Client(path).step(frame)` returns the maps of the next frame. With `--device cuda`
+the temporal state stays on the card; this path was never run.
 """
 
 import argparse
@@ -77,7 +76,7 @@ class Client:
         props = self.session.get_modelmeta().custom_metadata_map
         if props.get("steadyseg_format") != "1" or props.get("kind") != "stream":
             raise ValueError(f"{path}: no stream; make one with steadyseg export --stateful")
-        self.props, self.device = props, device
+        self.device = device
         self.size = [whole(parse(props, name), name, 1, 2**14) for name in ("input_height", "input_width")]
         stride = whole(parse(props, "head_stride"), "head_stride", 1, 2)
         self.state_size = tuple(-(-side // stride) for side in self.size)
@@ -153,21 +152,16 @@ class Flow:
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("model")
-    parser.add_argument("source", nargs="?", help="a video, pictures as %%05d.png, or a camera's number")
+    parser.add_argument("source", help="a video, pictures as %%05d.png, or a camera's number")
     parser.add_argument("-o", "--output", type=Path, help="folder for class ids (png) and overlays (jpg)")
     parser.add_argument("--device", choices=PROVIDERS, default="cpu")
-    parser.add_argument("--verify", action="store_true")
     given = parser.parse_args()
-    client = Client(given.model, given.device, {"use_tf32": "0"} if given.verify else {})
-    if given.verify:
-        from steadyseg_proof import Proof
-
-        return Proof(client).verify()
+    client = Client(given.model, given.device)
     if client.lag:
         parser.error(f"the maps of {given.model} come {client.lag} frames late; export it without --lag")
-    video = cv2.VideoCapture(int(given.source) if str(given.source).isdecimal() else str(given.source))
+    video = cv2.VideoCapture(int(given.source) if given.source.isdecimal() else given.source)
     if not video.isOpened():
-        parser.error(f"source {given.source}: no video that OpenCV opens; or give --verify")
+        parser.error(f"source {given.source}: no video that OpenCV opens")
     if given.output:
         given.output.mkdir(parents=True, exist_ok=True)
     for number, (read, picture) in enumerate(iter(video.read, None)):
