@@ -74,24 +74,20 @@ def open_split_of(data: Path, split: str, meta: CheckpointMeta, model: str) -> C
     """
     if split not in (HELD_OUT, TRAINED):
         return open_classification(data, split)
-    config = meta.training.get("config")
-    share: Any = config.get("hold_out") if isinstance(config, dict) else None
-    share = float(share) if is_number(share, 0, 1) else 0.0
+    record = meta.training
+    config: Any = record.get("config")
+    share = config.get("hold_out") if isinstance(config, dict) else None
+    share = share if is_number(share, 0, 1) else 0.0
     if split == HELD_OUT and not share:
         raise InputError(
             f"{model}: its training held out no pictures (train classification --hold-out 0.1); give another split"
         )
     source = open_classification(data, "train")
     trained, held = split_held_out(source.labels, share)
-    counts = {"images": len(trained), "held_out": len(held)}
-    recorded = {key: meta.training.get(key) for key in counts}
-    if counts != recorded:
+    digest = record.get("list_hash", source.list_hash)  # records of earlier versions have none
+    if (len(trained), len(held), source.list_hash) != (record.get("images"), record.get("held_out"), digest):
         raise InputError(
-            f"{data}: {counts['images']} training pictures and {counts['held_out']} held out, but {model} was trained "
-            f"on {recorded['images']} and held out {recorded['held_out']}; give the data it was trained on"
-        )
-    if meta.training.get("list_hash", source.list_hash) != source.list_hash:  # records of earlier versions have none
-        raise InputError(
-            f"{data}: as many pictures as {model} was trained on, but not the same; give the data it was trained on"
+            f"{data}: {len(trained)} training pictures and {len(held)} held out, but {model} was trained on "
+            f"{record.get('images')} and held out {record.get('held_out')}, or on other pictures; give its data"
         )
     return source.subset(held if split == HELD_OUT else trained)

@@ -17,6 +17,7 @@ from steadyseg.classification.networks.layout import (
     TIMM_OPTIONS,
     VIT_PATCH,
     VIT_SIDE,
+    without_effect,
 )
 from steadyseg.classification.networks.plain import alexnet, vgg
 from steadyseg.classification.networks.residual import residual
@@ -54,15 +55,10 @@ def build_classifier(options: ClassifierOptions | dict[str, Any], num_classes: i
     family, _ = MODELS[options.network]
     network = BUILDERS[family](options, num_classes)
     if family not in OWN_INITIALISATION:
-        initialise(network)
-    return network
-
-
-def initialise(network: nn.Module) -> None:
-    """Draws normal weights of variance 2 / fan-out for every convolution (He et al. 2015, arXiv 1502.01852, Eq. 14)."""
-    for module in network.modules():
-        if isinstance(module, nn.Conv2d):
+        # Normal weights of variance 2 / fan-out (He et al. 2015, arXiv 1502.01852, Eq. 14).
+        for module in [m for m in network.modules() if isinstance(m, nn.Conv2d)]:
             nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")
+    return network
 
 
 MAX_GRID = 64
@@ -110,11 +106,7 @@ def _faults(options: ClassifierOptions) -> Iterator[str]:
 
 def _without_effect(options: ClassifierOptions) -> Iterator[str]:
     """Yields the given options that do nothing, since the user expects an effect."""
-    sometimes = TIMM_OPTIONS.union(*(family.options for family in FAMILIES.values()))
-    if options.network in MODELS:
-        lacking = sometimes - FAMILIES[MODELS[options.network][0]].options
-    else:
-        lacking = sometimes - TIMM_OPTIONS | NOT_FOR_TIMM
+    lacking = without_effect(options.network)
     for name in (field.name for field in fields(options) if getattr(options, field.name) != field.default):
         if name in lacking:
             having = [family for family, layout in FAMILIES.items() if name in layout.options | NOT_FOR_TIMM]

@@ -6,7 +6,7 @@ from typing import Any
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from steadyseg.classification.networks.layout import smoothed_stages
+from steadyseg.classification.networks.layout import FAMILIES, MODELS
 from steadyseg.classification.options import ClassifierOptions
 from steadyseg.core.dropout import Dropout, is_stochastic
 from steadyseg.core.errors import InputError
@@ -70,7 +70,9 @@ def stage(modules: Iterable[nn.Module], number: int, options: ClassifierOptions,
     `channels` is the number of output channels.
     """
     chain = Chain(*modules)
-    if number in smoothed_stages(options):
+    published = FAMILIES[MODELS[options.network][0]].smoothed
+    places = published if options.smoothing_places is None else options.smoothing_places
+    if options.smoothing and number in places:
         padding = options.padding or "published"
         smoothing = SpatialSmoothing(options.prob, options.blur, padding, options.prob_scale, channels)
         chain.add_module("smooth", smoothing)

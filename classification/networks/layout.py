@@ -1,6 +1,6 @@
 """The published layouts of the classifiers as tables; no torch here."""
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 
 from steadyseg.classification.options import ClassifierOptions, ClassTrainConfig, HeadName
 
@@ -93,12 +93,12 @@ MODELS: dict[str, tuple[str, int]] = {
 """Family and depth of our networks by name; a single network has depth 0. `timm:NAME` names a network of timm."""
 
 
-def smoothed_stages(options: ClassifierOptions) -> tuple[int, ...]:
-    """Returns the numbers of the smoothed stages, from 1."""
-    if not options.smoothing:
-        return ()
-    family, _ = MODELS[options.network]
-    return FAMILIES[family].smoothed if options.smoothing_places is None else options.smoothing_places
+def without_effect(network: str) -> frozenset[str]:
+    """Returns the names of the options that do nothing for this network."""
+    sometimes = TIMM_OPTIONS.union(*(family.options for family in FAMILIES.values()))
+    if network in MODELS:
+        return sometimes - FAMILIES[MODELS[network][0]].options
+    return sometimes - TIMM_OPTIONS | NOT_FOR_TIMM
 
 
 def attention_layout(options: ClassifierOptions) -> tuple[tuple[int, ...], int]:
@@ -117,28 +117,16 @@ def attention_layout(options: ClassifierOptions) -> tuple[tuple[int, ...], int]:
     return published if options.attention is None else options.attention, window
 
 
-def heads_of(options: ClassifierOptions) -> tuple[int, ...]:
-    """Returns the attention heads of each stage of a transformer, as many as published for its width."""
-    family, depth = MODELS[options.network]
-    first = max(1, options.channels // HEAD_WIDTHS[family])
-    stages = {"vit": (depth,), "pit": PIT_BLOCKS.get(depth, ()), "swin": SWIN_BLOCKS.get(depth, ())}[family]
-    return tuple(first * 2**i for i in range(len(stages)))
-
-
 def drop_unsuited(config: ClassTrainConfig, preset: ClassTrainConfig) -> ClassTrainConfig:
     """Removes the options of the preset that the chosen network lacks (a VGG has no stem). Options that the user gave
     stay and are refused later, since the user expects them to have an effect.
     """
     options, default = config.classifier, ClassifierOptions()
-    if options.network in MODELS:
-        lacking = {"stem", "stochastic_depth"} - FAMILIES[MODELS[options.network][0]].options
-    elif options.network.startswith(TIMM):
-        lacking = {"stem", *NOT_FOR_TIMM}
-    else:
+    if options.network not in MODELS and not options.network.startswith(TIMM):
         return config
     unfit = {
-        field.name: getattr(default, field.name)
-        for field in fields(options)
-        if field.name in lacking and getattr(options, field.name) == getattr(preset.classifier, field.name)
+        name: getattr(default, name)
+        for name in without_effect(options.network)
+        if getattr(options, name) == getattr(preset.classifier, name)
     }
     return replace(config, classifier=replace(options, **unfit))

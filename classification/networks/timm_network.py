@@ -95,9 +95,12 @@ def channels_first(channels: int, features: Any) -> Tensor:
 
 
 def _insert(model: Any, options: ClassifierOptions, example: Tensor) -> None:
-    subsamples = _subsamples(model, example)
+    try:
+        halving = subsampling_points(model, example)
+    except InputError:
+        halving = []
     if options.smoothing:
-        if not subsamples:
+        if not halving:
             raise InputError(
                 f"{options.network} has no module that halves a feature map, so nothing to smooth before; leave "
                 "smoothing out"
@@ -106,20 +109,13 @@ def _insert(model: Any, options: ClassifierOptions, example: Tensor) -> None:
         linear: ProbName = options.prob if options.prob in ("constant", "none") else "signed-tanh"
         insert_smoothing(model, options.prob, linear, options.blur, "same", example)
     if options.dropout > 0:
-        if subsamples:
+        if halving:
             insert_dropout(model, options.dropout, example=example)
         elif not _replace_dropouts(model, options.dropout):
             raise InputError(
                 f"{options.network} has no module that halves a feature map and none of the dropout modules of a "
                 f"transformer ({', '.join(DENSE_DROPOUTS)}); leave dropout out"
             )
-
-
-def _subsamples(model: nn.Module, example: Tensor) -> bool:
-    try:
-        return bool(subsampling_points(model, example))
-    except InputError:
-        return False
 
 
 def _example(side: int | None) -> Tensor:

@@ -5,6 +5,7 @@ parts out. Local attention and both heads of a vision transformer are variants t
 """
 
 from collections import OrderedDict
+from collections.abc import Iterator
 from functools import partial
 
 import torch
@@ -14,7 +15,7 @@ from torch import Tensor, nn
 from steadyseg.classification.networks.attention import WindowAttention, attend
 from steadyseg.classification.networks.chain import Block, Chain, dropout, skip_branch, skip_rates
 from steadyseg.classification.networks.heads import pooled_head
-from steadyseg.classification.networks.layout import MODELS, PIT_BLOCKS, SWIN_BLOCKS, VIT_PATCH, VIT_SIDE, heads_of
+from steadyseg.classification.networks.layout import HEAD_WIDTHS, MODELS, PIT_BLOCKS, SWIN_BLOCKS, VIT_PATCH, VIT_SIDE
 from steadyseg.classification.options import ClassifierOptions
 from steadyseg.core.errors import InputError
 from steadyseg.core.stages import Stage
@@ -136,27 +137,33 @@ def vit(options: ClassifierOptions, num_classes: int) -> Chain:
     after each pooling. pit12 of 64 channels is PiT-Ti. Parts: stem, attention1, mlp1, ..., pool2 before the second
     stage, ..., head.
     """
-    family, depth = MODELS[options.network]
-    blocks = PIT_BLOCKS[depth] if family == "pit" else (depth,)
     side, patch = options.img_size or VIT_SIDE, options.patch_size or VIT_PATCH
     class_token = (options.head or "cls") == "cls"
     seen = local_mask(side // patch, options.attention_window, class_token) if options.attention_window else None
-    skipped = iter(skip_rates(options.stochastic_depth, sum(blocks)))
-    stem = Tokens(options.channels, side, patch, class_token, max(1, patch // 2) if family == "pit" else patch)
-    chain, number = VisionTransformer(OrderedDict(stem=stem)), 0
+    stride = max(1, patch // 2) if MODELS[options.network][0] == "pit" else patch
+    chain = VisionTransformer(OrderedDict(stem=Tokens(options.channels, side, patch, class_token, stride)))
     chain.class_token = class_token
-    for i, (count, heads) in enumerate(zip(blocks, heads_of(options), strict=True)):
-        channels = options.channels * 2**i
-        if i:
-            chain.add_module(f"pool{i + 1}", TokenPooling(channels // 2))
-        for _ in range(count):
-            number, rate, skip = number + 1, options.dropout, next(skipped)
-            attention = TokenAttention(channels, heads, seen)
-            chain.add_module(f"attention{number}", ResidualUnit(nn.LayerNorm(channels), attention, rate, skip))
-            chain.add_module(f"mlp{number}", ResidualUnit(nn.LayerNorm(channels), mlp(channels), rate, skip))
+    for number, (stage, place, channels, heads, skip) in enumerate(blocks_of(options), start=1):
+        if stage and not place:
+            chain.add_module(f"pool{stage + 1}", TokenPooling(channels // 2))
+        attention = TokenAttention(channels, heads, seen)
+        for name, branch in (("attention", attention), ("mlp", mlp(channels))):
+            unit = ResidualUnit(nn.LayerNorm(channels), branch, options.dropout, skip)
+            chain.add_module(f"{name}{number}", unit)
     chain.add_module("head", TokenHead(channels, num_classes, class_token))
     initialise_linear(chain)
     return chain
+
+
+def blocks_of(options: ClassifierOptions) -> Iterator[tuple[int, int, int, int, float]]:
+    """Yields every pair of attention and MLP: its stage, its place there, channels, heads (as many as published for
+    its width), and rate of stochastic depth. Stages and places count from 0."""
+    family, depth = MODELS[options.network]
+    counts = {"vit": {depth: (depth,)}, "pit": PIT_BLOCKS, "swin": SWIN_BLOCKS}[family][depth]
+    heads, skipped = max(1, options.channels // HEAD_WIDTHS[family]), skip_rates(options.stochastic_depth, sum(counts))
+    places = [(stage, place) for stage, count in enumerate(counts) for place in range(count)]
+    for (stage, place), skip in zip(places, skipped, strict=True):
+        yield stage, place, options.channels * 2**stage, heads * 2**stage, skip
 
 
 def mlp(channels: int) -> nn.Sequential:
@@ -223,23 +230,17 @@ def swin(options: ClassifierOptions, num_classes: int) -> Chain:
     Swin-T is swin12 with 96 channels, patches of 4 and windows of 7. Parts: stem, attention1, mlp1, ..., merge2 before
     the second stage, ..., norm, head.
     """
-    _, depth = MODELS[options.network]
-    blocks, width = SWIN_BLOCKS[depth], options.channels
-    patch, window = options.patch_size or PATCH, options.attention_window or WINDOW
-    skipped = iter(skip_rates(options.stochastic_depth, sum(blocks)))
-    stem = nn.Sequential(nn.Conv2d(3, width, patch, patch), ChannelNorm(width))
-    chain, number = Chain(OrderedDict(stem=stem)), 0
-    for i, (count, heads) in enumerate(zip(blocks, heads_of(options), strict=True)):
-        channels = width * 2**i
-        if i:
+    width, patch, window = options.channels, options.patch_size or PATCH, options.attention_window or WINDOW
+    chain = Chain(OrderedDict(stem=nn.Sequential(nn.Conv2d(3, width, patch, patch), ChannelNorm(width))))
+    for number, (stage, place, channels, heads, skip) in enumerate(blocks_of(options), start=1):
+        if stage and not place:
             merge = nn.Sequential(ChannelNorm(channels // 2), nn.Conv2d(channels // 2, channels, 2, 2, bias=False))
-            chain.add_module(f"merge{i + 1}", merge)
-        for j in range(count):
-            number, rate, skip = number + 1, options.dropout, next(skipped)
-            shift = window // 2 if j % 2 else 0
-            attention = WindowAttention(channels, channels, heads, channels // heads, window, shift)
-            chain.add_module(f"attention{number}", ResidualUnit(ChannelNorm(channels), attention, rate, skip))
-            chain.add_module(f"mlp{number}", ResidualUnit(ChannelNorm(channels), PointMLP(channels), rate, skip))
+            chain.add_module(f"merge{stage + 1}", merge)
+        shift = window // 2 if place % 2 else 0
+        attention = WindowAttention(channels, channels, heads, channels // heads, window, shift)
+        for name, branch in (("attention", attention), ("mlp", PointMLP(channels))):
+            unit = ResidualUnit(ChannelNorm(channels), branch, options.dropout, skip)
+            chain.add_module(f"{name}{number}", unit)
     chain.add_module("norm", ChannelNorm(channels))
     chain.add_module("head", pooled_head("gap", channels, num_classes))
     initialise_linear(chain)

@@ -61,13 +61,11 @@ def evaluated(model: Path, data: Path, folder: Path, *flags: str) -> dict[str, A
 def test_one_pass_over_the_data_gives_every_ensemble_size(
     mc: Path, data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    result = evaluated(mc, data, tmp_path, "--samples", "6")
+    result = evaluated(mc, data, tmp_path, "--samples", "6", "--plot", str(tmp_path / "p.png"))
     assert (result["mode"], result["samples"], result["frames"]) == ("bnn", 6, 48)
     assert (result["data"], result["split"], len(result["frame_list_hash"])) == ("animals", "test", 12)
-    assert [(row["mode"], row["n"]) for row in result["rows"]] == [
-        ("dnn", 0),
-        *(("bnn", n) for n in (1, 2, 3, 4, 5, 6)),
-    ]
+    sizes = [("dnn", 0), *(("bnn", n) for n in range(1, 7))]
+    assert [(row["mode"], row["n"]) for row in result["rows"]] == sizes
     assert [point["n"] for point in result["curve"]] == [1, 2, 3, 4, 5, 6]
     assert all(result[key] == result["rows"][-1][key] for key in FIGURES)
     assert result["curve"][-1]["nll"] == pytest.approx(result["nll"]) and result["disagreement"] > 0
@@ -75,34 +73,23 @@ def test_one_pass_over_the_data_gives_every_ensemble_size(
     assert sum(result["class_accuracy"]) / 6 == pytest.approx(result["accuracy"])  # as many of every class
     shown = capsys.readouterr().out
     assert "mc.safetensors, animals test, 48 images, MC dropout (bnn x6)" in shown and f"{result['nll']:.4f}" in shown
+    with Image.open(tmp_path / "p.png") as picture:  # both panels
+        assert picture.width > 1.8 * picture.height and np.asarray(picture.convert("L")).std() > 10
 
 
-def test_seed_and_mode_are_heard(mc: Path, data: Path, tmp_path: Path) -> None:
+def test_seed_mode_and_members_are_heard(mc: Path, plain: Path, data: Path, tmp_path: Path) -> None:
     """tests/classification/test_evaluate.py has what they mean."""
-    first, other = (evaluated(mc, data, tmp_path, "--samples", "3", "--seed", seed) for seed in ("0", "1"))
+    first, other = (evaluated(mc, data, tmp_path, "--samples", "2", "--seed", seed) for seed in ("0", "1"))
     assert other["nll"] != first["nll"]
     off = evaluated(mc, data, tmp_path, "--mode", "dnn")
     assert (off["mode"], off["samples"], off["rows"]) == ("dnn", 1, first["rows"][:1])
-    only = evaluated(mc, data, tmp_path, "--mode", "bnn", "--samples", "3")
-    assert only["rows"] == first["rows"][1:]
-
-
-def test_a_network_without_dropout_is_one_look_and_its_ensemble_a_curve(
-    plain: Path, data: Path, tmp_path: Path
-) -> None:
+    assert evaluated(mc, data, tmp_path, "--mode", "bnn", "--samples", "2")["rows"] == first["rows"][1:]
     alone = evaluated(plain, data, tmp_path)
     assert (alone["mode"], alone["samples"], [row["n"] for row in alone["rows"]]) == ("dnn", 1, [1])
-    other = save_classifier(tmp_path / "other.safetensors", ClassifierOptions(channels=4), seed=1)
-    both = evaluated(plain, data, tmp_path, "--members", str(other))
+    member = save_classifier(tmp_path / "other.safetensors", ClassifierOptions(channels=4), seed=1)
+    both = evaluated(plain, data, tmp_path, "--members", str(member))
     assert both["members"] == ["other.safetensors"] and [row["n"] for row in both["rows"]] == [1, 2]
     assert both["rows"][0]["nll"] == alone["nll"] and both["disagreement"] > 0
-
-
-def test_a_plot_is_a_picture_of_both_panels(mc: Path, data: Path, tmp_path: Path) -> None:
-    flags = ["--samples", "2", "--plot", str(tmp_path / "p.png")]
-    assert main(["evaluate", str(mc), "--data", str(data), *flags]) == 0
-    with Image.open(tmp_path / "p.png") as picture:
-        assert picture.width > 1.8 * picture.height and np.asarray(picture.convert("L")).std() > 10
 
 
 # calibrate

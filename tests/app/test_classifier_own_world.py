@@ -71,24 +71,16 @@ def test_evaluate_tells_its_own_pictures_from_others(knowing: Path, data: Path, 
     assert seen.novelty is not None
 
 
-def test_held_out_pictures_are_those_that_training_left_out(knowing: Path, data: Path) -> None:
+def test_held_out_pictures_can_be_fitted_again_and_by_passes(knowing: Path, data: Path, tmp_path: Path) -> None:
+    """They are the pictures that training left out. Dropout passes need no temperature of a single one."""
     record = read_meta(knowing).calibration["dnn"]
     assert (record["split"], record["frames"]) == ("held-out", 120)
     assert evaluated(knowing, data, "--split", "held-out")["frame_list_hash"] == record["frame_list_hash"]
-
-
-def test_calibrating_again_fits_sets_to_the_temperatures_it_keeps(knowing: Path, data: Path, tmp_path: Path) -> None:
-    again = tmp_path / "again.safetensors"
-    flags = ["--data", str(data), "--split", "held-out", "--mode", "dnn", "--coverage", "0.7", "-o", str(again)]
-    assert main(["calibrate", str(knowing), *flags]) == 0
-    told = evaluated(again, data)
-    assert told["conformal"]["coverage_asked"] == 0.7  # type: ignore[index]
-
-
-def test_dropout_passes_need_no_temperature_of_a_single_one(knowing: Path, data: Path, tmp_path: Path) -> None:
+    again, given = tmp_path / "again.safetensors", ["--data", str(data), "--split", "held-out"]
+    assert main(["calibrate", str(knowing), *given, "--mode", "dnn", "--coverage", "0.7", "-o", str(again)]) == 0
+    assert evaluated(again, data)["conformal"]["coverage_asked"] == 0.7  # type: ignore[index]
     drawn, flags = tmp_path / "drawn.safetensors", ["--mode", "bnn", "--samples", "3"]
-    given = ["--data", str(data), "--split", "held-out", *flags, "-o", str(drawn)]
-    assert main(["calibrate", str(knowing.with_name("model.safetensors")), *given]) == 0
+    assert main(["calibrate", str(knowing.with_name("model.safetensors")), *given, *flags, "-o", str(drawn)]) == 0
     assert main(["evaluate", str(drawn), "--data", str(data), "--split", "test", *flags, "--calibrated", "on"]) == 0
 
 

@@ -32,7 +32,7 @@ CLASSES = {CIFAR10: [f"name {number}" for number in range(10)], CIFAR100: [f"fin
 
 @pytest.fixture(autouse=True)
 def _sums_of_made_files(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cifar, "SUBSETS", dict(cifar.SUBSETS))
+    monkeypatch.setattr(cifar, "SUBSETS", set(cifar.SUBSETS))
 
 
 def batch(library: Library, seed: int, count: int = 20) -> dict[str, Any]:
@@ -52,7 +52,7 @@ def made(root: Path, library: Library = CIFAR10) -> Path:
     records[meta] = {library.meta["key"]: CLASSES[library]}
     for name, record in records.items():
         (folder / name).write_bytes(pickle.dumps(record, 4))
-        cifar.SUBSETS[name] = hashlib.md5((folder / name).read_bytes()).hexdigest()
+        cifar.SUBSETS.add(hashlib.md5((folder / name).read_bytes()).hexdigest())
     return root
 
 

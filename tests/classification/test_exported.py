@@ -1,19 +1,18 @@
-"""The computation that a classifier's graph file holds, before it is one: against core's predictor with the same
-masks."""
+"""The computation that a classifier's graph file holds, before it is one: passes as a batch against passes one by one.
+
+Every export proves the graph against the same passes (tests/export/test_classifier.py).
+"""
 
 from pathlib import Path
 
 import pytest
 import torch
 from made.classifier import save_classifier
-from torch import Tensor
 
-from steadyseg.classification.exported import ExportedClassifier, repeat
+from steadyseg.classification.exported import ExportedClassifier
 from steadyseg.classification.options import ClassifierOptions
 from steadyseg.classification.pretrained import read_classifier
 from steadyseg.core.dropout import draw_mask, export_mask, set_dropout_active
-from steadyseg.core.predictors import MonteCarlo, OnePass
-from steadyseg.core.preprocess import Normalize
 
 NETWORKS = {
     "ours": ClassifierOptions(channels=4, dropout=0.3, smoothing=True),
@@ -22,61 +21,22 @@ NETWORKS = {
 }
 
 
-def exported(folder: Path, name: str, samples: int, temperature: float = 1.0) -> ExportedClassifier:
-    model = read_classifier(save_classifier(folder / "c.safetensors", NETWORKS[name]))
-    network, meta = model.network(), model.meta
-    return ExportedClassifier(network, meta.mean, meta.std, samples, temperature)
-
-
-def normalised(image: Tensor) -> Tensor:
-    return Normalize((0.5, 0.5, 0.5), (0.2, 0.2, 0.2))(image.permute(0, 3, 1, 2))
-
-
+@torch.no_grad()
 @pytest.mark.parametrize("name", NETWORKS)
 def test_passes_as_a_batch_are_passes_one_by_one(name: str, tmp_path: Path) -> None:
-    step, samples, batch = exported(tmp_path, name, 3, temperature=1.5), 3, 2
-    image, shapes = step.example(32, batch), step.trace_masks(32)
+    model = read_classifier(save_classifier(tmp_path / "c.safetensors", NETWORKS[name]))
+    step = ExportedClassifier(model.network(), model.meta.mean, model.meta.std, 3, 1.5)
+    image, shapes = step.example(32), step.trace_masks(32)
     torch.manual_seed(0)
-    masks = [draw_mask(torch.ones(batch, *shape), call.rate) for shape, call in zip(shapes, step.calls, strict=True)]
-    with torch.no_grad():
-        probs, total, disagreement, logits = step(image, *masks)
-    for layer in set(step.calls):
-        own = [mask for mask, call in zip(masks, step.calls, strict=True) if call is layer]
-        layer.masks = [mask[:, number] for number in range(samples) for mask in own]
-    with torch.no_grad():
-        expected = MonteCarlo(step.network, samples, 1.5)(normalised(image))
-    torch.testing.assert_close(probs, expected.probs, atol=1e-5, rtol=0)
-    torch.testing.assert_close(total, expected.entropy / expected.max_entropy, atol=1e-5, rtol=0)
-    torch.testing.assert_close(disagreement, expected.disagreement / expected.max_entropy, atol=1e-5, rtol=0)
-    assert logits.shape == (batch, samples, 6) and disagreement.max() > 1e-4 and len(masks) > 3
-
-
-def test_without_dropout_it_is_one_pass_that_agrees_with_itself(tmp_path: Path) -> None:
-    step = exported(tmp_path, "ours", 1)
+    masks = [draw_mask(torch.ones(2, *shape), call.rate) for shape, call in zip(shapes, step.calls, strict=True)]
+    found = step(image, *masks)
+    for one, other in zip(found, step.pass_by_pass(image, masks).values(), strict=False):
+        torch.testing.assert_close(one, other, atol=1e-5, rtol=0)
+    assert found[3].shape == (2, 3, 6) and found[2].max() > 1e-4 and len(masks) > 3
+    drawn = step(image[:1].expand(3, -1, -1, -1))[3].flatten(0, 1)  # without masks every picture and pass draws its own
+    assert len(drawn.unique(dim=0)) == 9
     set_dropout_active(step.network, False)
-    image = step.example(32, 3)
-    with torch.no_grad():
-        probs, total, disagreement, _ = step(image)
-        expected = OnePass(step.network)(normalised(image))
-    torch.testing.assert_close(probs, expected.probs)
-    torch.testing.assert_close(total, expected.entropy / expected.max_entropy)
-    assert disagreement.abs().max() < 1e-6 and step.trace_masks(32) == []
-
-
-def test_masks_are_drawn_anew_for_every_picture_and_pass_once_none_are_given(tmp_path: Path) -> None:
-    step = exported(tmp_path, "ours", 4)
-    step.trace_masks(32)
-    image = step.example(32, 1).expand(3, -1, -1, -1)
-    with torch.no_grad():
-        logits = step(image)[3].flatten(0, 1)
-    assert len(logits.unique(dim=0)) == 12
-
-
-def test_every_picture_is_repeated_in_place() -> None:
-    pictures = torch.arange(6).view(2, 3)
-    found = repeat((4, (pictures, pictures + 1)), 2)
-    assert found[0] == 4 and found[1][0].tolist() == [[0, 1, 2], [0, 1, 2], [3, 4, 5], [3, 4, 5]]
-    assert torch.equal(found[1][1], found[1][0] + 1)
+    assert step.trace_masks(32) == [] and step(image)[2].abs().max() < 1e-6
 
 
 def test_a_graph_s_masks_are_independent_between_pictures() -> None:
