@@ -11,7 +11,6 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from torch.utils.data import Dataset
 
 from steadyseg.classification.data.augment import Augment, Mixing
 from steadyseg.classification.data.labelled import ClassificationSet
@@ -43,19 +42,6 @@ PUBLISHED_COLOURS: dict[str, tuple[Colour, Colour]] = {
 IMAGENET_COLOURS: tuple[Colour, Colour] = ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
 
 
-@dataclass(frozen=True)
-class AugmentedBatches(Dataset[tuple[Tensor, Tensor]]):
-    """Data set of the batches of every epoch, each a function of (seed, epoch, samples)."""
-
-    augment: Augment
-    labels: np.ndarray
-
-    def __getitem__(self, key: tuple[int, list[int]]) -> tuple[Tensor, Tensor]:
-        """Returns pictures (B, 3, s, s) uint8 and class ids (B,)."""
-        epoch, chosen = key
-        return self.augment(epoch, chosen), torch.from_numpy(self.labels[chosen])
-
-
 def prepare_classification(config: ClassTrainConfig, run: Run) -> TrainingParts:
     """Opens the data, builds the network and checks every setting; InputError for the first bad setting."""
     check_class_training(config)
@@ -77,7 +63,7 @@ def prepare_classification(config: ClassTrainConfig, run: Run) -> TrainingParts:
     augment = Augment(config.pictures, trained, size, mean, config.loop.seed)
     mixing = Mixing(config.pictures, len(classes), config.loop.seed)
     order = partial(batches_of_epoch, len(trained), config.loop, run.processes)
-    loader = EpochLoader(AugmentedBatches(augment, trained.labels), config.loaders, order)
+    loader = EpochLoader(augment, config.loaders, order)
 
     def describe(seconds: float) -> CheckpointMeta:
         options = dataclasses.replace(config.classifier, pretrained=False)  # the weights are in the file
@@ -135,10 +121,9 @@ def smoothed_loss(logits: Tensor, targets: Tensor, *, smoothing: float) -> tuple
 
     Targets are class ids (B,), whose labels are smoothed, or the class shares (B, K) of mixed pictures.
     """
-    if targets.is_floating_point():
-        total = F.cross_entropy(logits, targets.to(logits.dtype), reduction="sum")
-    else:
-        total = F.cross_entropy(logits, targets, reduction="sum", label_smoothing=smoothing)
+    mixed = targets.is_floating_point()
+    targets = targets.to(logits.dtype) if mixed else targets
+    total = F.cross_entropy(logits, targets, reduction="sum", label_smoothing=0.0 if mixed else smoothing)
     return total, logits.new_tensor(len(targets))
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from PIL import Image
 from torch import Tensor
+from torch.utils.data import Dataset
 from torchvision.transforms import v2
 
 from steadyseg.classification.data.labelled import ClassificationSet
@@ -20,8 +21,9 @@ RAND_AUGMENT = re.compile(r"rand(-(t(weights|3aw?)|(m|n|mmax|inc)\d+|(p|mstd)\d+
 """Parts of a configuration string that timm reads; it would skip other parts silently."""
 
 
-class Augment:
-    """Augments a batch: crop and flip of all pictures at once (0.3 ms for 64 of CIFAR's), the rest one by one."""
+class Augment(Dataset[tuple[Tensor, Tensor]]):
+    """Augmented batches by (epoch, samples): crop and flip of all pictures at once (0.3 ms for 64 of CIFAR's), the rest
+    one by one."""
 
     def __init__(
         self, options: PictureOptions, images: ClassificationSet, size: int, mean: tuple[float, ...], seed: int
@@ -30,8 +32,9 @@ class Augment:
         self.resized = v2.RandomResizedCrop((size, size))
         self.policy = rand_augment(options.rand_augment, mean)
 
-    def __call__(self, epoch: int, chosen: Sequence[int]) -> Tensor:
-        """Returns the pictures (B, 3, s, s) uint8 of the samples `chosen`."""
+    def __getitem__(self, key: tuple[int, Sequence[int]]) -> tuple[Tensor, Tensor]:
+        """Returns the pictures (B, 3, s, s) uint8 and the class ids (B,), a function of seed, epoch and samples."""
+        epoch, chosen = key
         seeds = partial(mix_seed, self.seed, epoch)
         with keep_generators():
             pictures = np.stack([self._view(self.images[index][0], seeds(index)) for index in chosen])
@@ -41,7 +44,8 @@ class Augment:
             pictures[flips[chosen]] = pictures[flips[chosen], :, ::-1]
             if self.policy is not None:
                 pictures = np.stack([self._varied(p, seeds(i)) for p, i in zip(pictures, chosen, strict=True)])
-        return torch.from_numpy(pictures).permute(0, 3, 1, 2).contiguous()
+        labels = torch.from_numpy(self.images.labels[np.asarray(chosen)])
+        return torch.from_numpy(pictures).permute(0, 3, 1, 2).contiguous(), labels
 
     def _view(self, image: np.ndarray, seed: int) -> np.ndarray:
         if self.options.crop != "resized":

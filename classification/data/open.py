@@ -76,7 +76,7 @@ def open_split_of(data: Path, split: str, meta: CheckpointMeta, model: str) -> C
         return open_classification(data, split)
     record = meta.training
     config: Any = record.get("config")
-    share = config.get("hold_out") if isinstance(config, dict) else None
+    share: Any = config.get("hold_out") if isinstance(config, dict) else None
     share = share if is_number(share, 0, 1) else 0.0
     if split == HELD_OUT and not share:
         raise InputError(

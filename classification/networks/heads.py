@@ -39,28 +39,23 @@ class BoundFeatures(nn.Module):
         return self.scale * (torch.sigmoid(x / self.scale) - 0.5)
 
 
-def head(name: HeadName, channels: int, num_classes: int, hidden: int, side: int, pool: int = 0) -> nn.Module:
-    """Builds a head by its name; `hidden`, `side` and `pool` belong to the MLP."""
+def head(name: HeadName, channels: int, num_classes: int, hidden: int = 0, side: int = 1, pool: int = 0) -> nn.Module:
+    """Builds a head by its name; `hidden`, `side` and `pool` belong to the MLP.
+
+    Other heads (gap, gap-clip, gmaxp, gmedp, bn-gap) are one number per channel, then a linear layer.
+    """
     if name == "mlp":
         return mlp_head(channels, num_classes, hidden, side, pool)
     if name == "gap-mlp":
         return mlp_head(channels, num_classes, hidden, side=1)
-    return pooled_head(name, channels, num_classes)
-
-
-def pooled_head(name: HeadName, channels: int, num_classes: int) -> nn.Module:
-    """Builds gap, gap-clip, gmaxp, gmedp or bn-gap: one number per channel, then a linear layer."""
-    linear = nn.Linear(channels, num_classes)
-    if name == "gmedp":
-        return nn.Sequential(GlobalMedian(), linear)
-    if name == "gmaxp":
-        return nn.Sequential(nn.AdaptiveMaxPool2d(1), nn.Flatten(), linear)
-    average = (nn.AdaptiveAvgPool2d(1), nn.Flatten(), linear)
-    if name == "gap-clip":
-        return nn.Sequential(*average[:2], BoundFeatures(), linear)
-    if name == "bn-gap":
-        return nn.Sequential(nn.BatchNorm2d(channels), nn.ReLU(inplace=True), *average)
-    return nn.Sequential(*average)
+    average = [nn.AdaptiveAvgPool2d(1), nn.Flatten()]
+    pooling: dict[HeadName, list[nn.Module]] = {
+        "gmedp": [GlobalMedian()],
+        "gmaxp": [nn.AdaptiveMaxPool2d(1), nn.Flatten()],
+        "gap-clip": [*average, BoundFeatures()],
+        "bn-gap": [nn.BatchNorm2d(channels), nn.ReLU(inplace=True), *average],
+    }
+    return nn.Sequential(*pooling.get(name, average), nn.Linear(channels, num_classes))
 
 
 def mlp_head(channels: int, num_classes: int, hidden: int, side: int, pool: int = 0) -> nn.Module:

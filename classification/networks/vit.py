@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from steadyseg.classification.networks.attention import WindowAttention, attend
 from steadyseg.classification.networks.chain import Block, Chain, dropout, skip_branch, skip_rates
-from steadyseg.classification.networks.heads import pooled_head
+from steadyseg.classification.networks.heads import head
 from steadyseg.classification.networks.layout import HEAD_WIDTHS, MODELS, PIT_BLOCKS, SWIN_BLOCKS, VIT_PATCH, VIT_SIDE
 from steadyseg.classification.options import ClassifierOptions
 from steadyseg.core.errors import InputError
@@ -159,7 +159,7 @@ def blocks_of(options: ClassifierOptions) -> Iterator[tuple[int, int, int, int, 
     """Yields every pair of attention and MLP: its stage, its place there, channels, heads (as many as published for
     its width), and rate of stochastic depth. Stages and places count from 0."""
     family, depth = MODELS[options.network]
-    counts = {"vit": {depth: (depth,)}, "pit": PIT_BLOCKS, "swin": SWIN_BLOCKS}[family][depth]
+    counts = PIT_BLOCKS[depth] if family == "pit" else SWIN_BLOCKS[depth] if family == "swin" else (depth,)
     heads, skipped = max(1, options.channels // HEAD_WIDTHS[family]), skip_rates(options.stochastic_depth, sum(counts))
     places = [(stage, place) for stage, count in enumerate(counts) for place in range(count)]
     for (stage, place), skip in zip(places, skipped, strict=True):
@@ -242,6 +242,6 @@ def swin(options: ClassifierOptions, num_classes: int) -> Chain:
             unit = ResidualUnit(ChannelNorm(channels), branch, options.dropout, skip)
             chain.add_module(f"{name}{number}", unit)
     chain.add_module("norm", ChannelNorm(channels))
-    chain.add_module("head", pooled_head("gap", channels, num_classes))
+    chain.add_module("head", head("gap", channels, num_classes))
     initialise_linear(chain)
     return chain

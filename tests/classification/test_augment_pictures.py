@@ -1,12 +1,14 @@
 """Training pictures: the draws by hand, functions of (seed, epoch, sample), and the library's parts in their places."""
 
 import random
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
 from refusals import refusal
+from torch import Tensor
 
 from steadyseg.classification.data.augment import Augment, Mixing, rand_augment, shift
 from steadyseg.classification.data.labelled import ClassificationSet, whole_view
@@ -25,8 +27,11 @@ def pictures(count: int = 40, side: int = 32) -> ClassificationSet:
     return ClassificationSet("cifar10", classes, np.arange(count) % 4, 32, whole_view, images)
 
 
-def augment(options: PictureOptions, seed: int = 3, size: int = 32, images: ClassificationSet | None = None) -> Augment:
-    return Augment(options, images or pictures(), size, GREY, seed)
+def augment(
+    options: PictureOptions, seed: int = 3, images: ClassificationSet | None = None
+) -> Callable[[int, Sequence[int]], Tensor]:
+    made = Augment(options, images or pictures(), 32, GREY, seed)
+    return lambda epoch, chosen: made[epoch, chosen][0]
 
 
 def test_a_shift_is_a_crop_of_the_padded_picture() -> None:
@@ -115,7 +120,7 @@ def test_a_policy_is_read_or_refused() -> None:
         assert (rand_augment(preset.pictures.rand_augment, GREY) is None) == (not preset.pictures.rand_augment)
 
 
-def mixed(options: PictureOptions, epoch: int = 0, seed: int = 0) -> tuple[torch.Tensor, torch.Tensor]:
+def mixed(options: PictureOptions, epoch: int = 0, seed: int = 0) -> tuple[Tensor, Tensor]:
     """Six pictures whose every value is their number."""
     batch = torch.arange(6.0)[:, None, None, None].expand(6, 3, 16, 16).clone()
     return Mixing(options, 4, seed)(batch, torch.arange(6) % 4, epoch, range(10, 16))

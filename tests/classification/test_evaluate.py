@@ -81,14 +81,6 @@ def test_every_size_is_the_mean_of_that_many_whole_passes(files: dict[str, Path]
         torch.testing.assert_close(prediction.member_entropy.double(), expected, atol=1e-5, rtol=0)
 
 
-def test_a_smaller_ensemble_is_the_beginning_of_a_larger_one_and_the_seed_decides(files: dict[str, Path]) -> None:
-    batch, classifier = noise(), opened(files, "mc0")
-    three, seven = (list(classifier.by_size(batch, "bnn", count)) for count in (3, 7))
-    assert all(torch.equal(a.probs, b.probs) for a, b in zip(three, seven, strict=False))
-    for other in (opened(files, "mc0", seed=1).by_size(batch, "bnn", 1), classifier.by_size(noise(first=5), "bnn", 1)):
-        assert not torch.equal(next(iter(other)).probs, three[0].probs)
-
-
 def test_dropout_off_is_one_look_and_comes_on_again(files: dict[str, Path]) -> None:
     batch, classifier = noise(), opened(files, "mc0")
     (off,) = classifier.by_size(batch, "dnn", 1)

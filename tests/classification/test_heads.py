@@ -5,7 +5,7 @@ import torch
 from torch import Tensor, nn
 
 from steadyseg.classification.networks.build import build_classifier
-from steadyseg.classification.networks.heads import GlobalMedian, mlp_head, pooled_head
+from steadyseg.classification.networks.heads import GlobalMedian, head, mlp_head
 from steadyseg.classification.networks.layout import HEADS
 from steadyseg.classification.options import ClassifierOptions
 
@@ -32,21 +32,21 @@ def test_pooled_heads_are_linear_in_one_number_per_channel() -> None:
         "gap-clip": 2 / (1 + (-x.mean((2, 3)) / 2).exp()) - 1,
         "bn-gap": ((x - mean) / deviation).relu().mean((2, 3)),
     }.items():
-        head = pooled_head(name, 4, 7).train()  # type: ignore[arg-type]
-        last = list(head.modules())[-1]
+        built = head(name, 4, 7).train()  # type: ignore[arg-type]
+        last = list(built.modules())[-1]
         assert isinstance(last, nn.Linear)
-        torch.testing.assert_close(head(x), features @ last.weight.T + last.bias)
+        torch.testing.assert_close(built(x), features @ last.weight.T + last.bias)
 
 
 @torch.no_grad()
 def test_the_mlp_head_pools_as_published_and_drops_in_training_only() -> None:
-    x, head = maps(4, 4), mlp_head(4, 7, hidden=6, side=2, pool=2).eval()
+    x, built = maps(4, 4), mlp_head(4, 7, hidden=6, side=2, pool=2).eval()
     pooled = x.unfold(2, 2, 2).unfold(3, 2, 2).amax((-2, -1)).flatten(1)
-    first, second, last = (m for m in head.modules() if isinstance(m, nn.Linear))
-    torch.testing.assert_close(head(x), last(second(first(pooled).relu()).relu()))
-    head.train()
-    assert not torch.equal(head(x), head(x))
-    assert [m.p for m in head.modules() if isinstance(m, nn.Dropout)] == [0.5, 0.5]
+    first, second, last = (m for m in built.modules() if isinstance(m, nn.Linear))
+    torch.testing.assert_close(built(x), last(second(first(pooled).relu()).relu()))
+    built.train()
+    assert not torch.equal(built(x), built(x))
+    assert [m.p for m in built.modules() if isinstance(m, nn.Dropout)] == [0.5, 0.5]
     wide = mlp_head(4, 7, hidden=6, side=7).eval()  # a smaller map is enlarged
     torch.testing.assert_close(wide(maps(1, 1)), wide(maps(1, 1).expand(3, 4, 7, 7)))
 
@@ -76,10 +76,10 @@ def test_networks_have_the_published_heads(
     assert [tuple(m.weight.shape) for m in network.modules() if isinstance(m, nn.Linear)] == shapes
 
 
-@pytest.mark.parametrize("head", [*HEADS, "bn-gap"])
-def test_every_head_of_a_family_trains(head: str) -> None:
-    for model in ("prevgg11",) if head == "bn-gap" else ("alexnet", "vgg11", "prevgg11", "resnet18"):
-        options = {"network": model, "head": head, "channels": 4, "smoothing": True, "dropout": 0.2}
+@pytest.mark.parametrize("name", [*HEADS, "bn-gap"])
+def test_every_head_of_a_family_trains(name: str) -> None:
+    for model in ("prevgg11",) if name == "bn-gap" else ("alexnet", "vgg11", "prevgg11", "resnet18"):
+        options = {"network": model, "head": name, "channels": 4, "smoothing": True, "dropout": 0.2}
         network = build_classifier(options, 3)
         network(torch.randn(4, 3, 32, 32)).square().sum().backward()
         assert all(p.grad is not None and p.grad.isfinite().all() for p in network.parameters()), model
