@@ -93,12 +93,9 @@ def choose(model: Model, method: Method, run: RunOptions) -> tuple[str, str, str
         )
     if run.members and run.executor == "openvino":
         raise InputError("an ensemble is run by torch; omit executor openvino")
-    late_passes = method.lag and method.samples > 1
-    if late_passes and run.executor == "openvino":
-        raise InputError("a lag with several passes a frame is computed by torch; omit executor openvino")
     chosen, why = choose_library(run.executor, run.device)
-    if run.members or late_passes:
-        chosen, why = "torch", "runs ensembles" if run.members else "runs a lag with several passes"
+    if run.members:
+        chosen, why = "torch", "runs ensembles"
     if chosen == "torch":
         return chosen, torch_precision(run.precision, choose_device(run.device)), why
     precision, reason = choose_precision(run.precision, model)

@@ -16,8 +16,6 @@ MODE_NAMES: tuple[ModeName, ...] = get_args(ModeName)
 
 PUBLISHED_TAU, MOTION_TAU = 1.25, 8.0
 """Frames: published (VQ-BNN, arXiv 1907.05911); a mean that follows motion remembers longer (docs/records/results)."""
-MAX_LAG = 30
-"""Frames: a second of video; each waits in memory (8 MB for 11 classes at 360x480)."""
 BNN_SAMPLES = 30
 """Dropout passes of mode bnn (published on CamVid)."""
 MAX_SAMPLES, MAX_TAU = 10_000, 1e6
@@ -68,8 +66,6 @@ class Method:
     """Decay time of the temporal mean in source frames; None without a temporal mean."""
     motion: bool = False
     """True if the temporal mean is warped along the motion between frames."""
-    lag: int = 0
-    """Number of later frames in the mean of a frame, by which the output is late (core/lag.py)."""
     temperature: float = 1.0
     """Divisor of the logits."""
     calibrated: bool = False
@@ -86,13 +82,11 @@ class Method:
         samples = f"1 or more, at most {MAX_SAMPLES}" if draws else f"1 in mode {self.mode}, which has no dropout"
         tau = f"a positive number of frames, at most {MAX_TAU:g}" if temporal else f"none in mode {self.mode}"
         motion = "on or off" if temporal else f"off in mode {self.mode}, which has no memory; use vq-{self.mode}"
-        lag = f"0 to {MAX_LAG} in a vq mode without motion and adaptive, else 0"
         temperature = f"a positive number, {MIN_TEMPERATURE:g} to {MAX_TEMPERATURE:g}"
         for name, expected, holds in (
             ("samples", samples, is_whole(self.samples, 1, MAX_SAMPLES if draws else 1)),
             ("tau", tau, is_number(self.tau, 1e-6, MAX_TAU) if temporal else self.tau is None),
             ("motion", motion, self.motion is False or (self.motion is True and temporal)),
-            ("lag", lag, is_whole(self.lag, 0, 0 if not temporal or self.motion or self.adaptive else MAX_LAG)),
             ("temperature", temperature, is_number(self.temperature, MIN_TEMPERATURE, MAX_TEMPERATURE)),
             ("calibrated", "true or false", isinstance(self.calibrated, bool)),
             ("adaptive", "true or false", isinstance(self.adaptive, bool)),
@@ -110,8 +104,7 @@ class Method:
         """Everything but the temperature: `vq-bnn x5, tau 8, motion`."""
         parts = [f"{self.mode} x{self.samples}" if self.mode == "bnn" or self.samples > 1 else self.mode]
         parts += [] if self.tau is None else [f"tau {self.tau:g}"]
-        parts += ["motion"] if self.motion else []
-        return ", ".join([*parts, f"lag {self.lag}"] if self.lag else parts)
+        return ", ".join(parts + (["motion"] if self.motion else []))
 
 
 def settings(method: Method) -> dict[str, Any]:
@@ -151,17 +144,13 @@ class PassOptions:
     tau: float | None = None
     """Decay time of the temporal mean in source frames (default 8, and 1.25 with --motion off, as published)."""
     motion: bool | None = None
-    """Motion compensation: the temporal mean is warped along the optical flow between frames; auto: on, or off with a
-    lag."""
+    """Motion compensation: the temporal mean is warped along the optical flow between frames; auto: on."""
 
 
 @dataclass(frozen=True)
 class MethodOptions(PassOptions):
     """Settings of a method; those that are not given follow from the model."""
 
-    lag: int | None = None
-    """Number of later frames in the temporal mean of a frame (default 0). The output is late by this number, and the
-    mean does not follow the motion."""
     calibrated: bool | None = None
     """Use the temperature that was fitted for this very method; auto: if there is one."""
     adaptive: bool | None = None
@@ -190,12 +179,11 @@ class MethodOptions(PassOptions):
 
     def _without_temperature(self, mode: ModeName) -> Method:
         samples = self.samples if self.samples is not None else BNN_SAMPLES if mode == "bnn" else 1
-        lag = self.lag or 0
         if not is_temporal(mode):
-            return Method(mode, samples, motion=bool(self.motion), lag=lag)
-        motion = self.motion if self.motion is not None else not lag
+            return Method(mode, samples, motion=bool(self.motion))
+        motion = self.motion is None or self.motion
         tau = self.tau if self.tau is not None else default_tau(motion)
-        return Method(mode, samples, tau, motion, lag)
+        return Method(mode, samples, tau, motion)
 
     def _with_temperature(self, method: Method, meta: Calibrated | None) -> Method:
         if self.calibrated is False or meta is None:
@@ -226,7 +214,6 @@ class MethodSettings(TypedDict, total=False):
     samples: int | None
     tau: float | None
     motion: bool | None
-    lag: int | None
     calibrated: bool | None
     adaptive: bool | None
 

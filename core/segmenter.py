@@ -6,14 +6,13 @@ import time
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
 from steadyseg.core.alarm import LOW_ACCURACY, LowAccuracy, PlaceAlarm
 from steadyseg.core.classes import ClassList
 from steadyseg.core.cuts import CutDetector
-from steadyseg.core.errors import InputError
 from steadyseg.core.frame import Below, Frame, FrameNovelty, Maps, Verdict, energy_map
 from steadyseg.core.method import Method
 from steadyseg.core.motion import Motion, MotionEstimator
@@ -124,19 +123,9 @@ class Executor(Protocol):
         """Computes the maps of an image (H, W, 3) uint8 RGB; the second value is its novelty, None if the maps contain
         it.
 
-        `gap`: source frames since the last image, 0 to start anew. With a lag of F the maps belong to the image F calls
-        before, which had this size, and the novelty to this image. The clock gets the time of preprocess, network and
+        `gap`: source frames since the last image, 0 to start anew. The clock gets the time of preprocess, network and
         smoothing.
         """
-
-
-class Waiting(NamedTuple):
-    """A frame whose maps have not come out yet."""
-
-    frame: Frame
-    gap: int
-    cut: bool
-    novelty: FrameNovelty | None
 
 
 class Segmenter:
@@ -152,7 +141,6 @@ class Segmenter:
         self._estimate_motion = MotionEstimator()
         self._is_cut = CutDetector() if self.method.tau else None
         self._score = (0.0, 0.0)
-        self._waiting: deque[Waiting] = deque()
         self.reset()
 
     @property
@@ -187,65 +175,38 @@ class Segmenter:
         """Forgets all earlier frames."""
         self._continuity.forget()
         self._alarm, self._low = PlaceAlarm(), LowAccuracy()
-        self._waiting.clear()
+
+    def frame_of(self, picture: Frame | np.ndarray) -> Frame:
+        """The next frame of the stream. A picture (H, W, 3) uint8 RGB gets the next index, and the time of a stream of
+        25 frames/s."""
+        return picture if isinstance(picture, Frame) else self._continuity.numbered(picture)
 
     def step(self, frame: Frame | np.ndarray) -> Maps:
-        """Computes the maps of the next frame; InputError for a method with a lag, whose maps `steps` gives.
-
-        A picture (H, W, 3) uint8 RGB gets the next index, and the time of a stream of 25 frames/s.
-        """
-        if self.method.lag:
-            raise InputError(
-                f"the maps of a frame come {self.method.lag} frames late with this lag; use `Segmenter.steps` or no lag"
-            )
-        ((_, maps),) = self.steps(frame)
-        return maps
-
-    def steps(self, frame: Frame | np.ndarray | None) -> Iterator[tuple[Frame, Maps]]:
-        """Takes the next frame, or None at the end of the stream, and yields the frames whose maps are ready.
-
-        With a lag of F that is the frame F frames before. At the end, and where the size changes, all waiting frames
-        come out; their means have no later frames.
-        """
-        waiting = self._waiting
-        if frame is not None and not isinstance(frame, Frame):
-            frame = self._continuity.numbered(frame)
-        if waiting and (frame is None or waiting[-1].frame.image.shape != frame.image.shape):
-            last = waiting[-1].frame
-            for _ in range(self.method.lag):  # frames after a break have no weight, so any picture will do
-                yield from self._take(last, ends=True)
-            waiting.clear()
-        if frame is not None:
-            yield from self._take(frame)
-
-    def _take(self, frame: Frame, ends: bool = False) -> Iterator[tuple[Frame, Maps]]:
+        """Computes the maps of the next frame, which may be a picture alone (`frame_of`)."""
+        frame = self.frame_of(frame)
         started, motion = time.perf_counter(), None
-        gap, cut = (0, False) if ends else self._gap_before(frame)
+        gap, cut = self._gap_before(frame)
         if self.method.motion:
             motion = self._estimate_motion(frame.image, self._executor.state_size(*frame.image.shape[:2]), gap)
         motion_ms = (time.perf_counter() - started) * 1e3
         maps, novelty = self._executor.compute(frame.image, gap, motion)
         started = time.perf_counter()
-        self._waiting.append(Waiting(frame, gap, cut, novelty))
-        if len(self._waiting) <= self.method.lag:
-            return
-        ready = self._waiting.popleft()
-        maps = dataclasses.replace(maps, **self._about(ready, maps))
+        maps = dataclasses.replace(maps, cut=cut, **self._about(frame, gap, maps, novelty))
         self.clock.extend("smoothing", motion_ms + (time.perf_counter() - started) * 1e3)
-        yield ready.frame, maps
+        return maps
 
-    def _about(self, ready: Waiting, maps: Maps) -> dict[str, Any]:
+    def _about(self, frame: Frame, gap: int, maps: Maps, novelty: FrameNovelty | None) -> dict[str, Any]:
         """The fields of a frame's maps that the executor does not compute."""
-        about: dict[str, Any] = {"cut": ready.cut}
+        about: dict[str, Any] = {}
         if not maps.finite:
             self.resets["not_finite"] += 1
             about["probs"] = None if maps.probs is None else np.full_like(maps.probs, 1.0 / len(maps.probs))
         familiarity, accuracy = maps.familiarity, float(maps.confidence.mean()) / 255
-        if ready.novelty is not None and self.reference is not None:
-            familiarity = self.reference.share(self._mean_score(ready.novelty.score, ready.gap, maps.finite))
-            about["energy"] = energy_map(ready.novelty.energy, maps.label.shape)
+        if novelty is not None and self.reference is not None:
+            familiarity = self.reference.share(self._mean_score(novelty.score, gap, maps.finite))
+            about["energy"] = energy_map(novelty.energy, maps.label.shape)
         if familiarity is not None:
-            about |= self._over_time(familiarity, accuracy, ready.frame.time_s)
+            about |= self._over_time(familiarity, accuracy, frame.time_s)
         verdict = verdict_of(maps.finite, familiarity, self.method.calibrated, about.get("ood_s"))
         return about | {"familiarity": familiarity, "expected_accuracy": accuracy, "verdict": verdict}
 
@@ -288,15 +249,15 @@ def verdict_of(finite: bool, familiarity: float | None, calibrated: bool, ood_s:
 
 
 def segment(frames: Iterable[Frame | np.ndarray], segmenter: Segmenter) -> Iterator[tuple[Frame, Maps]]:
-    """Yields every frame with its maps, late by the method's lag. The caller owns pace, display and cancellation.
+    """Yields every frame with its maps. The caller owns pace, display and cancellation.
 
-    Pictures become frames as in `Segmenter.step`. Closing this generator closes `frames` where that is a generator too,
-    so a reader thread behind it is freed.
+    Pictures become frames by `Segmenter.frame_of`. Closing this generator closes `frames` where that is a generator
+    too, so a reader thread behind it is freed.
     """
     try:
         for frame in frames:
-            yield from segmenter.steps(frame)
-        yield from segmenter.steps(None)
+            frame = segmenter.frame_of(frame)
+            yield frame, segmenter.step(frame)
     finally:
         close = getattr(frames, "close", None)
         if close is not None:

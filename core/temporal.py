@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from steadyseg.core.errors import InputError
-from steadyseg.core.method import GATE_FLOOR
+from steadyseg.core.method import GATE_FLOOR, Method
 from steadyseg.core.motion import Motion, warp
 from steadyseg.core.prediction import Prediction
 
@@ -85,6 +85,11 @@ class TemporalSmoothing:
         finite = now.is_finite()
         after = _where(finite, after, state._replace(mass=_decay(self.tau, gap, state.mass) * state.mass))
         return Prediction(after.probs, after.member_entropy, finite=finite), after
+
+
+def smoothing_of(method: Method) -> TemporalSmoothing | None:
+    """The rule of a method; None for a method without a temporal mean."""
+    return None if method.tau is None else TemporalSmoothing(method.tau, method.motion, method.gated)
 
 
 def forget(state: State, reset: Tensor) -> State:

@@ -9,7 +9,6 @@ from torch import Tensor, nn
 from steadyseg.core.cuts import CUT, MAX_GAP, distance, structure, thumbnail
 from steadyseg.core.dropout import drawing_dropouts, dropout_calls
 from steadyseg.core.frame import FAMILIARITY_OUTPUTS, MOTION_INPUTS, RARE_LEVEL, FrameNovelty
-from steadyseg.core.lag import LaggedState
 from steadyseg.core.motion import Motion, no_motion
 from steadyseg.core.novelty.head import NoveltyPredictor
 from steadyseg.core.picture_size import SIZE_MULTIPLE
@@ -24,9 +23,6 @@ from steadyseg.seg.streaming import Outputs, StreamingSegmenter
 NETWORK_OUTPUTS = ("logits", "score", "temperature", "energies")
 """Outputs of the network; all but the first only where the segmenter computes familiarity."""
 
-BREAK = 1e9
-"""Gap in frames after a reset with a lag: exp(-gap / tau) is 0, and graphs with infinities are refused."""
-
 
 class ExportedStep(nn.Module):
     """(frame, gap, reset[, motion, trust], *state, *masks) -> (label, confidence, entropy, disagreement[, probs],
@@ -35,12 +31,12 @@ class ExportedStep(nn.Module):
     The first axis of every tensor is 1. `frame`: uint8 (1, H, W, 3). `gap`: float (1, 1), source frames since the last
     call. `reset`: float (1, 1), where 1 starts anew, as a state of zeros does. `motion` and `trust`: float (1, h / s, w
     / s, 2) and (1, h / s, w / s) of `core.motion.Motion` where the mean follows motion; a reset ignores them. `probs`:
-    (1, K, h / s, w / s), the prediction of a method without memory, or the mean of a method with a lag. In other
-    methods the mean is the first state. With a lag of F the maps belong to the frame F calls before. `image` is the
-    network's normalised input. `inner` is its logits, if it runs once a frame. A calibrated method with a novelty head
-    outputs `FAMILIARITY_OUTPUTS` as `familiarity` and all of `NETWORK_OUTPUTS` as `inner`. Its state before the last is
-    the score's mean and mass. The last state is the structure of the frame, by which a scene cut is found: a cut starts
-    anew as a reset does. With `mask_inputs` every dropout mask is an input instead of a random draw, for proofs.
+    (1, K, h / s, w / s), the prediction of a method without memory. In other methods the mean is the first state.
+    `image` is the network's normalised input. `inner` is its logits, if it runs once a frame. A calibrated method with
+    a novelty head outputs `FAMILIARITY_OUTPUTS` as `familiarity` and all of `NETWORK_OUTPUTS` as `inner`. Its state
+    before the last is the score's mean and mass. The last state is the structure of the frame, by which a scene cut is
+    found: a cut starts anew as a reset does. With `mask_inputs` every dropout mask is an input instead of a random
+    draw, for proofs.
     """
 
     reference: Tensor
@@ -56,20 +52,19 @@ class ExportedStep(nn.Module):
     ) -> None:
         super().__init__()
         segmenter.fixed_size = (height, width)
-        watches = reference is not None and segmenter.method.calibrated and not segmenter.method.lag
+        watches = reference is not None and segmenter.method.calibrated
         self.watched = segmenter.predictor if watches and isinstance(segmenter.predictor, NoveltyPredictor) else None
         self.register_buffer("reference", torch.tensor(reference.scores if reference else ()), persistent=False)
         self.most = reference.max if reference else 0.0
         self.segmenter, self.mask_inputs = segmenter.eval(), mask_inputs
         self.dropouts = drawing_dropouts(segmenter)
         self.follows = segmenter.smoothing is not None and segmenter.smoothing.motion
-        self.state_type: type[State] | type[LaggedState] = LaggedState if segmenter.method.lag else State
-        self.returns_probs = segmenter.smoothing is None or segmenter.method.lag > 0
+        self.returns_probs = segmenter.smoothing is None
 
     def forward(self, frame: Tensor, gap: Tensor, reset: Tensor, *rest: Tensor) -> tuple[Tensor, ...]:
         motion = Motion(cast(Any, rest[0]), cast(Any, rest[1])) if self.follows else None  # tensors: `warp` takes both
         rest = rest[2:] if self.follows else rest
-        fields = len(self.state_type._fields) if self.segmenter.smoothing else 0
+        fields = len(State._fields) if self.segmenter.smoothing else 0
         score_fields = 1 if fields and self.watched else 0
         masks = rest[fields + score_fields + (1 if fields else 0) :]
         state, seen = None, None
@@ -77,11 +72,7 @@ class ExportedStep(nn.Module):
             seen = self._structure(frame)
             is_far = distance(rest[fields + score_fields], seen)[:, None] > CUT
             reset = torch.maximum(reset, (is_far & (gap <= MAX_GAP)).float())
-            state = self.state_type(*rest[:fields])
-            if isinstance(state, LaggedState):  # frames that wait before a break still come out after it
-                gap = torch.where(reset > 0, BREAK, gap)
-            else:
-                state = forget(state, reset)
+            state = forget(State(*rest[:fields]), reset)
         inner: list[Tensor] = []
         novelties: list[FrameNovelty | None] = []
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -10,16 +10,14 @@ from torch import Tensor, nn
 
 from steadyseg.core.dropout import is_stochastic, set_dropout_active
 from steadyseg.core.frame import UNKNOWN
-from steadyseg.core.lag import LaggedState
 from steadyseg.core.method import Method, draws_dropout, no_dropout
 from steadyseg.core.motion import Motion
 from steadyseg.core.novelty.head import NoveltyHead, NoveltyPredictor
-from steadyseg.core.over_time import smoothing_of
 from steadyseg.core.picture_size import network_size
 from steadyseg.core.prediction import Prediction
 from steadyseg.core.predictors import AllMembers, Ensemble, MonteCarlo, OneMember, OnePass
 from steadyseg.core.preprocess import Normalize, enlarge, nearest, resize
-from steadyseg.core.temporal import State, TemporalSmoothing
+from steadyseg.core.temporal import State, smoothing_of
 from steadyseg.core.tracing import is_fixed
 
 
@@ -58,7 +56,7 @@ class StreamingSegmenter(nn.Module):
         """(h, w) of the network for any frame size, as in an exported graph; None if the frame's aspect decides."""
         self.normalize = Normalize(mean, std)
         self.smoothing = smoothing_of(method)
-        if isinstance(network, Ensemble) and isinstance(self.smoothing, TemporalSmoothing):
+        if isinstance(network, Ensemble) and self.smoothing:
             self.smoothing = replace(self.smoothing, gated=False)  # members differ from frame to frame
         self.head_stride: int = getattr(network, "head_stride", 1)
         set_dropout_active(network, draws_dropout(method.mode))
@@ -86,11 +84,11 @@ class StreamingSegmenter(nn.Module):
     def forward(
         self,
         frame: Tensor,
-        state: State | LaggedState | None,
-        gap: float | Tensor = 1,
+        state: State | None,
+        gap: int | Tensor = 1,
         motion: Motion | None = None,
         predict: Callable[[Tensor], Prediction] | None = None,
-    ) -> tuple[Outputs, Any]:
+    ) -> tuple[Outputs, State | None]:
         """(B, H, W, 3) uint8 RGB, the state (None: start anew), source frames since the last call -> outputs, next
         state.
 
@@ -102,11 +100,11 @@ class StreamingSegmenter(nn.Module):
     def mean(
         self,
         frame: Tensor,
-        state: State | LaggedState | None,
-        gap: float | Tensor = 1,
+        state: State | None,
+        gap: int | Tensor = 1,
         motion: Motion | None = None,
         predict: Callable[[Tensor], Prediction] | None = None,
-    ) -> tuple[Prediction, Any]:
+    ) -> tuple[Prediction, State | None]:
         """The temporal mean at the network's size, without the maps; arguments as in `forward`."""
         return self.smooth((predict or self.predictor)(self.preprocess(frame)), state, gap, motion)
 
@@ -122,12 +120,11 @@ class StreamingSegmenter(nn.Module):
     def smooth(
         self,
         now: Prediction,
-        state: State | LaggedState | None,
-        gap: float | Tensor,
+        state: State | None,
+        gap: int | Tensor,
         motion: Motion | None = None,
-    ) -> tuple[Prediction, Any]:
-        """Averages over time in a vq mode; returns the prediction unchanged otherwise. With a lag of F the mean belongs
-        to the frame F calls before."""
+    ) -> tuple[Prediction, State | None]:
+        """Averages over time in a vq mode; returns the prediction unchanged otherwise."""
         if self.smoothing is None:
             return replace(now, finite=now.is_finite()), None
         return self.smoothing(now, state, gap, motion)

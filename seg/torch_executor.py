@@ -1,17 +1,14 @@
 """The torch executor, on CPU or CUDA."""
 
 import copy
-import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from steadyseg.core.frame import FrameNovelty, Maps
-from steadyseg.core.lag import LaggedState
 from steadyseg.core.method import Method
 from steadyseg.core.model.checkpoint import CheckpointMeta
 from steadyseg.core.model.int8 import Ranges, round_convolutions
@@ -44,7 +41,7 @@ class TorchExecutor:
         self.name = f"torch {torch.__version__.split('+')[0]} {precision}"
         self.reference = module.head.reference if module.head else None
         self.clock = StageClock()
-        self._state: State | LaggedState | None = None
+        self._state: State | None = None
 
     @property
     def network(self) -> nn.Module:
@@ -60,7 +57,7 @@ class TorchExecutor:
             batch = self.module.preprocess(torch.from_numpy(pixels).to(self.device)[None])
         prediction = self._predict(batch)
         with self.clock.measure("smoothing"):
-            mean, self._state = self._smooth(prediction, gap, motion)
+            mean, self._state = self.module.smooth(prediction, self._state if gap else None, max(gap, 1), motion)
             outputs = self.module.maps(mean, *image.shape[:2])
             label, confidence, entropy, disagreement = (tensor[0].cpu().numpy() for tensor in outputs[:4])
             probs = outputs.prediction.probs[0].float().cpu().numpy() if self.keep_probs else None
@@ -94,14 +91,6 @@ class TorchExecutor:
             if self.device == "cuda":
                 torch.cuda.synchronize()
         return prediction
-
-    def _smooth(self, now: Prediction, gap: int, motion: Motion | None) -> tuple[Prediction, Any]:
-        """Averages over time; `gap` 0 starts anew. With a lag, frames that still wait then come out first, unless the
-        size changes."""
-        state, lagged = self._state, self.method.lag > 0
-        if not gap and not (lagged and state is not None and state.probs.shape == now.probs.shape):
-            state = None
-        return self.module.smooth(now, state, math.inf if lagged and not gap else max(gap, 1), motion)
 
 
 def torch_executor(

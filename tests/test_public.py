@@ -95,10 +95,6 @@ def test_demos_use_public_names_alone() -> None:
         ("open_segmenter('street-tiny', executor='openvino', precision='fp16')", "executor torch for precision fp16"),
         ("open_segmenter('street-tiny', executor='openvino', precision='int8')", "precision int8: street-tiny"),
         ("open_segmenter('street-tiny', executor='openvino', members=['street-tiny'])", "omit executor openvino"),
-        (
-            "open_segmenter('street-tiny', executor='openvino', lag=2, mode='vq-bnn', samples=2)",
-            "omit executor openvino",
-        ),
         ("open_segmenter('street-tiny', size=200_000)", "use a smaller size"),
         ("open_segmenter('street-tiny', calibrated=True)", "omit calibrated"),
         ("open_segmenter('street-tiny', adaptive=True)", "adaptive: "),

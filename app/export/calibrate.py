@@ -112,10 +112,10 @@ def model_of(file: OnnxFile, familiarity: bool) -> GivenModel:
         raise InputError(
             f"{file.path}: the file of an image classifier; calibrate its checkpoint and export that again"
         )
-    plain = meta.kind == "stream" and meta.precision == "fp32" and not method.lag
+    plain = meta.kind == "stream" and meta.precision == "fp32"
     if not plain or draws_dropout(method.mode) or meta.reference_scores:
         raise InputError(
-            f"{file.path}: expected a file of a stream in fp32 without dropout, lag and familiarity; calibrate the "
+            f"{file.path}: expected a file of a stream in fp32 without dropout and familiarity; calibrate the "
             "file or checkpoint that it was made of"
         )
     digest, network, size = meta.source_sha256, network_alone(file.model), (meta.height, meta.width)

@@ -73,8 +73,6 @@ def refuse_job(job: ExportJob) -> None:
     """Raises InputError for flags that no model can combine."""
     if job.shape[1] is not None and job.shape[1] < SIZE_MULTIPLE:
         raise InputError(f"--size {job.size}: the width must be {SIZE_MULTIPLE} pixels or more")
-    if job.method.lag and job.target != "onnx":
-        raise InputError(f"target {job.target} answers a frame with its own maps; use --target onnx, or omit --lag")
     if job.with_proof and (not job.stateful or job.target != "onnx"):
         raise InputError("--with-proof is for one graph file with a state; add --stateful without --target, or omit it")
     if job.precision in ("bf16", "int8"):

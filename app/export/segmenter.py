@@ -23,7 +23,6 @@ from steadyseg.core.reference import ReferenceScores
 from steadyseg.export.file.metadata import GraphMeta, KindName
 from steadyseg.export.file.subgraph import with_network
 from steadyseg.export.kernels.resize import resize_frame
-from steadyseg.export.run.carried_proof import CarriedState
 from steadyseg.export.run.sessions import Runner
 from steadyseg.export.write.proof import BOUNDS
 from steadyseg.export.write.stream_run import by_module, frame_inputs
@@ -128,10 +127,8 @@ def exported_options(job: ExportJob) -> MethodOptions:
     if job.stateful:
         return job.method if job.target == "onnx" else job.method.or_default(motion=False)
     mode = job.method.mode or "dnn"
-    if job.method.motion or job.method.lag or job.method.tau or is_temporal(mode):
-        raise InputError(
-            "the network alone has no temporal mean; add --stateful, or omit vq-, --tau, --motion and --lag"
-        )
+    if job.method.motion or job.method.tau or is_temporal(mode):
+        raise InputError("the network alone has no temporal mean; add --stateful, or omit vq-, --tau and --motion")
     if draws_dropout(mode):
         raise InputError("the network alone is exported without dropout; add --stateful for MC dropout in the graph")
     return replace(job.method, mode="dnn", motion=None)
@@ -153,14 +150,14 @@ def refuse_precision(precision: str, method: Method) -> None:
 def export_stream(plan: ExportPlan, console: Console) -> Traced:
     """Exports the whole computation of a frame with its state."""
     raw = proof_frames()
-    frames = [resize_frame(frame, plan.size)[0] for frame in (raw * 2)[: len(raw) + plan.module.method.lag]]
+    frames = [resize_frame(frame, plan.size)[0] for frame in raw]
     traced = trace_stream(plan)
     masked = " with the masks as inputs" if traced.masked else ""
     console.print(f"proof{masked}: {traced.prove(frames)}", soft_wrap=True)
     if traced.masked:
         console.print(f"proof of the masks drawn inside: {traced.prove_draws(frames[0])}")
     elif not plan.for_page:
-        equal = resize_agreement(traced, raw[0], plan.module.method.lag)
+        equal = resize_agreement(traced, raw[0])
         console.print(f"its own resize of a {raw[0].shape[1]}x{raw[0].shape[0]} frame: labels equal in {equal:.4%}")
     if plan.precision == "fp32":
         return traced
@@ -187,19 +184,13 @@ def trace_stream(plan: ExportPlan) -> Traced:
     return replace(traced, masked=trace(masked, masked.signature(*form)))
 
 
-def resize_agreement(traced: Traced, frame: np.ndarray, lag: int) -> float:
+def resize_agreement(traced: Traced, frame: np.ndarray) -> float:
     """Returns the share of equal labels between the graph, which resizes in float, and torch, which resizes in 8 bits.
-    CheckFailed if too few labels are equal and the probabilities differ.
-
-    The maps of the frame come `lag` calls later. Each side keeps its own states.
-    """
+    CheckFailed if too few labels are equal and the probabilities differ."""
     signature = traced.signature
     given = dict(zip(signature.inputs, signature.example, strict=True)) | frame_inputs(frame, 1, starts=True)
     inputs = {name: value.numpy() for name, value in given.items()}
-    states = {name: value for name, value in inputs.items() if name.startswith("state_")}
-    ours, theirs = CarriedState(torch_runner(traced), states), CarriedState(traced.runner, states)
-    for _ in range(lag + 1):
-        expected, got = ours(inputs), theirs(inputs)
+    expected, got = torch_runner(traced)(inputs), traced.runner(inputs)
     equal = float((got["label"] == expected["label"]).mean())
     apart = float(np.abs(got[signature.outputs[4]] - expected[signature.outputs[4]]).mean())
     if equal < RESIZED_LABELS and not apart <= RESIZED_PROBS:

@@ -79,8 +79,6 @@ class CheckpointMeta:
 
     def fit(self, method: Method) -> dict[str, Any] | None:
         """The calibration that was fitted for this method, whose temperature does not matter, or None."""
-        if method.lag:  # no temperature is fitted with a lag
-            return None
         asked = settings(method)
         return next((fit for fit in self.calibration.values() if settings(method_of_fit(fit)) == asked), None)
 

@@ -155,6 +155,8 @@ def _parse(props: Mapping[str, str]) -> GraphMeta:
     values: dict[str, Any] = {key: tuple(v) if isinstance(v, list) else v for key, v in decoded.items()}
     method: dict[str, Any] = {key: props[key] for key in METHOD_TEXT_KEYS}
     method |= {key: _decode(props, key) for key in METHOD_KEYS}
+    if props.get("lag", "0") != "0":  # of versions before 0.3
+        raise InputError("its maps come late by a lag, which is gone")
     return GraphMeta(classes=classes, method=Method(**method), **texts, **values)
 
 

@@ -72,7 +72,7 @@ def _check_stream(inputs: Values, outputs: Values, meta: GraphMeta, name: str) -
         )
     moved = MOTION_INPUTS if meta.method.motion else ()
     _expect_names(list(inputs), ["frame", "gap", "reset", *moved, *state_names(states, "in")], "inputs", name)
-    carried = [*(["probs"] if not temporal or meta.method.lag else []), *state_names(states, "out")]
+    carried = [*(["probs"] if not temporal else []), *state_names(states, "out")]
     _expect_names(
         list(outputs), [*MAPS, *carried, *(FAMILIARITY_OUTPUTS if meta.reference_scores else ())], "outputs", name
     )

@@ -82,7 +82,7 @@ class FusedPostprocess:
         self._member_entropy = np.empty((0, 0), np.float32)
 
     def __call__(
-        self, passes: Iterable[np.ndarray], size: tuple[int, int], gap: float = 1, motion: Motion | None = None
+        self, passes: Iterable[np.ndarray], size: tuple[int, int], gap: int = 1, motion: Motion | None = None
     ) -> PostprocessMaps:
         """`samples` logits (K, h, w) float32, C-contiguous -> the maps of the frame at the network's size (H, W).
 

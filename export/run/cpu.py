@@ -1,6 +1,5 @@
 """The CPU executor: OpenVINO or ONNX Runtime runs the network, and one fused kernel computes all that follows."""
 
-import math
 import time
 from collections.abc import Callable, Iterator
 
@@ -12,7 +11,6 @@ from steadyseg.core.method import Method
 from steadyseg.core.motion import Motion
 from steadyseg.core.reference import ReferenceScores
 from steadyseg.core.segmenter import StageClock
-from steadyseg.export.kernels.lagged import LaggedPostprocess
 from steadyseg.export.kernels.postprocess import FusedPostprocess
 from steadyseg.export.kernels.resize import nearest, resize_frame
 from steadyseg.export.run.networks import FrameNetwork
@@ -47,7 +45,15 @@ class CpuExecutor:
         self.name, self.classes, self.method, self.size = name, classes, method, size
         self.keep_probs, self.reference, self.why = keep_probs, reference, why
         self.clock = StageClock()
-        self._postprocess = open_postprocess(len(classes), method, head_stride)
+        self._postprocess = FusedPostprocess(
+            len(classes),
+            temperature=method.temperature,
+            tau=method.tau,
+            samples=method.samples,
+            stride=head_stride,
+            motion=method.motion,
+            gated=method.gated,
+        )
         self._head_stride, self._open, self._size_rule = head_stride, open_network, size_rule
         self._compiled: tuple[int, int] | None = None
         self._novelty: FrameNovelty | None = None
@@ -61,14 +67,12 @@ class CpuExecutor:
         size = self._size_rule(height, width)
         with self.clock.measure("preprocess"):
             picture = resize_frame(image, size)
-        is_new = size != self._compiled
-        if is_new:
+        if size != self._compiled:
             self._compiled, self._network = size, self._open(*size)
         with self.clock.measure("smoothing"):
-            is_break = not gap and self.method.lag > 0 and not is_new  # frames that still wait come out after it
-            if not gap and not is_break:
+            if not gap:
                 self._postprocess.reset()
-            maps = self._postprocess(self._passes(picture), size, math.inf if is_break else max(gap, 1), motion)
+            maps = self._postprocess(self._passes(picture), size, max(gap, 1), motion)
             label, confidence, entropy, disagreement = (
                 resize_map(values, (height, width), is_label=values is maps.label) for values in maps
             )
@@ -92,22 +96,6 @@ class CpuExecutor:
             self._novelty = mean.blend(novelty, 1 / (number + 1)) if number and novelty and mean else novelty
             yield logits
         self.clock.add("network", seconds * 1e3)
-
-
-def open_postprocess(num_classes: int, method: Method, stride: int) -> FusedPostprocess:
-    """Returns the kernels of a method."""
-    temperature, tau = method.temperature, method.tau
-    if method.lag and tau is not None:
-        return LaggedPostprocess(num_classes, temperature=temperature, tau=tau, lag=method.lag, stride=stride)
-    return FusedPostprocess(
-        num_classes,
-        temperature=temperature,
-        tau=tau,
-        samples=method.samples,
-        stride=stride,
-        motion=method.motion,
-        gated=method.gated,
-    )
 
 
 def resize_map(values: np.ndarray, size: tuple[int, int], *, is_label: bool) -> np.ndarray:

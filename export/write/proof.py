@@ -174,14 +174,11 @@ def largest_difference(got: np.ndarray, expected: np.ndarray) -> float:
 
 
 def has_answer(expected: Arrays, got: Arrays) -> bool:
-    """False where a side has NaN or infinity, which a stream leaves out of its states (`core.frame.UNKNOWN`).
-
-    Confidences of 0 are compared, since with a lag the first frames that come out have confidence 0.
-    """
+    """False where a side has NaN or infinity, which a stream leaves out of its states (`core.frame.UNKNOWN`)."""
     if "confidence" not in got:
         return True
-    known, also = (bool(side["confidence"].any()) for side in (expected, got))
-    return known == also and bool((expected.get("logits", np.zeros(1)) < np.inf).all())
+    known = all(side["confidence"].any() for side in (expected, got))
+    return known and bool((expected.get("logits", np.zeros(1)) < np.inf).all())
 
 
 def measure_parity(pairs: Pairs, probs: str) -> Parity:

@@ -1,6 +1,7 @@
 """The paper's temporal mean of VQ-BNN (arXiv 1907.05911): the exact weighted mean of the K frames before this one.
 
-The product computes the recursion over all frames instead (`core/temporal.py`); studies compare the two.
+The product computes the recursion over all frames instead (`core/temporal.py`); studies compare the two. The published
+code averages over later frames too (`centred_mean`).
 """
 
 from dataclasses import dataclass
@@ -60,3 +61,13 @@ class WindowSmoothing:
             torch.cat([now.member_entropy[None], state.member_entropy[:-1]]),
             torch.cat([torch.ones_like(ages[:1]), ages[:-1]]),
         )
+
+
+def centred_mean(probs: Tensor, tau: float = 1.25, before: int = 5, after: int = 0) -> Tensor:
+    """The mean over earlier and later frames, as in the paper's code: predictions (n, ...) of successive frames, and
+    their means. A frame t frames away weighs exp(-|t| / tau); there are at most `before` frames before and `after`
+    frames after."""
+    places = torch.arange(len(probs))
+    age = places[:, None] - places
+    weights = torch.exp(-age.abs() / tau) * ((age <= before) & (age >= -after))
+    return torch.tensordot(weights.to(probs.dtype) / weights.sum(1, keepdim=True), probs, dims=1)

@@ -14,10 +14,9 @@ from steadyseg.core.errors import InputError
 from steadyseg.core.evaluation.metrics import StreamingMetrics
 from steadyseg.core.method import Method, MethodOptions, settings
 from steadyseg.core.motion import MotionEstimator
-from steadyseg.core.over_time import smoothing_of
 from steadyseg.core.prediction import Prediction
 from steadyseg.core.seeds import mix_seed
-from steadyseg.core.temporal import State
+from steadyseg.core.temporal import State, smoothing_of
 from steadyseg.seg.data.camvid import ImageFolderSplit, open_split
 from steadyseg.studies.harness.pictures import Pictures
 from steadyseg.studies.harness.target import TargetNetwork, at_size_of

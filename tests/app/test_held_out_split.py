@@ -5,7 +5,6 @@ import dataclasses
 import json
 import os
 import signal
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -92,15 +91,15 @@ def test_an_interrupt_in_what_feeds_a_loop_names_the_place(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    steps = Segmenter.steps
+    step = Segmenter.step
     frames = iter(range(6))
 
-    def interrupted(segmenter: Segmenter, frame: Frame | None) -> Iterator[tuple[Frame, Maps]]:
+    def interrupted(segmenter: Segmenter, frame: Frame) -> Maps:
         if next(frames) == 2:
             raise KeyboardInterrupt
-        yield from steps(segmenter, frame)
+        return step(segmenter, frame)
 
-    monkeypatch.setattr(Segmenter, "steps", interrupted)
+    monkeypatch.setattr(Segmenter, "step", interrupted)
     flags = ["--data", str(data), "--split", "held-out", "--mode", "dnn"]
     flags += ["-o", str(tmp_path / "c.safetensors")] if command == "calibrate" else []
     assert main([command, str(model), *flags]) == 130

@@ -147,20 +147,6 @@ def test_a_change_of_view_keeps_the_memory_and_a_change_of_method_starts_it_anew
         assert second_after(of(model, **{"mode": "vq-dnn", "motion": False, **change})) == alone
 
 
-def test_a_lag_shows_an_earlier_frame_and_says_so(model: str) -> None:
-    images, bare = stripes(4), ViewSettings(opacity=0)
-    stream, settings = LiveStream(POOL), replace(of(model, mode="vq-dnn", lag=2), view=bare)
-    for place in range(2):
-        with pytest.raises(InputError, match="2 frames late"):
-            stream.step(images[place], settings, place * TICK_S)
-    for place in (2, 3):
-        shown = stream.step(images[place], settings, place * TICK_S)
-        assert shown.facts["lag"] == 2
-        alone = LiveStream(POOL).step(images[place - 2], replace(of(model), view=bare), 0.0)
-        assert shown.left == alone.left and alone.facts["lag"] == 0
-    LiveWorkers(1).warm(settings.method)  # a page of such a file ended before its first visitor
-
-
 def test_every_method_setting_counts(model: str) -> None:
     def second(settings: Settings) -> bytes:
         stream = LiveStream(POOL)

@@ -5,8 +5,10 @@ from itertools import pairwise
 import numpy as np
 import pytest
 import torch
+from made.methods import opened_by_torch
 
 from steadyseg.core.cuts import CUT, MAX_GAP, CutDetector, distance, structure, thumbnail
+from steadyseg.core.frame import Frame
 from steadyseg.seg.street.drive import Street
 
 SEEDS = (101, 102, 103)  # no drive of the choice
@@ -66,3 +68,9 @@ def test_noise_alone_is_no_cut(dark: int, noise: int):
 def test_dark_streets_are_still_two_scenes(drives):
     joined = [(image * 0.2).astype(np.uint8) for drive in drives[:2] for image in drive]
     assert cuts_in(joined) == [8]
+
+
+def test_a_segmenter_marks_the_first_frame_of_a_scene(drives: list[list[np.ndarray]]) -> None:
+    frames = [Frame(image, index, 0.0) for index, image in enumerate(drives[0][:3] + drives[1][:3])]
+    segmenter = opened_by_torch("street-tiny", mode="vq-dnn", size=64)
+    assert [frame.index for frame in frames if segmenter.step(frame).cut] == [3]

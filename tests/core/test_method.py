@@ -65,7 +65,6 @@ def test_a_fit_belongs_to_its_settings_whatever_its_key_is() -> None:
     still = replace(META, calibration={"vq-dnn, tau 8, motion": fit("vq-dnn", 0.9, tau=8.0)})
     assert not MethodOptions().resolve(still).calibrated
     assert MethodOptions(motion=False, tau=8.0).resolve(still).calibrated
-    assert not MethodOptions(lag=2, tau=8.0).resolve(still).calibrated  # no temperature is fitted with a lag
 
 
 def test_a_new_fit_takes_the_place_of_the_same_method_s_alone() -> None:

@@ -47,7 +47,7 @@ def verified(path: Path, change: Callable[[Arrays], Arrays] = lambda inputs: inp
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=pytest.mark.long) for name in ("vq-dnn", "motion", "proven vq-bnn")] + ["lag"]
+    "name", [pytest.param(name, marks=pytest.mark.long) for name in ("vq-dnn", "proven vq-bnn")] + ["motion"]
 )
 @pytest.mark.parametrize("runtime", ["onnxruntime", "openvino"])
 def test_a_whole_file_proves_itself(

@@ -2,7 +2,6 @@
 
 import dataclasses
 import itertools
-import json
 import os
 import subprocess
 import sys
@@ -17,7 +16,6 @@ from made.graphs import HEIGHT, WIDTH, Graphs
 from made.methods import opened
 from refusals import one_line_error, refusal
 
-from steadyseg.app.cli import main
 from steadyseg.app.conversion import convert
 from steadyseg.app.executors import torch_precision
 from steadyseg.app.export.steady import cpu_executor
@@ -66,9 +64,8 @@ def assert_same(
         assert np.abs(a.probs - b.probs).max() <= probs
 
 
-@pytest.mark.parametrize("lag", [0, 2])
-def test_openvino_runs_a_checkpoint_as_torch_does(lag: int) -> None:
-    flags = {"lag": lag, "precision": "fp32", "keep_probs": True} | ({"calibrated": False} if lag else {})
+def test_openvino_runs_a_checkpoint_as_torch_does() -> None:
+    flags = {"precision": "fp32", "keep_probs": True}
     torch_one = opened("street-tiny", executor="torch", **flags)
     other = opened("street-tiny", executor="openvino", **flags)
     assert "openvino" in other.executor and other.why == "asked for" and other.method == torch_one.method
@@ -83,27 +80,20 @@ def test_openvino_runs_a_checkpoint_as_torch_does(lag: int) -> None:
     [
         ("openvino", "motion"),
         ("onnxruntime", "vq-dnn"),
-        ("onnxruntime", "lag"),
         ("whole graph", "motion"),
-        ("whole graph", "lag"),
         pytest.param("whole graph", "dnn", marks=pytest.mark.long),
     ],
 )
 def test_a_graph_file_runs_as_the_checkpoint_does(graphs: Graphs, executor: str, name: str) -> None:
-    """A file with a lag returns the maps of the frame two calls before."""
     file = read_onnx(graphs(name))
     made = file.meta.method
-    assert (made.mode, made.motion, made.lag) == (
-        "dnn" if name == "dnn" else "vq-dnn",
-        name == "motion",
-        2 * (name == "lag"),
-    )
+    assert (made.mode, made.motion) == ("dnn" if name == "dnn" else "vq-dnn", name == "motion")
     if executor == "whole graph":
         other = Segmenter(GraphExecutor(file.data, file.meta, "cpu", keep_probs=True))
     else:
         number = "fp32" if executor == "openvino" else "auto"
         other = opened(str(file.path), executor=executor, keep_probs=True, precision=number)
-    flags = {"mode": made.mode, "motion": made.motion, "lag": made.lag, "calibrated": made.calibrated}
+    flags = {"mode": made.mode, "motion": made.motion, "calibrated": made.calibrated}
     torch_one = opened("street-tiny", executor="torch", size=HEIGHT, keep_probs=True, **flags)
     stream = [frame for frame in frames() if frame.image.shape[1] == WIDTH]  # a graph file has one network size
     ours = run(torch_one, stream)
@@ -247,22 +237,3 @@ def test_a_conversion_reports_to_nobody(tmp_path: Path) -> None:
     environment = {key: value for key, value in os.environ.items() if key != "CI"} | {"HOME": str(tmp_path)}
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, cwd=PROJECT)
     assert run.stdout.strip() == "0" and not list(tmp_path.rglob("*openvino*")), run.stderr
-
-
-@pytest.mark.long
-def test_the_video_of_a_lag_has_every_frame_and_the_metrics_of_its_own_label(tmp_path: Path, graphs: Graphs) -> None:
-    reports = []
-    models = (["--model", "street-tiny", "--size", str(HEIGHT)], ["--model", str(graphs("lag"))])
-    for number, flags in enumerate(models):
-        report = tmp_path / f"{number}.json"
-        words = ["video", "street:7:8", "-o", str(tmp_path / f"{number}.mp4"), "--report", str(report), "--lag", "2"]
-        assert main([*words, *flags, "--precision", "fp32"]) == 0
-        reports.append(json.loads(report.read_text()))
-    assert [record["labelled_frames"] for record in reports] == [8, 8]
-    assert reports[0]["lag"] == 2 and reports[0]["accuracy"] > 0.7
-    assert reports[0]["nll"] == pytest.approx(reports[1]["nll"], abs=2e-3)
-
-
-def test_targets_that_show_the_newest_frame_have_no_lag(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    words = ["export", "street-tiny", "--lag", "1", "-o", tmp_path / "m"]
-    assert "--target onnx" in one_line_error(capsys, *words, "--target", "web")

@@ -58,7 +58,7 @@ def test_a_reader_in_another_language_finds_plain_entries() -> None:
     props = META.to_props()
     names = (
         "steadyseg_format kind classes palette void_id input_height input_width mean std temperature mode samples tau "
-        "head_stride precision source source_sha256 versions licence motion lag calibrated note adaptive "
+        "head_stride precision source source_sha256 versions licence motion calibrated note adaptive "
         "reference_scores"
     )
     assert set(props) == set(names.split())
@@ -66,6 +66,11 @@ def test_a_reader_in_another_language_finds_plain_entries() -> None:
     assert told == ["1", "stream", "vq-bnn", "352"]
     assert json.loads(props["classes"]) == list(CAMVID.names)
     assert json.loads(props["palette"]) == [list(color) for color in CAMVID.colors] and props["void_id"] == "11"
+
+
+def test_files_of_earlier_versions_are_read_but_for_those_whose_maps_come_late() -> None:
+    assert from_props(META.to_props() | {"lag": "0"}, "m.onnx") == META
+    assert "its maps come late" in refused(META.to_props() | {"lag": "2"})
 
 
 @pytest.mark.parametrize("key", sorted(META.to_props()))

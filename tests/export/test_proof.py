@@ -68,7 +68,7 @@ def test_the_proof_sees_an_input_that_is_ignored(graphs: Graphs, monkeypatch: py
     flipped = staticmethod(lambda arrays: run(arrays | {"frame": arrays["frame"][:, ::-1]}))
     monkeypatch.setattr(Traced, "runner", flipped)
     with pytest.raises(CheckFailed, match="resizes otherwise than torch"):
-        resize_agreement(Traced(step, onnx.ModelProto(), signature), frames[0], lag=0)
+        resize_agreement(Traced(step, onnx.ModelProto(), signature), frames[0])
 
 
 def test_equal_labels_alone_prove_nothing() -> None:

@@ -13,7 +13,6 @@ HEIGHT, WIDTH = 96, 128
 FLAGS = {
     "vq-dnn": ["--stateful", "--motion", "off", "--with-proof"],
     "motion": ["--stateful", "--with-proof"],
-    "lag": ["--stateful", "--lag", "2", "--with-proof"],
     "vq-bnn": ["--stateful", "--mode", "vq-bnn", "--motion", "off"],
     "proven vq-bnn": ["--stateful", "--mode", "vq-bnn", "--motion", "off", "--with-proof"],
     "dnn": ["--stateful", "--mode", "dnn"],

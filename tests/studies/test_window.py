@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from steadyseg.core.prediction import Prediction
-from steadyseg.studies.harness.window import WindowSmoothing
+from steadyseg.studies.harness.window import WindowSmoothing, centred_mean
 
 PUBLISHED = (0.55524, 0.24949, 0.11210, 0.05037, 0.02263, 0.01017)
 """arXiv 1907.05911, K = 5, tau = 1.25, newest to oldest."""
@@ -52,3 +52,13 @@ def test_the_published_weights_come_out() -> None:
     last = run(WindowSmoothing(), [certain(one) for one in torch.eye(9)])[-1].probs[0]
     assert last.flip(0)[:6].tolist() == pytest.approx(PUBLISHED, abs=5e-6)
     assert not last.flip(0)[6:].any()
+
+
+def test_later_frames_weigh_by_their_distance_as_earlier_ones_do() -> None:
+    """Frame t is certain of class t: row t of the means is the weights of frame t."""
+    means = centred_mean(torch.eye(6, dtype=torch.float64), tau=2.0, before=2, after=1)
+    weights = torch.tensor([math.exp(-1.0), math.exp(-0.5), 1.0, math.exp(-0.5)], dtype=torch.float64)
+    torch.testing.assert_close(means[3], torch.tensor([0.0, *(weights / weights.sum()), 0.0], dtype=torch.float64))
+    torch.testing.assert_close(means[5, 3:], weights[:3] / weights[:3].sum())
+    past = run(WindowSmoothing(2.0, 2), [certain(one) for one in torch.eye(6)])
+    torch.testing.assert_close(centred_mean(torch.eye(6), 2.0, 2), torch.cat([one.probs for one in past]))

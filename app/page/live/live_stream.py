@@ -52,15 +52,15 @@ class LiveStream:
         needs_probs = settings.watch is not None or (settings.view.second == "set-size" and settings.against is None)
         is_first = any(method not in self._open for method in settings.methods)
         results = [self._segment(frame, method, needs_probs) for method in settings.methods]
-        flicker = [self._flicker(method, maps) for method, (_, _, maps) in zip(settings.methods, results, strict=True)]
+        flicker = [self._flicker(method, maps) for method, (_, maps) in zip(settings.methods, results, strict=True)]
         changes = [changed if settings.view.mark_changes else None for changed, _ in flicker]
         stepped_s = time.perf_counter()
-        opened, shown, maps = results[-1]
+        opened, maps = results[-1]
         classes = opened.meta.classes
-        left = overlay_picture(*results[0][1:], classes, settings.view, changes[0])
+        left = overlay_picture(frame, results[0][1], classes, settings.view, changes[0])
         note = None
         if settings.against is not None:
-            right = overlay_picture(shown, maps, classes, settings.view, changes[-1])
+            right = overlay_picture(frame, maps, classes, settings.view, changes[-1])
         else:
             try:
                 right = second_picture(maps, settings.view.second, opened.meta, opened.segmenter.method)
@@ -69,12 +69,11 @@ class LiveStream:
         facts = {
             **describe_maps(maps, len(classes)),
             "flicker": [share for _, share in flicker],
-            "probs": [at_pixel(maps, settings.watch) for *_, maps in results] if settings.watch else None,
+            "probs": [at_pixel(maps, settings.watch) for _, maps in results] if settings.watch else None,
             "verdict": frame_verdict(maps, opened.segmenter.training_data),
             "note": note,
             "opened": is_first,  # then `step_ms` includes compiling the network
             "executor": opened.segmenter.executor,
-            "lag": opened.segmenter.method.lag,
             "step_ms": round((stepped_s - began_s) * 1e3, 1),
         }
         return LivePictures(jpeg(left), jpeg(right), facts)
@@ -83,11 +82,11 @@ class LiveStream:
         """Releases the networks and their state."""
         self._close_all_but(())
 
-    def _segment(self, frame: Frame, method: MethodSettings, keep_probs: bool) -> tuple[OpenMethod, Frame, Maps]:
+    def _segment(self, frame: Frame, method: MethodSettings, keep_probs: bool) -> tuple[OpenMethod, Maps]:
         opened = self._open.get(method)
         if opened is None:
             opened = self._open[method] = OpenMethod(method, self._lease)
-        return opened, *opened.step(frame, keep_probs)
+        return opened, opened.step(frame, keep_probs)
 
     def _close_all_but(self, methods: tuple[MethodSettings, ...]) -> None:
         for method in self._open.keys() - set(methods):

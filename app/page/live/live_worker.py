@@ -148,7 +148,7 @@ class LiveWorkers:
         with Lease(self.pool) as lease:
             opened = OpenMethod(method, lease)
             height, width = opened.meta.height, opened.meta.width
-            list(opened.segmenter.steps(Frame(np.zeros((height, width, 3), np.uint8), 0, 0.0)))  # none yet with a lag
+            opened.segmenter.step(Frame(np.zeros((height, width, 3), np.uint8), 0, 0.0))
         return opened.segmenter
 
     def offer(self, key: str, request: Request) -> None:

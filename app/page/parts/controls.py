@@ -8,7 +8,6 @@ from typing import Any
 from steadyseg.app.open_model import is_graph
 from steadyseg.app.page.parts.settings import (
     FIRST_MODE,
-    MAX_AHEAD,
     MAX_SAMPLES,
     MAX_TAU,
     MIN_TAU,
@@ -47,7 +46,6 @@ class Controls:
     samples: Any
     tau: Any
     motion: Any
-    lag: Any
     calibrated: Any
     second: Any
     opacity: Any
@@ -56,7 +54,7 @@ class Controls:
     @property
     def method_values(self) -> list[Any]:
         """The model's control, then a control for each argument of `method_options`."""
-        return [self.model, self.mode, self.samples, self.tau, self.motion, self.lag, self.calibrated]
+        return [self.model, self.mode, self.samples, self.tau, self.motion, self.calibrated]
 
     @property
     def values(self) -> list[Any]:
@@ -90,21 +88,19 @@ def add_controls(model: str) -> Controls:
         motion = gr.Checkbox(
             True, label="Motion compensation", info="The mean follows the optical flow.", elem_id="motion"
         )
-        ahead = "Later frames in the mean: the output is late by as many, and follows no motion."
-        lag = _slider("lag", "Lag in frames", ahead, (0, MAX_AHEAD, 0), 1)
         info = describe_temperature(model, method_options())
         calibrated = gr.Checkbox(True, label="Calibrated temperature", info=info, elem_id="calibrated")
-    for control in (mode, samples, tau, motion, lag, calibrated):
+    for control in (mode, samples, tau, motion, calibrated):
         control.interactive = not is_graph(model)
     mode.change(
-        lambda mode: (gr.update(visible=mode == "bnn"), *[gr.update(visible=is_temporal(mode))] * 3),
+        lambda mode: (gr.update(visible=mode == "bnn"), *[gr.update(visible=is_temporal(mode))] * 2),
         mode,
-        [samples, tau, motion, lag],
+        [samples, tau, motion],
         **QUIET,
     )
     # This runs in the browser: the server's answer could arrive after the visitor has set tau by hand.
     motion.input(None, motion, tau, js=f"motion => motion ? {default_tau(True)} : {default_tau(False)}")
-    return Controls(offered, models, mode, samples, tau, motion, lag, calibrated, second, opacity, min_confidence)
+    return Controls(offered, models, mode, samples, tau, motion, calibrated, second, opacity, min_confidence)
 
 
 def _slider(
@@ -146,7 +142,7 @@ def describe_threshold(model: str, options: MethodOptions, level: float) -> str:
         return words
     method = read_graph(model).method if is_graph(model) else options.resolve(meta)
     measured = method_of_fit(meta.thresholds)
-    if not method.calibrated or settings(method) != settings(measured) or method.lag:
+    if not method.calibrated or settings(method) != settings(measured):
         return f"{words} What remains was measured for {measured} at its fitted temperature alone."
     (name, kept, right), *others = remaining(meta.thresholds, level / 100)
     parts = [f"on {name} {percent(kept)} of the pixels remain, and {percent(right)} of them are right"]
@@ -155,7 +151,7 @@ def describe_threshold(model: str, options: MethodOptions, level: float) -> str:
 
 
 def describe_controls(model: str, options: MethodOptions) -> tuple[Any, ...]:
-    """Updates of `mode`, `samples`, `tau`, `motion`, `lag`, `calibrated` and `second` for another model or method."""
+    """Updates of `mode`, `samples`, `tau`, `motion`, `calibrated` and `second` for another model or method."""
     import gradio as gr
 
     free = not is_graph(model)
@@ -163,7 +159,7 @@ def describe_controls(model: str, options: MethodOptions) -> tuple[Any, ...]:
     calibrated = gr.update(info=describe_temperature(model, options), interactive=free)
     return (
         mode,
-        *[gr.update(interactive=free)] * 4,
+        *[gr.update(interactive=free)] * 3,
         calibrated,
         gr.update(choices=second_choices(model, options)),
     )

@@ -8,7 +8,6 @@ from functools import partial
 
 from steadyseg.app.open_model import is_graph, open_segmenter
 from steadyseg.app.page.parts.settings import MethodSettings, model_meta
-from steadyseg.core.errors import InputError
 from steadyseg.core.frame import Frame, Maps
 from steadyseg.core.method import MethodOptions
 from steadyseg.core.model.checkpoint import CheckpointMeta
@@ -86,18 +85,12 @@ class OpenMethod:
         # A bound method would make a reference cycle, which would keep the network until a garbage collection.
         self.segmenter = open_segmenter(settings.model, options, take=partial(lease.take, settings))
 
-    def step(self, frame: Frame, keep_probs: bool) -> tuple[Frame, Maps]:
-        """Segments one frame; with `keep_probs` the maps have the probabilities, which costs a copy of a few MB.
-
-        Returns (frame, its maps); with a lag, both are of an earlier frame. InputError until the first maps are ready.
-        """
+    def step(self, frame: Frame, keep_probs: bool) -> Maps:
+        """Segments one frame; with `keep_probs` the maps have the probabilities, which costs a copy of a few MB."""
         self.segmenter.keep_probs = keep_probs
         if self._single:  # forgets the earlier frames: a graph file has no method for single frames
             self.segmenter.reset()
-        ready = list(self.segmenter.steps(frame))
-        if not ready:
-            raise InputError(f"the output is {self.segmenter.method.lag} frames late: waiting for the first one")
-        return ready[-1]
+        return self.segmenter.step(frame)
 
     def close(self) -> None:
         """Returns the network to the pool."""

@@ -27,8 +27,6 @@ SAMPLES, MAX_SAMPLES = 5, 50
 cores."""
 TAU, MIN_TAU, MAX_TAU = MOTION_TAU, 0.25, 16.0
 """Decay time of the temporal mean in frames; 16 frames at 15 frames/s are a second."""
-MAX_AHEAD = 5
-"""Number of later frames that a frame's mean may use on the page: a third of a second at 15 frames/s."""
 
 
 def method_options(
@@ -36,19 +34,16 @@ def method_options(
     samples: float = SAMPLES,
     tau: float = TAU,
     motion: bool = True,
-    lag: float = 0,
     calibrated: bool = True,
 ) -> MethodOptions:
     """Method options from the values of the page's controls. Controls that a mode does not use are hidden, and their
     values are ignored."""
     temporal = is_temporal(mode)
-    ahead = round(lag) if temporal else 0
     return MethodOptions(
         mode,
         round(samples) if mode == "bnn" else None,
         tau if temporal else None,
-        motion and not ahead if temporal else None,
-        lag=ahead or None,
+        motion if temporal else None,
         calibrated=None if calibrated else False,
     )
 
@@ -106,13 +101,12 @@ def settings_from(record: Mapping[str, Any], models: Mapping[str, str]) -> Setti
         between(record.get("samples", SAMPLES), "samples", 1, MAX_SAMPLES),
         between(record.get("tau", TAU), "tau", MIN_TAU, MAX_TAU),
         bool(record.get("motion", True)),
-        between(record.get("lag", 0), "lag", 0, MAX_AHEAD),
         bool(record.get("calibrated", True)),
     )
     left = method_settings(model, against, *values) if against else None
     if left and is_graph(model):
         held = read_graph(model).method
-        if against != "dnn" or not held.tau or held.lag:
+        if against != "dnn" or not held.tau:
             raise InputError(f"{Path(model).name} holds {held} alone; what it can be compared with is a single frame")
         left = MethodSettings(model, MethodOptions(mode="dnn"))
     view = ViewSettings(

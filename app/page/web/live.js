@@ -198,7 +198,7 @@
   };
 
   live.set = (...values) => {
-    const names = ["model", "mode", "samples", "tau", "motion", "lag", "calibrated", "second", "opacity", "min_confidence",
+    const names = ["model", "mode", "samples", "tau", "motion", "calibrated", "second", "opacity", "min_confidence",
       "against", "mark_changes"];
     names.forEach((name, index) => (live.settings[name] = values[index]));
     live.settings.min_confidence /= 100;

@@ -31,6 +31,7 @@ const size_t MAX_STATE_VALUES = 1 << 30;
 class Client {
 public:
     Client(const std::string& path, bool bf16) : model(core.read_model(path)) {
+        if (has("lag") && text("lag") != "0") throw std::runtime_error("its maps come late; export it again");
         if (!has("steadyseg_format") || text("steadyseg_format") != "1" || text("kind") != "stream")
             throw std::runtime_error(path + ": no stream; make one with steadyseg export --stateful");
         height = whole(json("input_height"), "input_height", 1, MAX_SIDE);

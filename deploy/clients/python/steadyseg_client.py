@@ -76,11 +76,12 @@ class Client:
         props = self.session.get_modelmeta().custom_metadata_map
         if props.get("steadyseg_format") != "1" or props.get("kind") != "stream":
             raise ValueError(f"{path}: no stream; make one with steadyseg export --stateful")
+        if props.get("lag", "0") != "0":
+            raise ValueError(f"{path}: its maps come late; export it again")
         self.device = device
         self.size = [whole(parse(props, name), name, 1, 2**14) for name in ("input_height", "input_width")]
         stride = whole(parse(props, "head_stride"), "head_stride", 1, 2)
         self.state_size = tuple(-(-side // stride) for side in self.size)
-        self.lag = whole(parse(props, "lag"), "lag", 0, 1000)
         self.classes, palette, self.motion = (parse(props, name) for name in ("classes", "palette", "motion"))
         check_classes(self.classes, palette)
         if type(self.motion) is not bool:
@@ -157,8 +158,6 @@ def main():
     parser.add_argument("--device", choices=PROVIDERS, default="cpu")
     given = parser.parse_args()
     client = Client(given.model, given.device)
-    if client.lag:
-        parser.error(f"the maps of {given.model} come {client.lag} frames late; export it without --lag")
     video = cv2.VideoCapture(int(given.source) if given.source.isdecimal() else given.source)
     if not video.isOpened():
         parser.error(f"source {given.source}: no video that OpenCV opens")
