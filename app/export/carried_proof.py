@@ -48,8 +48,8 @@ def proof_entries(traced: Traced, meta: GraphMeta, console: Console) -> dict[str
 
 
 def expected(traced: Traced, meta: GraphMeta) -> dict[str, np.ndarray]:
-    """Returns the pictures, and the values of the torch module for them: a row for each turn, or mean and variance
-    where dropout masks are drawn."""
+    """Returns the pictures, and what the torch module computes of them: a row for each turn. Where dropout masks are
+    drawn, it returns mean and variance."""
     count, height, width, _ = stored_shapes(meta)["frame"][1]
     pictures = [resize_frame(proof_frames()[number], (height, width))[0] for number in PICTURES]
     stored = np.stack([*pictures, 255 - pictures[-1]][:count])
