@@ -4,10 +4,20 @@ python -m steadyseg.studies.analysis STUDY MODEL ... --data DATA
 """
 
 import sys
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+from rich.table import Table
 
 from steadyseg.app import cli
-from steadyseg.app.commands import Command
+from steadyseg.app.commands import Command, load
+from steadyseg.studies.analysis.flags import StudyJob
+from steadyseg.studies.harness.report_folder import Report, report_tables, require_checkpoints
+from steadyseg.studies.harness.tables import bullets, figure, paragraphs
 
+FORM = ".4g"
+"""Numbers of a report: four significant digits."""
 PROGRAM = "python -m steadyseg.studies.analysis"
 STUDIES = {
     "fourier": "How much of each spatial frequency is in the feature maps, block by block.",
@@ -30,11 +40,51 @@ ANALYSES = Command(
         name: Command(
             summary,
             f"steadyseg.studies.analysis.flags:{name.capitalize()}Job",
-            "steadyseg.studies.analysis.command:run_study",
+            "steadyseg.studies.analysis.__main__:run_study",
         )
         for name, summary in STUDIES.items()
     },
 )
+
+
+def run_study(job: StudyJob) -> int:
+    """Runs the study that the job names, prints its tables and writes its report."""
+    require_checkpoints(
+        job.options.models, "a pretrained name, a .safetensors file or timm:NAME", "a study looks inside the network"
+    )
+    from steadyseg.studies.analysis.study import Study, run  # after what can be refused without torch
+
+    report = Report(job.study, job.options.models, job.options, job)
+    study: Study = load(f"steadyseg.studies.analysis.{job.study}:STUDY")
+    record = run(study, job, keep=report.write_json)
+    report.write(record, lambda: study.figures(record["results"]), partial(markdown, study, record))
+    report.show([screen_table(*table) for table in study.tables(record["results"])], record["notes"])
+    return 0
+
+
+def screen_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> Table:
+    table = Table(*columns, title=title, title_justify="left")
+    for row in rows:
+        table.add_row(*(figure(value, FORM) for value in row))
+    return table
+
+
+def markdown(study: Any, record: dict[str, Any], command: str, plots: list[str]) -> str:
+    """The whole report; `plots` are names of PNG files beside it."""
+    models = ", ".join(model["model"] for model in record["models"])
+    memory = f", at most {record['peak_memory_mb']} MB of memory" if record["peak_memory_mb"] else ""
+    parts = [
+        f"# {study.title}: {models}",
+        f"`{command}`",
+        f"{record['pictures']} of {record['split_pictures']} pictures of {record['data']} {record['split']} (list "
+        f"{record['list_hash']}), seed {record['seed']}, {record['device']}; {record['seconds']:.0f} s, "
+        f"{record['cpu_seconds']:.0f} s of processor time{memory}.",
+        study.about,
+        bullets(record["notes"]),
+        *(f"![{plot.removesuffix('.png')}]({plot})" for plot in plots),
+        *report_tables(study.tables(record["results"]), FORM),
+    ]
+    return paragraphs(parts)
 
 
 def main(arguments: list[str] | None = None) -> int:
