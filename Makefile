@@ -63,6 +63,7 @@ lint: setup
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/python .ci/tracked_size.py
+	$(BIN)/python tests/english.py
 
 # Every record, table and figure of the included networks (NETWORKS names some of them) that is not of their weights, fits
 # and data as they are. DATA holds camvid/, cifar10/, video/ and the others.

@@ -79,7 +79,7 @@ def open_classifier(
     Args:
         members: Further checkpoints; with them the model is a deep ensemble.
         seed: Seed of the dropout masks.
-        method: Fields of `MethodOptions`, such as mode="dnn"; they override those of `options`.
+        method: Fields of `MethodOptions`, such as mode="dnn", which override `options`.
 
     Raises InputError for anything else, and for options that the model cannot fulfil.
     """

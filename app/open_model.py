@@ -80,7 +80,7 @@ def open_segmenter(
         size: Height in pixels of the network's input.
         provider_options: NAME=VALUE of ONNX Runtime's CUDA provider, for an .onnx file on a GPU.
         take: Returns networks that were compiled before.
-        method: Fields of `MethodOptions`, such as mode="dnn"; they override those of `options`.
+        method: Fields of `MethodOptions`, such as mode="dnn", which override `options`.
 
     Raises InputError for options that the model cannot fulfil: a graph file has only the method of its export.
     """

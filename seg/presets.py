@@ -84,7 +84,6 @@ PRESETS: dict[str, SegTrainConfig] = {
         ),
     ),
 }
-PRESETS |= {f"road-{name}": on_any_road(PRESETS[name], f"camvid-{name}") for name in ("mobile", "realtime")}
 """Preset cpu is a U-Net for two cores, unet-s the same network with a longer training. Presets realtime and mobile
 begin with EfficientNet-Lite0's ImageNet weights: realtime keeps up with a camera on two cores, mobile is for browsers
 and boards. Preset replica is the published CamVid training, which does not state crop size and weights."""
@@ -103,6 +102,7 @@ def on_the_street(config: SegTrainConfig) -> SegTrainConfig:
 
 
 PRESETS |= {f"{name}-street": on_the_street(PRESETS[name]) for name in ("unet-s", "realtime", "mobile")}
+PRESETS |= {f"road-{name}": on_any_road(PRESETS[name], f"camvid-{name}") for name in ("mobile", "realtime")}
 
 
 def with_crops_of_size(config: SegTrainConfig, preset: SegTrainConfig) -> SegTrainConfig:

@@ -7,6 +7,7 @@ import tokenize
 from collections.abc import Iterator
 from pathlib import Path
 
+FOLDERS = ("app", "core", "seg", "classification", "export", "studies", "demos", "deploy", "tests")
 MAX_WORDS = 25
 HABITS = {
     "that of": re.compile(r"\b(that|those) of\b"),
@@ -80,3 +81,16 @@ def found(paths: list[Path]) -> dict[str, list[str]]:
                 if pattern.search(sentence):
                     by_habit[habit].append(f"{path}: {sentence}")
     return by_habit
+
+
+def texts(project: Path) -> list[Path]:
+    """The documents, cards and code of the project."""
+    documents = [project / "README.md", project / "CONTRIBUTING.md", *sorted((project / "docs").rglob("*.md"))]
+    return documents + [
+        path for kind in ("md", "py") for one in FOLDERS for path in sorted((project / one).rglob(f"*.{kind}"))
+    ]
+
+
+if __name__ == "__main__":  # `make lint`: a long sentence is a warning
+    for line in found(texts(Path()))["over 25 words"]:
+        print(f"warning: over {MAX_WORDS} words: {line}")

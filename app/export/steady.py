@@ -72,7 +72,7 @@ def steady(
         risk_class: Class of which at most 5 % of the pixels of `data` are missed, at the threshold in `fit`.
         device: auto, cpu or cuda.
         keep_probs: Return the mean probabilities with the maps.
-        settings: Fields of `MethodOptions`, such as mode="dnn"; they override those of `options`.
+        settings: Fields of `MethodOptions`, such as mode="dnn", which override `options`.
 
     The segmenter's `why` says what this network cannot offer. Raises InputError for a network that does not run on
     `size`, or returns something else, such as labels.

@@ -11,7 +11,7 @@ import numpy as np
 
 from steadyseg.export.file.onnx_file import OnnxFile, check_onnx
 from steadyseg.export.run.sessions import session_runner
-from steadyseg.export.write.stream_run import GAP, GAP_AT, RESET_AT
+from steadyseg.export.write.stream_run import GAPS, RESETS
 
 MAPS = ("confidence", "entropy", "disagreement", "energy")
 SCRIPT = """async ({ mode, provider, threads, pixels, gap, reset, width }) => {
@@ -48,7 +48,7 @@ def compare_in_browser(
     familiarities, familiarity_apart, accuracy_apart = [], 0.0, 0.0
     answer: dict[str, Any] = {}
     for number, frame in enumerate(frames):
-        gap, reset = float(GAP if number == GAP_AT else 1), number in (0, RESET_AT)
+        gap, reset = float(GAPS.get(number, 1)), number in RESETS
         inputs = {"frame": frame[None], "gap": np.array([[gap]], np.float32), "reset": np.array([[reset]], np.float32)}
         found = run({**inputs, **state})
         state = {name: found[name.replace("_in", "_out")] for name in state}

@@ -110,7 +110,7 @@ def test_a_prediction_set_must_hold_the_likeliest_allowed_class() -> None:
     of_sets, of_ids = ConformalScores(255), ConformalScores(255)
     of_sets.update(PROBS[0].repeat(1, 1, 50), SETS[0].repeat(1, 50))
     of_ids.update(PROBS[0].repeat(1, 1, 50), torch.tensor([[0, 0, 2, 255]]).repeat(1, 50))
-    assert of_sets.thresholds(0.9) == of_ids.thresholds(0.9)
+    assert of_sets.threshold(0.9) == of_ids.threshold(0.9)
 
 
 def test_the_loss_and_its_gradient_are_the_closed_form() -> None:
@@ -133,7 +133,7 @@ def test_the_loss_and_its_gradient_are_the_closed_form() -> None:
 def test_a_teacher_chooses_inside_the_set() -> None:
     probs = (255 * PROBS[0]).round().to(torch.uint8)
     chosen = choose_within(probs, SETS[0].numpy())
-    # {a, b}: a with 128 of 204; {a, c}: a with 51 of 77; one class or void: nothing to choose
+    # {a, b}: a with 128 of 204. {a, c}: a with 51 of 77. One class or void leaves nothing to choose.
     assert chosen[0, :2].tolist() == [[0, 255 * 128 // 204], [0, 255 * 51 // 77]] and not chosen[0, 2:, 1].any()
 
 

@@ -272,7 +272,7 @@ def test_a_graph_file_is_timed_too(tmp_path: Path, clip: Path) -> None:
         (["street-tiny", "--config", "row_seconds=0"], "--config row_seconds must lie above 0"),
         (["street-tiny", "--size", "7"], "height must be 32 pixels or more"),
         (["street-tiny", "--executor", "onnxruntime"], "ONNX Runtime runs graph files"),
-        (["street-tiny", "--executor", "openvino", "--device", "cuda"], "runs on the CPU, got --device cuda"),
+        (["street-tiny", "--executor", "openvino", "--device", "cuda"], "runs on the CPU, got device cuda"),
     ],
 )
 def test_bad_input_is_one_line(arguments: list[str], expected: str, capsys: pytest.CaptureFixture[str]) -> None:
