@@ -9,10 +9,10 @@ CEILINGS = {
     "app": (14_080, 131),
     "core": (7_340, 71),
     "seg": (8_420, 74),
-    "classification": (3_000, 23),
+    "classification": (2_940, 23),
     "export": (4_435, 34),
     "studies": (10_430, 114),
-    "tests": (32_425, 220),
+    "tests": (31_930, 219),
 }
 """Lines and files of Python by folder, little above what was reached; lines are as ruff formats them."""
 

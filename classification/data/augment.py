@@ -43,7 +43,9 @@ class Augment(Dataset[tuple[Tensor, Tensor]]):
                 pictures = shift(pictures, shifts[chosen], self.options)
             pictures[flips[chosen]] = pictures[flips[chosen], :, ::-1]
             if self.policy is not None:
-                pictures = np.stack([self._varied(p, seeds(i)) for p, i in zip(pictures, chosen, strict=True)])
+                for place, index in enumerate(chosen):
+                    seed_python(seeds(index))
+                    pictures[place] = np.asarray(self.policy(Image.fromarray(pictures[place])))
         labels = torch.from_numpy(self.images.labels[np.asarray(chosen)])
         return torch.from_numpy(pictures).permute(0, 3, 1, 2).contiguous(), labels
 
@@ -52,11 +54,6 @@ class Augment(Dataset[tuple[Tensor, Tensor]]):
             return self.images.evaluation_view(image, self.size)
         torch.default_generator.manual_seed(seed)
         return np.asarray(self.resized(Image.fromarray(image)))
-
-    def _varied(self, picture: np.ndarray, seed: int) -> np.ndarray:
-        assert self.policy is not None
-        seed_python(seed)
-        return np.asarray(self.policy(Image.fromarray(picture)))
 
     def _draws(self, epoch: int) -> tuple[np.ndarray, np.ndarray]:
         """Draws the row and column of every sample's crop (N, 2), and its flip (N,)."""

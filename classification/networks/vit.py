@@ -156,8 +156,10 @@ def vit(options: ClassifierOptions, num_classes: int) -> Chain:
 
 
 def blocks_of(options: ClassifierOptions) -> Iterator[tuple[int, int, int, int, float]]:
-    """Yields every pair of attention and MLP: its stage, its place there, channels, heads (as many as published for
-    its width), and rate of stochastic depth. Stages and places count from 0."""
+    """Yields stage, place in it, channels, heads and rate of stochastic depth of every pair of attention and MLP.
+
+    Stages and places count from 0. There are as many heads as published for the width.
+    """
     family, depth = MODELS[options.network]
     counts = PIT_BLOCKS[depth] if family == "pit" else SWIN_BLOCKS[depth] if family == "swin" else (depth,)
     heads, skipped = max(1, options.channels // HEAD_WIDTHS[family]), skip_rates(options.stochastic_depth, sum(counts))

@@ -145,16 +145,6 @@ def test_a_patch_attends_to_its_neighbourhood_and_the_class_token(window: int, r
         assert not class_token or (reached[0] and seen[0].all())
 
 
-def test_the_mean_head_has_no_class_token_and_does_not_know_the_order_without_positions() -> None:
-    network = built("vit6", channels=64, patch_size=4, head="gap")
-    assert network.stem.class_token is None and network.head.linear.in_features == 64
-    nn.init.zeros_(network.stem.positions)
-    x = random_input(32)
-    moved = x.roll((8, 4), (2, 3))  # whole patches
-    with torch.no_grad():
-        torch.testing.assert_close(network(x), network(moved), rtol=1e-4, atol=1e-5)
-
-
 # parts
 
 
@@ -174,18 +164,6 @@ def test_every_part_before_the_head_gives_a_map(network: str, options: dict[str,
         made(random_input(32))
     assert taps.stages[:3] == ("stem", "attention1", "mlp1")
     assert [tuple(features.shape[1:]) for features in taps.take()] == maps
-
-
-def test_a_map_of_tokens_has_the_patches_in_their_places() -> None:
-    network = built("vit6", channels=64, patch_size=4)
-    taps, x = StageFeatures(network, ["stem"]), torch.zeros(1, 3, 32, 32)
-    x[..., 8:12, 20:24] = 1  # the patch of row 2, column 5
-    nn.init.zeros_(network.stem.positions)
-    with torch.no_grad():
-        network(x)
-    (features,) = taps.take()
-    different = (features[0] != features[0, :, :1, :1]).any(0)
-    assert different.nonzero().tolist() == [[2, 5]]
 
 
 def test_dropout_follows_every_branch_and_what_is_no_matrix_is_not_decayed() -> None:
