@@ -6,13 +6,13 @@ import pytest
 
 PROJECT = Path(__file__).parent.parent
 CEILINGS = {
-    "app": (14_080, 131),
-    "core": (7_340, 71),
-    "seg": (8_420, 74),
+    "app": (12_345, 119),
+    "core": (7_470, 72),
+    "seg": (9_150, 80),
     "classification": (2_940, 23),
-    "export": (4_435, 34),
+    "export": (4_275, 33),
     "studies": (10_430, 114),
-    "tests": (31_930, 219),
+    "tests": (31_715, 217),
 }
 """Lines and files of Python by folder, little above what was reached; lines are as ruff formats them."""
 
