@@ -8,7 +8,6 @@ from typing import Any, Unpack
 import numpy as np
 import torch
 
-from steadyseg.app.open_model import open_checkpoint, open_model
 from steadyseg.classification.data.labelled import ClassificationSet
 from steadyseg.classification.data.open import HELD_OUT, open_classification, open_split_of
 from steadyseg.classification.evaluate import Batch, Classifier, default_samples
@@ -23,7 +22,8 @@ from steadyseg.core.prediction import Prediction
 from steadyseg.core.reference import ReferenceScores
 from steadyseg.core.system.machine import choose_device
 from steadyseg.export.file.onnx_file import OnnxFile
-from steadyseg.export.run.classifier import GraphClassifier
+from steadyseg.runtime.classifier import GraphClassifier
+from steadyseg.runtime.open_model import open_checkpoint, open_model
 
 
 class OpenClassifier:

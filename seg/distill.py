@@ -19,8 +19,8 @@ from steadyseg.core.method import MethodOptions
 from steadyseg.core.picture_size import network_size
 from steadyseg.core.preprocess import resize
 from steadyseg.core.system.machine import autocast, training_precision
+from steadyseg.seg.of_model import streaming_module
 from steadyseg.seg.pretrained import read_segmenter
-from steadyseg.seg.torch_executor import torch_executor
 
 
 class Teacher:
@@ -40,7 +40,7 @@ class Teacher:
                     f"the teacher {model} has other classes than the data; train both on the same class list"
                 )
             method = MethodOptions(mode="dnn").resolve(teacher.meta)
-            self.modules.append(torch_executor(teacher, method, device=device).module)
+            self.modules.append(streaming_module(teacher, method).to(device).eval())
             self.heights.append(teacher.meta.height)
         self.height, self.device = height, device
         self.precision = training_precision(device)

@@ -15,8 +15,8 @@ from steadyseg.core.errors import InputError
 from steadyseg.core.seeds import mix_seed
 from steadyseg.core.training.config import TrainConfig
 from steadyseg.core.training.distributed import Processes
-from steadyseg.seg.data.camvid import has_split, open_split
 from steadyseg.seg.data.coarse import as_sets, is_coarse, pack_label
+from steadyseg.seg.data.label_folder import has_split, open_split
 from steadyseg.seg.options import SegTrainConfig
 from steadyseg.seg.training_set import KEPT_BYTES, LabelledImages
 

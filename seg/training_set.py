@@ -9,11 +9,11 @@ from torch.utils.data import Dataset
 
 from steadyseg.core.classes import CAMVID, ClassList
 from steadyseg.core.errors import InputError
-from steadyseg.seg.data.camvid import ImageFolderSplit, has_split, open_split, read_names
 from steadyseg.seg.data.held_out import HeldOut, camvid_stretches, hold_out, hold_out_recordings, read_stretches
+from steadyseg.seg.data.label_folder import ImageFolderSplit, has_split, open_split, read_names
 from steadyseg.seg.data.within import read_choice
 from steadyseg.seg.options import SegTrainConfig
-from steadyseg.seg.street.drive import StreetSet
+from steadyseg.street.drive import StreetSet
 
 STREET_ASPECT = 4 / 3
 """Aspect ratio of the street's pictures, the same as CamVid's."""

@@ -17,8 +17,8 @@ from steadyseg.core.errors import InputError
 from steadyseg.core.evaluation.coarse import members
 from steadyseg.core.preprocess import nearest
 from steadyseg.core.system.files import write_atomic
-from steadyseg.seg.data.camvid import ImageFolderSplit
 from steadyseg.seg.data.coarse import is_coarse
+from steadyseg.seg.data.label_folder import ImageFolderSplit
 from steadyseg.seg.data.within import choice_file
 from steadyseg.seg.distill import Teacher
 

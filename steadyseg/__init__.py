@@ -15,8 +15,6 @@ if TYPE_CHECKING:  # what editors and type checkers read; tests/test_public.py h
     from steadyseg.app.export.flags import ExportJob as ExportJob
     from steadyseg.app.export.steady import steady as steady
     from steadyseg.app.hub import HubModel as HubModel
-    from steadyseg.app.open_model import open_model as open_model
-    from steadyseg.app.open_model import open_segmenter as open_segmenter
     from steadyseg.app.palette import draw_overlay as draw_overlay
     from steadyseg.app.sources.open_source import open_source as open_source
     from steadyseg.app.sources.read_ahead import read_ahead as read_ahead
@@ -52,13 +50,15 @@ if TYPE_CHECKING:  # what editors and type checkers read; tests/test_public.py h
     from steadyseg.core.smoothing import Prob as Prob
     from steadyseg.core.smoothing import SpatialSmoothing as SpatialSmoothing
     from steadyseg.core.temporal import TemporalSmoothing as TemporalSmoothing
-    from steadyseg.seg.street.drive import Street as Street
+    from steadyseg.runtime.open_model import open_model as open_model
+    from steadyseg.runtime.open_model import open_segmenter as open_segmenter
+    from steadyseg.street.drive import Street as Street
 
     __version__: str
 
 _NAMES = {
     # segment a stream
-    "steadyseg.app.open_model": "open_model open_segmenter",
+    "steadyseg.runtime.open_model": "open_model open_segmenter",
     "steadyseg.app.export.steady": "steady",
     "steadyseg.core.method": "Method MethodOptions",
     "steadyseg.core.segmenter": "Segmenter segment",
@@ -69,7 +69,7 @@ _NAMES = {
     "steadyseg.app.sources.open_source": "open_source",
     "steadyseg.app.sources.source": "Source",
     "steadyseg.app.sources.read_ahead": "read_ahead",
-    "steadyseg.seg.street.drive": "Street",
+    "steadyseg.street.drive": "Street",
     # the methods, for networks of one's own
     "steadyseg.core.smoothing": "Blur Prob SpatialSmoothing",
     "steadyseg.core.insertion": "InsertionPoint PrependedLayer insert_dropout insert_smoothing subsampling_points",

@@ -7,7 +7,7 @@ import tokenize
 from collections.abc import Iterator
 from pathlib import Path
 
-FOLDERS = ("app", "core", "seg", "classification", "export", "studies", "demos", "deploy", "tests")
+FOLDERS = ("app", "core", "seg", "classification", "export", "runtime", "street", "studies", "demos", "deploy", "tests")
 MAX_WORDS = 25
 HABITS = {
     "that of": re.compile(r"\b(that|those) of\b"),

@@ -6,7 +6,7 @@ from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 PROJECT = Path(__file__).parent.parent
-PACKAGES = ("core", "seg", "classification", "export", "app", "steadyseg", "studies")
+PACKAGES = ("core", "street", "seg", "classification", "export", "runtime", "app", "steadyseg", "studies")
 CORE = {"core", "core/system", "core/model"}
 PRODUCT = {
     *CORE,
@@ -14,9 +14,9 @@ PRODUCT = {
     "seg",
     "seg/data",
     "seg/networks",
-    "seg/street",
+    "street",
     "export/file",
-    "export/run",
+    "runtime",
     "app",
 }
 ALLOWED = {
@@ -27,12 +27,12 @@ ALLOWED = {
     "core/novelty": {"core", "core/model"},
     "core/training": CORE,
     "core/corruptions": {"core"},
-    "seg/street/paint": {"core"},
-    "seg/street": {"core", "seg/street/paint"},
+    "street/paint": {"core"},
+    "street": {"core", "street/paint"},
     "seg/data/formats": {"core", "core/system"},
     "seg/data": {"core", "core/system", "core/corruptions", "seg/options", "seg/data/formats"},
     "seg/networks": {"core", "seg/options"},
-    "seg": {*CORE, "core/evaluation", "core/novelty", "core/training", "seg/data", "seg/networks", "seg/street"},
+    "seg": {*CORE, "core/evaluation", "core/novelty", "core/training", "seg/data", "seg/networks", "street"},
     "seg/novelty": {*CORE, "core/novelty", "core/corruptions", "seg", "seg/data"},
     "classification/data": {*CORE, "classification/options"},
     "classification/networks": {"core", "classification/options"},
@@ -46,9 +46,9 @@ ALLOWED = {
         "classification/networks",
     },
     "export/file": CORE,
-    "export/kernels": {"core", "core/system"},
-    "export/run": {*CORE, "core/evaluation", "export/file", "export/kernels"},
-    "export/write": {"core", "core/system", "export/file", "export/run"},
+    "export/write": {"core", "core/system", "export/file"},
+    "runtime/kernels": {"core", "core/system"},
+    "runtime": {*CORE, "core/evaluation", "core/novelty", "seg", "classification", "export/file", "runtime/kernels"},
     "app": {
         *CORE,
         "core/novelty",
@@ -60,11 +60,11 @@ ALLOWED = {
         "classification/data",
         "classification/networks",
         "export/file",
-        "export/run",
-        "export/kernels",
+        "runtime",
+        "runtime/kernels",
     },
-    "app/train": {*CORE, "core/training", "seg", "classification", "classification/networks", "app"},
-    "app/sources": {"core", "core/system", "seg/data", "seg/street", "app"},
+    "app/train": {*CORE, "core/training", "seg", "classification", "classification/networks", "runtime/options", "app"},
+    "app/sources": {"core", "core/system", "seg/data", "street", "app"},
     "app/video": {*PRODUCT, "app/sources", "app/scale/engines"},
     "app/evaluation": {*PRODUCT, "core/novelty", "seg/novelty", "classification", "classification/data"},
     "app/labelling": {*PRODUCT, "seg/data/formats", "app/sources", "app/video", "app/evaluation", "seg/novelty"},
@@ -74,7 +74,7 @@ ALLOWED = {
         "core/novelty",
         "classification",
         "classification/networks",
-        "export/kernels",
+        "runtime/kernels",
         "export/write",
         "app/sources",
         "app/in_browser",
@@ -91,7 +91,7 @@ ALLOWED = {
 }
 """Folder -> what its files may import besides each other. Studies may import all of it, their own folder and the
 harness."""
-GROUND = ("seg/options", "classification/options", "app/flags", "app/page/flags")
+GROUND = ("seg/options", "classification/options", "runtime/options", "app/page/flags")
 """Files that lie below the rest of their folder: flags, without torch."""
 
 
@@ -146,7 +146,7 @@ def test_imports_follow_the_arrows() -> None:
         folder = name.rpartition("/")[0]
         if name.startswith("studies"):
             continue
-        ground = {"core", "core/system", "core/training", "app/flags"}
+        ground = {"core", "core/system", "core/training", "runtime/options"}
         allowed = ground if name in GROUND else {folder} | ALLOWED.get(folder, set())
         wrong += [f"{name} imports {other}" for other in others if not rooms(other) & allowed]
     assert not wrong

@@ -67,18 +67,18 @@ def test_the_import_brings_nothing_heavy() -> None:
 def test_no_module_is_loaded_under_a_second_name() -> None:
     """`except InputError` would miss the class of a second copy."""
     loaded = set(run_python("import sys; from steadyseg import *; print(*sys.modules)").split())
-    assert "steadyseg.app.open_model" in loaded and "steadyseg.export.file.onnx_file" in loaded
-    assert not {"app", "core", "seg", "classification", "export", "studies"} & loaded
+    assert "steadyseg.runtime.open_model" in loaded and "steadyseg.export.file.onnx_file" in loaded
+    assert not {"app", "core", "seg", "classification", "export", "runtime", "street", "studies"} & loaded
 
 
 def test_nothing_of_the_product_imports_its_face() -> None:
-    for folder in ("app", "core", "seg", "classification", "export"):
+    for folder in ("app", "core", "seg", "classification", "export", "runtime", "street"):
         for path in (PROJECT / folder).rglob("*.py"):
             assert "steadyseg import" not in path.read_text(), path
 
 
 def test_demos_use_public_names_alone() -> None:
-    ours = {"app", "core", "seg", "classification", "export", "studies", "tests"}
+    ours = {"app", "core", "seg", "classification", "export", "runtime", "street", "studies", "tests"}
     for path in (PROJECT / "demos").glob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
             modules = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []

@@ -8,7 +8,6 @@ from torch import Tensor
 from steadyseg.app.classifiers import CheckpointClassifier
 from steadyseg.app.console import track
 from steadyseg.app.evaluation.flags import CalibrateJob
-from steadyseg.app.open_model import frame_flags, refuse_flags
 from steadyseg.classification.data.open import TRAINED, open_split_of
 from steadyseg.classification.evaluate import Batch, batch_size, batches, fit_temperature, predict
 from steadyseg.classification.novelty import default_stages, fit_statistics
@@ -21,6 +20,7 @@ from steadyseg.core.method import Method, MethodOptions
 from steadyseg.core.model.model import Model
 from steadyseg.core.novelty.stored import NoveltyFit
 from steadyseg.core.system.machine import choose_device
+from steadyseg.runtime.open_model import frame_flags, refuse_flags
 
 
 class ClassifierFits:

@@ -22,12 +22,12 @@ from steadyseg.core.model.tensor_file import without_novelty
 from steadyseg.core.novelty.stored import NoveltyFit
 from steadyseg.core.segmenter import Segmenter
 from steadyseg.core.system.machine import choose_device
+from steadyseg.runtime.torch_executor import torch_executor
 from steadyseg.seg.calibrate import adjust_head, fit_temperature
-from steadyseg.seg.data.camvid import open_split
+from steadyseg.seg.data.label_folder import open_split
 from steadyseg.seg.evaluate import predict, seed_frames
 from steadyseg.seg.novelty.fit import default_stages, fit_statistics
 from steadyseg.seg.novelty.frames import Frames
-from steadyseg.seg.torch_executor import torch_executor
 
 DATA_KEYS = ("data", "split", "protocol", "frames", "frame_list_hash", "mode", "tau", "motion")
 """Keys of a fit that the record of int8 repeats."""

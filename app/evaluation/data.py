@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from steadyseg.app.open_model import is_classifier
 from steadyseg.core.classes import CAMVID, ClassList
 from steadyseg.core.errors import InputError
 from steadyseg.core.frame import Frame
@@ -12,8 +11,9 @@ from steadyseg.core.method import is_temporal
 from steadyseg.core.model.model import Model
 from steadyseg.core.segmenter import Executor, Segmenter
 from steadyseg.export.file.onnx_file import OnnxFile
-from steadyseg.seg.data.camvid import ImageFolderSplit, has_split, open_split, read_names
+from steadyseg.runtime.open_model import is_classifier
 from steadyseg.seg.data.held_out import recorded_names
+from steadyseg.seg.data.label_folder import ImageFolderSplit, has_split, open_split, read_names
 from steadyseg.seg.data.moving_stills import CLIP_FRAMES, MEASURED_FRAMES, moving_stills
 from steadyseg.seg.data.sequence import open_sequence
 from steadyseg.seg.evaluate import mark_stills
@@ -71,7 +71,7 @@ class LabelledData:
         """Finds the files; InputError for missing files and for files that do not fit the network. `labelled_only`: of
         moving stills, render only frames with a label."""
         if str(self.data) == "street":
-            from steadyseg.seg.street.drive import Street
+            from steadyseg.street.drive import Street
 
             if segmenter.classes != CAMVID:
                 raise InputError("the street is labelled with CamVid's 11 classes and this model has others")

@@ -9,12 +9,12 @@ from steadyseg.app.evaluation.evaluate_classifier import EvaluatedClassifier
 from steadyseg.app.evaluation.evaluate_segmenter import MAX_EDGE_PX, EvaluatedSegmenter
 from steadyseg.app.evaluation.flags import EvaluateJob
 from steadyseg.app.evaluation.record import FRAME_KEYS, PLOT_SUFFIXES, describe_run, note_fit, write_plot
-from steadyseg.app.open_model import is_classifier, open_model
 from steadyseg.app.report_file import check_place, write_json
 from steadyseg.core.errors import InputError
 from steadyseg.core.method import mode_title
 from steadyseg.core.options import require_ranges
 from steadyseg.core.system.files import require_place
+from steadyseg.runtime.open_model import is_classifier, open_model
 
 
 def run_evaluate(job: EvaluateJob) -> int:

@@ -7,13 +7,13 @@ from steadyseg.app.classifiers import make_classifier
 from steadyseg.app.console import print_table, track
 from steadyseg.app.evaluation.flags import EvaluateJob
 from steadyseg.app.evaluation.record import familiarity_record, print_sets
-from steadyseg.app.open_model import frame_flags, open_checkpoint, refuse_flags
 from steadyseg.classification.evaluate import SizeMetrics, batch_size, batches
 from steadyseg.classification.pretrained import require_classes
 from steadyseg.core.evaluation.conformal import Coverage
 from steadyseg.core.evaluation.metrics import CUTOFF
 from steadyseg.core.model.model import Model
 from steadyseg.export.file.onnx_file import OnnxFile
+from steadyseg.runtime.open_model import frame_flags, open_checkpoint, refuse_flags
 
 HEAD_KEYS = (
     "nll accuracy top_5_accuracy ece ece_15 ece_signed brier acc_90 unc_90 freq_90 aurc error_recall_10 "

@@ -11,13 +11,13 @@ from steadyseg.app.evaluation.data import LabelledData, refuse_memory
 from steadyseg.app.evaluation.flags import EvaluateJob
 from steadyseg.app.evaluation.record import familiarity_record, print_sets
 from steadyseg.app.evaluation.recordings import RecordingMetrics, print_recordings
-from steadyseg.app.executors import RunOptions
-from steadyseg.app.open_model import is_graph, make_segmenter, open_checkpoint
 from steadyseg.core.errors import InputError
 from steadyseg.core.frame import Frame, Maps
 from steadyseg.core.model.model import Model
 from steadyseg.core.segmenter import segment
 from steadyseg.export.file.onnx_file import OnnxFile
+from steadyseg.runtime.choose import RunOptions
+from steadyseg.runtime.open_model import is_graph, make_segmenter, open_checkpoint
 from steadyseg.seg.calibrate import ConformalCheck
 from steadyseg.seg.data.coarse import is_right, void_of
 from steadyseg.seg.evaluate import EDGE_KEYS, EdgeMetrics, FrameMetrics, seed_frames

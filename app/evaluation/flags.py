@@ -6,9 +6,9 @@ from typing import Annotated, Literal
 
 from tyro.conf import Positional, arg
 
-from steadyseg.app.flags import ComputeOptions, Settings
 from steadyseg.core.method import MethodOptions, PassOptions
 from steadyseg.core.options import Rare
+from steadyseg.runtime.options import ComputeOptions, Settings
 
 SplitName = Literal["train", "val", "test", "held-out"]
 

@@ -11,10 +11,10 @@ from steadyseg.core.evaluation.temperature import GRID, WIDE_GRID
 from steadyseg.core.frame import Frame
 from steadyseg.core.model.int8 import measure_ranges
 from steadyseg.core.segmenter import Segmenter
+from steadyseg.runtime.torch_executor import TorchExecutor
 from steadyseg.seg.calibrate import fit_temperature
-from steadyseg.seg.data.camvid import open_split
+from steadyseg.seg.data.label_folder import open_split
 from steadyseg.seg.evaluate import FrameMetrics
-from steadyseg.seg.torch_executor import TorchExecutor
 
 MAX_FITTED = 64
 FIGURES = ("accuracy", "miou", "nll", "ece")

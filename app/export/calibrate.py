@@ -17,7 +17,6 @@ from steadyseg.app.evaluation.record import describe_familiarity, fit_rows
 from steadyseg.app.export.command import export_model
 from steadyseg.app.export.flags import ExportJob
 from steadyseg.app.export.onnx_network import OnnxNetwork
-from steadyseg.app.open_model import is_classifier, is_graph, open_checkpoint
 from steadyseg.core.errors import InputError, refuse_existing
 from steadyseg.core.evaluation.metrics import StreamingMetrics
 from steadyseg.core.evaluation.temperature import describe_few, temperature_record
@@ -29,7 +28,8 @@ from steadyseg.core.system.files import require_place
 from steadyseg.export.file.foreign import ForeignGraph
 from steadyseg.export.file.onnx_file import OnnxFile, read_onnx
 from steadyseg.export.file.subgraph import IMAGE, network_alone, with_features
-from steadyseg.export.run.carried_proof import PROOF_KEY
+from steadyseg.runtime.carried_proof import PROOF_KEY
+from steadyseg.runtime.open_model import is_classifier, is_graph, open_checkpoint
 from steadyseg.seg.any_network import GivenModel
 from steadyseg.seg.calibrate import ConformalFit
 from steadyseg.seg.data.moving_stills import MEASURED_FRAMES

@@ -14,8 +14,9 @@ from steadyseg.app.export.segmenter import proof_frames, torch_runner
 from steadyseg.core.errors import CheckFailed
 from steadyseg.core.method import draws_dropout
 from steadyseg.export.file.metadata import GraphMeta
-from steadyseg.export.kernels.resize import resize_frame
-from steadyseg.export.run.carried_proof import (
+from steadyseg.export.write.proof import moments
+from steadyseg.export.write.traced import Traced
+from steadyseg.runtime.carried_proof import (
     PROOF_KEY,
     VERSION,
     CarriedState,
@@ -24,9 +25,8 @@ from steadyseg.export.run.carried_proof import (
     stored_shapes,
     verify,
 )
-from steadyseg.export.run.graph import GraphStream
-from steadyseg.export.write.proof import moments
-from steadyseg.export.write.traced import Traced
+from steadyseg.runtime.graph_executor import GraphStream
+from steadyseg.runtime.kernels.resize import resize_frame
 
 PICTURES = (0, 1, 4)
 """Stored frames of the street before the negative; the turns have the same gaps between frames."""

@@ -10,7 +10,6 @@ import torch
 from steadyseg.app.console import Console
 from steadyseg.app.export.flags import ExportJob
 from steadyseg.app.export.segmenter import graph_meta
-from steadyseg.app.open_model import frame_flags, refuse_flags
 from steadyseg.classification.evaluate import default_samples
 from steadyseg.classification.exported import ExportedClassifier
 from steadyseg.classification.pretrained import build_members
@@ -18,9 +17,10 @@ from steadyseg.core.dropout import draw_mask, is_stochastic, set_dropout_active
 from steadyseg.core.errors import CheckFailed, InputError
 from steadyseg.core.model.model import Model
 from steadyseg.export.file.metadata import GraphMeta
-from steadyseg.export.run.sessions import Arrays, openvino_runner, session_runner
+from steadyseg.export.file.sessions import Arrays, openvino_runner, session_runner
 from steadyseg.export.write.proof import RandomProof, compare_draws, prove_pictures
 from steadyseg.export.write.traced import Traced, trace
+from steadyseg.runtime.open_model import frame_flags, refuse_flags
 
 PROVEN_BATCHES = (1, 2, 5)
 DRAWS = 64

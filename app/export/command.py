@@ -13,7 +13,6 @@ from steadyseg.app.export.flags import ExportJob
 from steadyseg.app.export.segmenter import export_segmenter
 from steadyseg.app.in_browser.runtime import cache_path, cached_package, runtime_files
 from steadyseg.app.in_browser.site import check_site_place, write_site
-from steadyseg.app.open_model import is_classifier, open_checkpoint
 from steadyseg.core.dropout import is_stochastic, set_dropout_active
 from steadyseg.core.errors import InputError
 from steadyseg.core.method import ModeName, mode_title
@@ -22,6 +21,7 @@ from steadyseg.core.picture_size import SIZE_MULTIPLE
 from steadyseg.core.system.files import require_place
 from steadyseg.export.file.onnx_file import check_onnx
 from steadyseg.export.write.traced import require_onnxscript, write_model
+from steadyseg.runtime.open_model import is_classifier, open_checkpoint
 
 MODES: tuple[ModeName, ...] = ("vq-dnn", "dnn", "vq-bnn")
 """The modes of a page, the first by default: smoothed, single frames, and one random draw a frame, smoothed."""

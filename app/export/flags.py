@@ -7,10 +7,10 @@ from typing import Annotated, Literal
 
 from tyro.conf import Positional, arg
 
-from steadyseg.app.flags import Settings
 from steadyseg.core.errors import InputError
 from steadyseg.core.method import MethodOptions
 from steadyseg.core.options import Rare
+from steadyseg.runtime.options import Settings
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from steadyseg.core.preprocess import Normalize
 from steadyseg.core.stages import Stage, itself
 from steadyseg.core.tracing import Signature, is_exporting
 from steadyseg.export.file.foreign import ForeignGraph
-from steadyseg.export.run.sessions import cpu_session
+from steadyseg.export.file.sessions import cpu_session
 from steadyseg.export.write.splice import OUTPUT, foreign_network
 from steadyseg.export.write.traced import to_onnx
 from steadyseg.seg.any_network import AnyNetwork

@@ -21,12 +21,12 @@ from steadyseg.core.novelty.stored import novelty_head
 from steadyseg.core.picture_size import network_size
 from steadyseg.core.reference import ReferenceScores
 from steadyseg.export.file.metadata import GraphMeta, KindName
+from steadyseg.export.file.sessions import Runner
 from steadyseg.export.file.subgraph import with_network
-from steadyseg.export.kernels.resize import resize_frame
-from steadyseg.export.run.sessions import Runner
 from steadyseg.export.write.proof import BOUNDS
 from steadyseg.export.write.stream_run import by_module, frame_inputs
 from steadyseg.export.write.traced import Traced, trace
+from steadyseg.runtime.kernels.resize import resize_frame
 from steadyseg.seg.exported import ExportedStep, network_signature
 from steadyseg.seg.streaming import StreamingSegmenter
 

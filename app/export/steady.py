@@ -22,14 +22,14 @@ from steadyseg.core.preprocess import Normalize
 from steadyseg.core.segmenter import Segmenter
 from steadyseg.core.system.machine import choose_device
 from steadyseg.export.file.metadata import MAX_SIDE
-from steadyseg.export.run.cpu import CpuExecutor, OpenNetwork
-from steadyseg.export.run.networks import FrameNetwork
+from steadyseg.runtime.cpu_executor import CpuExecutor, OpenNetwork
+from steadyseg.runtime.networks import FrameNetwork
+from steadyseg.runtime.torch_executor import TorchExecutor
 from steadyseg.seg.any_network import AnyNetwork, GivenModel
 from steadyseg.seg.data.class_file import read_classes
 from steadyseg.seg.known_networks import look_up
 from steadyseg.seg.of_model import FrameToLogits
 from steadyseg.seg.streaming import StreamingSegmenter
-from steadyseg.seg.torch_executor import TorchExecutor
 
 Triple = tuple[float, float, float]
 DEFAULT_HEIGHT = 384

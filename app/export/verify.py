@@ -11,11 +11,11 @@ from steadyseg.app.export.flags import VerifyJob
 from steadyseg.core.errors import CheckFailed, InputError, printable
 from steadyseg.core.method import mode_title
 from steadyseg.export.file.onnx_file import OnnxFile, read_onnx
-from steadyseg.export.run.carried_proof import CarriedState, Step, graph_step, inputs_of, read_proof, turns_of, verify
-from steadyseg.export.run.graph import GraphStream
-from steadyseg.export.run.networks import onnxruntime_name, openvino_name
-from steadyseg.export.run.provider_options import read_provider_options, refuse_on_cpu
-from steadyseg.export.run.sessions import openvino_runner
+from steadyseg.export.file.provider_options import read_provider_options, refuse_on_cpu
+from steadyseg.export.file.sessions import openvino_runner
+from steadyseg.runtime.carried_proof import CarriedState, Step, graph_step, inputs_of, read_proof, turns_of, verify
+from steadyseg.runtime.graph_executor import GraphStream
+from steadyseg.runtime.networks import onnxruntime_name, openvino_name
 
 
 def say(line: str) -> None:

@@ -20,7 +20,7 @@ from steadyseg.core.reference import NOVEL
 from steadyseg.core.system.files import whole_folder
 from steadyseg.export.file.metadata import GraphMeta
 from steadyseg.export.file.onnx_file import OnnxFile
-from steadyseg.seg.street.drive import Street
+from steadyseg.street.drive import Street
 
 WEB = Path(__file__).parent / "web"
 FORMAT = "steadyseg-web-1"

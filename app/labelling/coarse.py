@@ -4,8 +4,8 @@ from steadyseg.app.console import track
 from steadyseg.app.labelling.flags import RoadsJob, WithinJob
 from steadyseg.core.system.files import require_new_folder
 from steadyseg.core.system.machine import choose_device
-from steadyseg.seg.data.camvid import open_split
 from steadyseg.seg.data.class_file import classes_of
+from steadyseg.seg.data.label_folder import open_split
 from steadyseg.seg.data.roads import write_roads
 
 

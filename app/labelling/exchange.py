@@ -17,11 +17,11 @@ from steadyseg.app.video.sinks import GREY, TABLE
 from steadyseg.core.classes import ClassList
 from steadyseg.core.errors import InputError
 from steadyseg.core.system.files import require_new_folder, whole_folder
-from steadyseg.seg.data.camvid import has_split, open_split, read_label
 from steadyseg.seg.data.class_file import classes_of, read_classes
 from steadyseg.seg.data.formats.open_source import open_labels
 from steadyseg.seg.data.formats.source import NOTES_FILE, SPLITS
 from steadyseg.seg.data.import_labels import Imported, import_labels
+from steadyseg.seg.data.label_folder import has_split, open_split, read_label
 from steadyseg.seg.data.label_writer import LabelWriter
 
 SHOWN_REMARKS = 10

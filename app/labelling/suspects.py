@@ -9,9 +9,7 @@ import torch
 from steadyseg.app.console import Console, figure_table, track
 from steadyseg.app.contact_sheet import SHEET_FILE, SHOWN, WIDTH, Cell, colored, strip, write_sheet
 from steadyseg.app.evaluation.data import LabelledData
-from steadyseg.app.executors import RunOptions
 from steadyseg.app.labelling.flags import SuspectsJob
-from steadyseg.app.open_model import make_segmenter, open_model, refuse_classifier
 from steadyseg.app.opencv import opencv
 from steadyseg.core.errors import InputError
 from steadyseg.core.frame import Frame
@@ -20,7 +18,9 @@ from steadyseg.core.model.model import Model
 from steadyseg.core.segmenter import Segmenter
 from steadyseg.core.system.files import require_new_folder, whole_folder
 from steadyseg.export.file.onnx_file import OnnxFile
-from steadyseg.seg.data.camvid import ImageFolderSplit
+from steadyseg.runtime.choose import RunOptions
+from steadyseg.runtime.open_model import make_segmenter, open_model, refuse_classifier
+from steadyseg.seg.data.label_folder import ImageFolderSplit
 from steadyseg.seg.evaluate import enlarge
 from steadyseg.seg.label_errors import ConfidentJoint, Suspect, find_suspects
 

@@ -8,13 +8,13 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from steadyseg.app.open_model import is_graph
 from steadyseg.app.page.parts.network_pool import Lease, NetworkPool, OpenMethod
 from steadyseg.app.page.parts.settings import method_settings, model_meta, offered_models
 from steadyseg.core.method import method_of_fit
 from steadyseg.core.model.checkpoint import CheckpointMeta
+from steadyseg.runtime.open_model import is_graph
 from steadyseg.seg.pretrained import find_checkpoint
-from steadyseg.seg.street.drive import Street
+from steadyseg.street.drive import Street
 
 PROTOCOLS = {"stills": "single pictures", "stream": "a video", "moving-stills": "pictures with made motion"}
 PLAIN = (

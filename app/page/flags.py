@@ -7,9 +7,9 @@ from typing import Annotated
 
 from tyro.conf import Positional, arg
 
-from steadyseg.app.flags import DEFAULT_MODEL
 from steadyseg.core.errors import InputError
 from steadyseg.core.system.hosts import LOCAL_HOSTS
+from steadyseg.runtime.options import DEFAULT_MODEL
 
 
 @dataclass(frozen=True)

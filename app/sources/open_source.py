@@ -98,7 +98,7 @@ class StreetSource(Source):
     """A finite drive down the street of one seed; labelled if the reader's classes are the street's."""
 
     def __init__(self, seed: int = 0, frames: int = STREET_FRAMES, classes: ClassList = CAMVID) -> None:
-        from steadyseg.seg.street.drive import Street
+        from steadyseg.street.drive import Street
 
         self.losses: Counter[str] = Counter()
         self._street = Street(seed=seed)

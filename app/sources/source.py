@@ -131,7 +131,7 @@ class LabelFolder:
         if path is None:
             losses["missing_label"] += 1
             return None
-        from steadyseg.seg.data.camvid import read_label
+        from steadyseg.seg.data.label_folder import read_label
 
         label = read_label(path, self._classes, self._own)
         if label.shape != shape:

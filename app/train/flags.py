@@ -6,8 +6,8 @@ from typing import Literal
 
 from tyro.conf import FlagCreatePairsOff
 
-from steadyseg.app.flags import Settings
 from steadyseg.classification.options import CLASS_PRESETS, ClassTrainConfig
+from steadyseg.runtime.options import Settings
 from steadyseg.seg.options import SegTrainConfig
 from steadyseg.seg.presets import PRESETS
 

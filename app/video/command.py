@@ -7,13 +7,13 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from steadyseg.app.console import Console, progress_bar
-from steadyseg.app.flags import DEFAULT_MODEL
 from steadyseg.app.report_file import check_place, write_json
 from steadyseg.app.sources.source import Source, describe_losses
 from steadyseg.app.video.flags import VideoJob
 from steadyseg.app.video.job import check_job, job_record, open_for, open_recording
 from steadyseg.app.video.recording import Recorded, Recording
 from steadyseg.app.video.report import print_report
+from steadyseg.runtime.options import DEFAULT_MODEL
 
 STDOUT = Path("-")
 """The report that is lines of JSON on stdout."""

@@ -6,11 +6,11 @@ from typing import Annotated, Literal, get_args
 
 from tyro.conf import Positional, arg
 
-from steadyseg.app.flags import DEFAULT_MODEL, ComputeOptions, Settings
 from steadyseg.core.alarm import LOW_ACCURACY
 from steadyseg.core.errors import InputError
 from steadyseg.core.method import MethodOptions
 from steadyseg.core.options import Rare, require_ranges
+from steadyseg.runtime.options import DEFAULT_MODEL, ComputeOptions, Settings
 
 ViewName = Literal["overlay", "side-by-side", "uncertainty", "confidence", "disagreement", "energy", "set-size"]
 VIEW_NAMES: tuple[ViewName, ...] = get_args(ViewName)

@@ -6,8 +6,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from steadyseg.app.executors import RunOptions, TakeNetwork
-from steadyseg.app.open_model import make_segmenter, open_model
 from steadyseg.app.palette import display_classes
 from steadyseg.app.sources.image_folder import IMAGE_SUFFIXES
 from steadyseg.app.sources.open_source import is_path, is_street, open_source
@@ -26,7 +24,9 @@ from steadyseg.core.classes import ClassList
 from steadyseg.core.errors import InputError
 from steadyseg.core.seeds import seed_masks
 from steadyseg.core.segmenter import Segmenter
-from steadyseg.export.run.networks import FrameNetwork
+from steadyseg.runtime.choose import RunOptions, TakeNetwork
+from steadyseg.runtime.networks import FrameNetwork
+from steadyseg.runtime.open_model import make_segmenter, open_model
 
 
 def check_job(job: VideoJob) -> None:

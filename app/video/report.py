@@ -22,7 +22,7 @@ from steadyseg.core.frame import Frame, Maps, Verdict
 from steadyseg.core.method import mode_title
 from steadyseg.core.reference import NOVEL
 from steadyseg.core.segmenter import Segmenter
-from steadyseg.export.run.label_metrics import LabelMetrics
+from steadyseg.runtime.label_metrics import LabelMetrics
 
 METRIC_KEYS = tuple("nll accuracy miou iou ece ece_15 brier consistency label_consistency change_agreement".split())
 FAMILIARITY_STEPS = 1000

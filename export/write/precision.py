@@ -11,8 +11,8 @@ from typing import Any
 
 import onnx
 
+from steadyseg.export.file.sessions import import_onnxruntime
 from steadyseg.export.file.subgraph import network_alone, with_network
-from steadyseg.export.run.sessions import import_onnxruntime
 
 
 def to_fp16(model: Any) -> Any:

@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 from steadyseg.core.errors import CheckFailed
-from steadyseg.export.run.sessions import Arrays, Runner
+from steadyseg.export.file.sessions import Arrays, Runner
 
 Pairs = Iterator[tuple[Arrays, Arrays]]
 TOLERANCE = 1e-4

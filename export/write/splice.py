@@ -9,8 +9,8 @@ import onnx
 from onnx import TensorProto, helper
 
 from steadyseg.export.file.foreign import ForeignGraph, keep_outputs
+from steadyseg.export.file.sessions import import_onnxruntime, runtime_errors
 from steadyseg.export.file.subgraph import IMAGE, LOGITS
-from steadyseg.export.run.sessions import import_onnxruntime, runtime_errors
 from steadyseg.export.write.traced import OPSET
 
 PREFIX = "wrapped."

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from steadyseg.core.dropout import draw_mask
 from steadyseg.core.motion import MotionEstimator, no_motion
 from steadyseg.core.tracing import Signature
-from steadyseg.export.run.sessions import Arrays, Runner
+from steadyseg.export.file.sessions import Arrays, Runner
 from steadyseg.export.write.proof import Pairs
 
 GAPS = {10: 3, 15: 6}

@@ -19,7 +19,7 @@ from steadyseg.core.system.files import write_atomic
 from steadyseg.core.tracing import Signature, tracing
 from steadyseg.export.file.metadata import GraphMeta, PrecisionName
 from steadyseg.export.file.onnx_file import check_onnx
-from steadyseg.export.run.sessions import Runner, session_runner
+from steadyseg.export.file.sessions import Runner, session_runner
 from steadyseg.export.write.precision import rounding, to_fp16
 from steadyseg.export.write.proof import (
     BOUNDS,

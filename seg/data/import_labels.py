@@ -17,7 +17,6 @@ from steadyseg.core.errors import InputError, printable, shorten
 from steadyseg.core.system.files import whole_folder
 from steadyseg.core.system.json_text import parse_json
 from steadyseg.core.system.pictures import look_at, read_upright
-from steadyseg.seg.data.camvid import IMAGE_SUFFIXES
 from steadyseg.seg.data.coarse import allowed_bits, allowed_names
 from steadyseg.seg.data.formats.source import (
     CLASSES_FILE,
@@ -31,6 +30,7 @@ from steadyseg.seg.data.formats.source import (
     one_line,
 )
 from steadyseg.seg.data.held_out import divide
+from steadyseg.seg.data.label_folder import IMAGE_SUFFIXES
 
 
 @dataclass

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from steadyseg.core.frame import Frame
-from steadyseg.seg.data.camvid import VAL_FPS, ImageFolderSplit
 from steadyseg.seg.data.coarse import is_coarse
+from steadyseg.seg.data.label_folder import VAL_FPS, ImageFolderSplit
 
 CLIP_FRAMES = 7
 """Five frames fill the published window; the last two of the clip are measured, as consistency needs a pair."""

@@ -12,8 +12,8 @@ from steadyseg.core.errors import InputError
 from steadyseg.core.frame import Frame
 from steadyseg.core.preprocess import nearest
 from steadyseg.core.system.pictures import has_suffix, read_upright
-from steadyseg.seg.data.camvid import IMAGE_SUFFIXES, ImageFolderSplit, LabelledImage, name_of
 from steadyseg.seg.data.held_out import number_of, recording_of
+from steadyseg.seg.data.label_folder import IMAGE_SUFFIXES, ImageFolderSplit, LabelledImage, name_of
 
 SEQUENCE_FPS = 30.0
 """CamVid's recordings; the time of a frame is for display alone."""

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import numpy as np
 
-from steadyseg.seg.data.camvid import ImageFolderSplit
 from steadyseg.seg.data.camvid_original import read_label_file
+from steadyseg.seg.data.label_folder import ImageFolderSplit
 
 LEAST_SHARE = 0.7
 """Smaller shares of the teacher's class teach nothing."""

@@ -14,8 +14,8 @@ from steadyseg.core.corruptions.camera_changes import random_camera
 from steadyseg.core.corruptions.tuning import with_changes
 from steadyseg.core.errors import InputError
 from steadyseg.core.model.checkpoint import CheckpointMeta
-from steadyseg.seg.data.camvid import ImageFolderSplit
 from steadyseg.seg.data.held_out import recorded_names
+from steadyseg.seg.data.label_folder import ImageFolderSplit
 
 Labelled = tuple[np.ndarray, np.ndarray]
 """(H, W, 3) uint8 RGB, (H, W) uint8 class ids."""

@@ -7,9 +7,9 @@ from typing import Annotated, ClassVar, Literal
 
 from tyro.conf import Positional, arg
 
-from steadyseg.app.flags import Settings
 from steadyseg.core.errors import InputError
 from steadyseg.core.options import Rare, spelled
+from steadyseg.runtime.options import Settings
 
 
 @dataclass(frozen=True)

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from steadyseg.app.open_model import find_model
 from steadyseg.core.errors import InputError
 from steadyseg.core.model.checkpoint import read_meta
-from steadyseg.seg.data.camvid import read_names
+from steadyseg.runtime.open_model import find_model
 from steadyseg.seg.data.held_out import CAMVID_STRETCHES, recorded_names
+from steadyseg.seg.data.label_folder import read_names
 from steadyseg.seg.pretrained import FOLDER
 from steadyseg.studies.harness.networks import digest_of
 from steadyseg.studies.harness.study import PROJECT

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 
 from steadyseg.app.commands import load
-from steadyseg.app.open_model import find_model
 from steadyseg.core.method import MethodOptions
 from steadyseg.core.model.checkpoint import read_meta
+from steadyseg.runtime.open_model import find_model
 from steadyseg.studies.figures.step import OUT, Digests, Step, fit_split
 
 CHECKPOINT = "seg/checkpoints/{}"

@@ -9,15 +9,15 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from steadyseg.app.open_model import open_segmenter
 from steadyseg.core.classes import CAMVID
 from steadyseg.core.errors import InputError
 from steadyseg.core.frame import Frame
 from steadyseg.core.method import MethodOptions
 from steadyseg.core.segmenter import Segmenter
-from steadyseg.seg.data.camvid import open_split
+from steadyseg.runtime.open_model import open_segmenter
+from steadyseg.runtime.torch_executor import torch_executor
+from steadyseg.seg.data.label_folder import open_split
 from steadyseg.seg.pretrained import read_segmenter
-from steadyseg.seg.torch_executor import torch_executor
 from steadyseg.studies.gpu.files import CUDA_PROOFS, PROOFS, exported, proven
 from steadyseg.studies.gpu.timing import WARM_UP, Row, timed
 from steadyseg.studies.harness.study import Cache, origin

@@ -8,8 +8,8 @@ from pathlib import Path
 from steadyseg.app.cli import main as steadyseg
 from steadyseg.core.errors import InputError
 from steadyseg.export.file.onnx_file import read_onnx
-from steadyseg.export.run.carried_proof import graph_step, read_proof, verify
-from steadyseg.export.run.graph import GraphStream
+from steadyseg.runtime.carried_proof import graph_step, read_proof, verify
+from steadyseg.runtime.graph_executor import GraphStream
 from steadyseg.studies.gpu.timing import Row
 
 KINDS = {

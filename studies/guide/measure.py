@@ -16,11 +16,11 @@ from typing import Any
 import numpy as np
 import torch
 
-from steadyseg.app.open_model import open_segmenter
 from steadyseg.core.classes import CAMVID
 from steadyseg.core.method import Method, MethodOptions, settings
 from steadyseg.core.segmenter import segment
-from steadyseg.seg.data.camvid import open_split, read_names
+from steadyseg.runtime.open_model import open_segmenter
+from steadyseg.seg.data.label_folder import open_split, read_names
 from steadyseg.seg.data.moving_stills import moving_stills
 from steadyseg.seg.pretrained import find_checkpoint, list_segmenters, read_segmenter
 from steadyseg.studies.guide.plot import draw

@@ -13,13 +13,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from steadyseg.app.open_model import find_model
 from steadyseg.classification.pretrained import ARCHITECTURE
 from steadyseg.classification.pretrained import FOLDER as CLASSIFIERS
 from steadyseg.core.errors import InputError
 from steadyseg.core.model.checkpoint import digest_of_weights, held_beside, load_checkpoint, read_meta, save_checkpoint
 from steadyseg.core.model.tensor_file import NOVELTY_PREFIX, read_whole, without_novelty
 from steadyseg.core.picture_size import network_size
+from steadyseg.runtime.open_model import find_model
 from steadyseg.seg.pretrained import FOLDER as SEGMENTERS
 
 CARD_KEYS = tuple(

@@ -15,14 +15,14 @@ from xml.etree import ElementTree
 
 import numpy as np
 
-from steadyseg.app.conversion import convert
-from steadyseg.app.network_plan import StoredNetwork
-from steadyseg.app.open_model import open_checkpoint
 from steadyseg.core.errors import InputError
 from steadyseg.core.method import MethodOptions
 from steadyseg.core.model.model import Model
 from steadyseg.core.picture_size import network_size
-from steadyseg.export.run.converted import INDEX, SMALL, SUFFIX, Recipe, constant, rounded, write_ir
+from steadyseg.runtime.conversion import convert
+from steadyseg.runtime.converted import INDEX, SMALL, SUFFIX, Recipe, constant, rounded, write_ir
+from steadyseg.runtime.network_plan import StoredNetwork
+from steadyseg.runtime.open_model import open_checkpoint
 
 METHODS = (MethodOptions(mode="vq-dnn"), MethodOptions(mode="vq-bnn"), MethodOptions(mode="bnn", samples=5))
 FRAMES = ((480, 640), (720, 1280), (1920, 1080))

@@ -5,10 +5,10 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from steadyseg.app.open_model import find_model
 from steadyseg.core.method import MethodOptions
 from steadyseg.core.model.checkpoint import read_meta
 from steadyseg.core.training.run_folder import MODEL_NAME
+from steadyseg.runtime.open_model import find_model
 from steadyseg.studies.harness.study import digest_of_weights
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from steadyseg.classification.data.open import open_split_of
 from steadyseg.classification.pretrained import require_classes
 from steadyseg.core.classes import CAMVID
 from steadyseg.core.errors import InputError
-from steadyseg.seg.data.camvid import ImageFolderSplit, open_split
-from steadyseg.seg.street.drive import StreetSet
+from steadyseg.seg.data.label_folder import ImageFolderSplit, open_split
+from steadyseg.street.drive import StreetSet
 from steadyseg.studies.harness.target import TargetNetwork
 
 DEFAULT_STILLS, DEFAULT_IMAGES = 30, 1000

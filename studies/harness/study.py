@@ -13,7 +13,7 @@ import torch
 from steadyseg.core.errors import CheckFailed, InputError
 from steadyseg.core.model import checkpoint
 from steadyseg.core.system.files import write_atomic
-from steadyseg.seg.data.camvid import open_split
+from steadyseg.seg.data.label_folder import open_split
 from steadyseg.studies.harness.bundle import round_figures
 
 PROJECT = Path(__file__).resolve().parents[2]

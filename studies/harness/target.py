@@ -8,7 +8,6 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from steadyseg.app.open_model import open_checkpoint
 from steadyseg.classification.pretrained import require_classes
 from steadyseg.core.dropout import is_stochastic, set_dropout_active
 from steadyseg.core.errors import InputError
@@ -20,6 +19,7 @@ from steadyseg.core.picture_size import network_size
 from steadyseg.core.prediction import Prediction
 from steadyseg.core.predictors import forward_passes
 from steadyseg.core.preprocess import Normalize, nearest, resize
+from steadyseg.runtime.open_model import open_checkpoint
 from steadyseg.seg.evaluate import enlarge
 from steadyseg.studies.harness.networks import name_of
 

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 
-from steadyseg.app.open_model import find_model
 from steadyseg.core.model.checkpoint import read_meta
+from steadyseg.runtime.open_model import find_model
 from steadyseg.studies.harness.networks import name_of, rests_on
 from steadyseg.studies.novelty.alarm_streams import Stream, streams
 from steadyseg.studies.novelty.by_network import flags, save

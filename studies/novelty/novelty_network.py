@@ -7,7 +7,6 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from steadyseg.app.conversion import openvino_model
 from steadyseg.core.classes import CAMVID
 from steadyseg.core.dropout import set_dropout_active
 from steadyseg.core.errors import InputError
@@ -18,7 +17,8 @@ from steadyseg.core.novelty.stored import novelty_head
 from steadyseg.core.picture_size import network_size
 from steadyseg.core.preprocess import Normalize, enlarge, nearest, resize
 from steadyseg.core.stages import StageFeatures
-from steadyseg.export.run.networks import OpenVinoNetwork, cpu_has_bf16
+from steadyseg.runtime.conversion import openvino_model
+from steadyseg.runtime.networks import OpenVinoNetwork, cpu_has_bf16
 from steadyseg.seg.pretrained import read_segmenter
 from steadyseg.studies.novelty.samples import Sample
 

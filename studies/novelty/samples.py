@@ -11,11 +11,11 @@ from steadyseg.app.sources.open_source import open_source
 from steadyseg.core.corruptions.camera_changes import gains, gamma, h264, random_camera, rescale
 from steadyseg.core.seeds import mix_seed
 from steadyseg.core.system.pictures import read_upright
-from steadyseg.seg.data.camvid import ImageFolderSplit, open_split
 from steadyseg.seg.data.held_out import CAMVID_STRETCHES, hold_out
+from steadyseg.seg.data.label_folder import ImageFolderSplit, open_split
 from steadyseg.seg.data.moving_stills import seed_of, still_clip
 from steadyseg.seg.novelty.frames import hold_out_blocks
-from steadyseg.seg.street.drive import Street
+from steadyseg.street.drive import Street
 from steadyseg.studies.harness.study import data_digest
 
 HEIGHT, WIDTH = 360, 480

@@ -8,11 +8,11 @@ from typing import Any
 
 import torch
 
-from steadyseg.app.open_model import open_segmenter
 from steadyseg.core.classes import CAMVID
 from steadyseg.core.errors import InputError
 from steadyseg.core.frame import Frame
 from steadyseg.core.method import MethodOptions
+from steadyseg.runtime.open_model import open_segmenter
 from steadyseg.studies.harness.networks import name_of
 from steadyseg.studies.novelty.by_network import flags, save
 from steadyseg.studies.novelty.samples import Data, Sample, motorways, objects, of_split

@@ -16,8 +16,8 @@ from steadyseg.app.video.views import Painter
 from steadyseg.core.errors import InputError
 from steadyseg.core.frame import Frame
 from steadyseg.core.segmenter import Segmenter, segment
-from steadyseg.export.kernels.resize import resize_frame
-from steadyseg.seg.street.drive import Street
+from steadyseg.runtime.kernels.resize import resize_frame
+from steadyseg.street.drive import Street
 
 CLIP_FRAMES = 150
 """6 s at 25 Hz: opening and closing are less than 1 % of it at 30 frames/s. Of a longer file the first 150 are used."""

@@ -12,18 +12,18 @@ import torch
 from rich.progress import Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from steadyseg.app.console import Console
-from steadyseg.app.executors import RunOptions, choose
-from steadyseg.app.open_model import is_graph, open_checkpoint, open_segmenter, refuse_classifier
 from steadyseg.app.report_file import check_place, write_json
 from steadyseg.core.errors import InputError
 from steadyseg.core.method import MethodOptions, mode_title
 from steadyseg.core.picture_size import network_size
 from steadyseg.core.system.machine import available_cpus, cpu_name
 from steadyseg.export.file.onnx_file import read_onnx
+from steadyseg.export.file.sessions import read_openvino
 from steadyseg.export.file.subgraph import network_of
-from steadyseg.export.run.networks import FrameNetwork, OnnxRuntimeNetwork, OpenVinoNetwork
-from steadyseg.export.run.open_file import resolve_precision
-from steadyseg.export.run.sessions import read_openvino
+from steadyseg.runtime.choose import RunOptions, choose
+from steadyseg.runtime.networks import FrameNetwork, OnnxRuntimeNetwork, OpenVinoNetwork
+from steadyseg.runtime.open_file import resolve_precision
+from steadyseg.runtime.open_model import is_graph, open_checkpoint, open_segmenter, refuse_classifier
 from steadyseg.studies.harness.machine import load_average, peak_rss_bytes
 from steadyseg.studies.harness.networks import pass_gflops
 from steadyseg.studies.performance.baselines import NaiveDeque

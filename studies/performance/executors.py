@@ -8,19 +8,19 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from steadyseg.app.conversion import convert
-from steadyseg.app.executors import torch_precision
-from steadyseg.app.flags import ComputeOptions
 from steadyseg.core.method import ModeName, draws_dropout
 from steadyseg.core.prediction import Prediction
 from steadyseg.core.segmenter import Segmenter
 from steadyseg.core.system.machine import autocast, choose_device
 from steadyseg.core.temporal import TemporalSmoothing
-from steadyseg.export.kernels.postprocess import FusedPostprocess
-from steadyseg.export.run.cpu import CpuExecutor
-from steadyseg.export.run.networks import FrameNetwork, frame_network
+from steadyseg.runtime.choose import torch_precision
+from steadyseg.runtime.conversion import convert
+from steadyseg.runtime.cpu_executor import CpuExecutor
+from steadyseg.runtime.kernels.postprocess import FusedPostprocess
+from steadyseg.runtime.networks import FrameNetwork, frame_network
+from steadyseg.runtime.options import ComputeOptions
+from steadyseg.runtime.torch_executor import TorchExecutor as ProductExecutor
 from steadyseg.seg.streaming import StreamingSegmenter
-from steadyseg.seg.torch_executor import TorchExecutor as ProductExecutor
 from steadyseg.studies.performance.baselines import Logits
 from steadyseg.studies.performance.variants import Subject, Variant
 

@@ -6,8 +6,8 @@ from typing import Annotated
 
 from tyro.conf import Positional, arg
 
-from steadyseg.app.flags import ComputeOptions, Settings
 from steadyseg.core.options import Rare
+from steadyseg.runtime.options import ComputeOptions, Settings
 
 
 @dataclass(frozen=True)

@@ -61,7 +61,7 @@ def _openvino_product(precision: str) -> Row:
     import openvino
     from openvino import opset13
 
-    from steadyseg.export.run.networks import OpenVinoNetwork
+    from steadyseg.runtime.networks import OpenVinoNetwork
 
     picture = np.random.default_rng(0).random((SIDE, SIDE), np.float32)
     entering: Any = opset13.parameter([SIDE, SIDE], np.float32)

@@ -12,7 +12,7 @@ import numpy as np
 from steadyseg.core.errors import InputError
 from steadyseg.core.method import mode_title
 from steadyseg.core.segmenter import Segmenter
-from steadyseg.export.run.networks import FrameNetwork
+from steadyseg.runtime.networks import FrameNetwork
 from steadyseg.studies.performance.baselines import NaiveDeque, Published
 from steadyseg.studies.performance.clip import Clip
 from steadyseg.studies.performance.executors import Executor, TorchExecutor

@@ -12,10 +12,10 @@ from steadyseg.core.method import MethodOptions, ModeName, is_temporal
 from steadyseg.core.model.checkpoint import CheckpointMeta
 from steadyseg.core.model.int8 import Ranges, round_convolutions
 from steadyseg.core.smoothing import SpatialSmoothing
+from steadyseg.runtime.torch_executor import torch_executor
 from steadyseg.seg.networks.unet import UNet
 from steadyseg.seg.pretrained import read_segmenter
 from steadyseg.seg.streaming import StreamingSegmenter
-from steadyseg.seg.torch_executor import torch_executor
 
 Variant = Literal["plain", "quiet", "drawing"]
 

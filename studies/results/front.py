@@ -15,16 +15,16 @@ from pathlib import Path
 from typing import Any
 
 from steadyseg.app.evaluation.recordings import percent_with_interval
-from steadyseg.app.executors import RunOptions
-from steadyseg.app.flags import PrecisionName
-from steadyseg.app.open_model import make_segmenter, open_checkpoint
 from steadyseg.app.report_file import write_figure
 from steadyseg.core.evaluation.stretches import Stretches, count_stretch, split_evenly
 from steadyseg.core.method import MethodOptions
 from steadyseg.core.segmenter import Segmenter, segment
 from steadyseg.core.system.machine import cpu_name
-from steadyseg.export.run.networks import cpu_has_bf16
-from steadyseg.seg.data.camvid import ImageFolderSplit, open_split
+from steadyseg.runtime.choose import RunOptions
+from steadyseg.runtime.networks import cpu_has_bf16
+from steadyseg.runtime.open_model import make_segmenter, open_checkpoint
+from steadyseg.runtime.options import PrecisionName
+from steadyseg.seg.data.label_folder import ImageFolderSplit, open_split
 from steadyseg.seg.data.moving_stills import CLIP_FRAMES, moving_stills
 from steadyseg.seg.evaluate import FrameMetrics, seed_frames
 from steadyseg.seg.pretrained import FOLDER

@@ -15,7 +15,7 @@ from torch import nn
 
 from steadyseg.app.commands import load
 from steadyseg.app.evaluation.recordings import KEYS, percent_with_interval
-from steadyseg.app.open_model import open_checkpoint
+from steadyseg.runtime.open_model import open_checkpoint
 from steadyseg.studies.harness.networks import pass_gflops, rests_on
 from steadyseg.studies.harness.study import PAGES, Cache, data_digest, origin
 from steadyseg.studies.harness.tables import read_record, table

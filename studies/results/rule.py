@@ -25,7 +25,7 @@ from steadyseg.core.seeds import mix_seed
 from steadyseg.core.segmenter import Continuity
 from steadyseg.core.system.machine import keep_freed_memory
 from steadyseg.core.temporal import TemporalSmoothing
-from steadyseg.seg.data.camvid import open_split
+from steadyseg.seg.data.label_folder import open_split
 from steadyseg.seg.data.moving_stills import moving_stills
 from steadyseg.seg.evaluate import FrameMetrics
 from steadyseg.seg.pretrained import find_checkpoint, read_segmenter

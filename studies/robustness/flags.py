@@ -7,10 +7,10 @@ from typing import Annotated, Any, Literal, get_args
 
 from tyro.conf import Positional, arg
 
-from steadyseg.app.flags import Settings
 from steadyseg.core.corruptions.corruptions import BENCHMARK_CORRUPTIONS, SEVERITIES, TUNING_CORRUPTIONS, require_known
 from steadyseg.core.errors import InputError
 from steadyseg.core.options import Rare, spelled
+from steadyseg.runtime.options import Settings
 
 StudyName = Literal["corruptions", "stream", "perturbations", "attacks", "bands", "ood"]
 STUDIES: tuple[StudyName, ...] = get_args(StudyName)

@@ -17,7 +17,7 @@ from steadyseg.core.motion import MotionEstimator
 from steadyseg.core.prediction import Prediction
 from steadyseg.core.seeds import mix_seed
 from steadyseg.core.temporal import State, smoothing_of
-from steadyseg.seg.data.camvid import ImageFolderSplit, open_split
+from steadyseg.seg.data.label_folder import ImageFolderSplit, open_split
 from steadyseg.studies.harness.pictures import Pictures
 from steadyseg.studies.harness.target import TargetNetwork, at_size_of
 from steadyseg.studies.harness.window import WindowSmoothing, WindowState

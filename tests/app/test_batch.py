@@ -15,7 +15,6 @@ from PIL import Image
 from refusals import error_after_work, one_line_error, refusal
 
 from steadyseg.app.cli import main
-from steadyseg.app.flags import ComputeOptions
 from steadyseg.app.scale.batch.clips import find_clips
 from steadyseg.app.scale.batch.command import only_driver_of, print_summary
 from steadyseg.app.scale.batch.results import Segmenters, make_results, read_results
@@ -24,6 +23,7 @@ from steadyseg.app.scale.engines.machine import workers_that_fit
 from steadyseg.app.video.flags import VideoOptions
 from steadyseg.core.classes import CAMVID
 from steadyseg.core.errors import InputError
+from steadyseg.runtime.options import ComputeOptions
 
 
 def drive(path: Path, seed: int, frames: int = 6) -> Path:

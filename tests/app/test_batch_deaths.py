@@ -15,7 +15,6 @@ import pytest
 from made.video import grey_frames, write_video
 from refusals import refusal
 
-from steadyseg.app.flags import ComputeOptions
 from steadyseg.app.scale.batch.clips import Clip
 from steadyseg.app.scale.batch.drive import TRIES, drive
 from steadyseg.app.scale.batch.task import BatchOutputs, Row, WorkerVersion
@@ -23,6 +22,7 @@ from steadyseg.app.scale.batch.worker import VideoWorker
 from steadyseg.app.scale.engines.local_engine import LocalEngine
 from steadyseg.app.video.flags import VideoJob, VideoOptions
 from steadyseg.core.errors import CheckFailed
+from steadyseg.runtime.options import ComputeOptions
 
 OWN = WorkerVersion("0", "3", "2", "0")
 STALL_S = 3.0

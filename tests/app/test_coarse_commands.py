@@ -13,9 +13,9 @@ from refusals import error_after_work, one_line_error
 from steadyseg.app.cli import main
 from steadyseg.core.classes import CAMVID
 from steadyseg.core.model.checkpoint import read_meta
-from steadyseg.seg.data.camvid import open_split
+from steadyseg.seg.data.label_folder import open_split
 from steadyseg.seg.data.within import read_choice
-from steadyseg.seg.street.drive import Street
+from steadyseg.street.drive import Street
 
 ALL = [list(range(1, 11))] * 4
 

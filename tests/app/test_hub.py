@@ -6,7 +6,7 @@ import pytest
 from refusals import refusal
 
 from steadyseg import HubModel
-from steadyseg.app.open_model import open_checkpoint
+from steadyseg.runtime.open_model import open_checkpoint
 
 
 def test_a_checkpoint_of_the_hub_opens_and_an_absent_one_is_one_line(

@@ -21,7 +21,7 @@ from steadyseg.app.in_browser import site as writer
 from steadyseg.app.in_browser.site import WEB
 from steadyseg.core.system import fetching
 from steadyseg.export.file.onnx_file import check_onnx
-from steadyseg.export.run.sessions import session_runner
+from steadyseg.export.file.sessions import session_runner
 
 pytestmark = pytest.mark.slow
 

@@ -10,16 +10,16 @@ from made.methods import opened, opened_by_torch
 from made.pictures import street_folder
 from refusals import one_line_error, refusal
 
-import steadyseg.app.number_format
-import steadyseg.export.run.open_file
+import steadyseg.runtime.number_format
+import steadyseg.runtime.open_file
 from steadyseg.app.cli import main
-from steadyseg.app.open_model import open_segmenter
 from steadyseg.core.evaluation.temperature import GRID
 from steadyseg.core.frame import Frame
 from steadyseg.core.model.checkpoint import load_checkpoint, save_checkpoint
+from steadyseg.runtime.open_model import open_segmenter
 from steadyseg.seg.calibrate import fit_temperature
 from steadyseg.seg.pretrained import find_checkpoint
-from steadyseg.seg.street.drive import StreetSet
+from steadyseg.street.drive import StreetSet
 
 SIZE = 64, 96
 
@@ -102,7 +102,7 @@ def test_auto_takes_it_where_bf16_is_slower_or_absent_and_the_loss_is_small(
     small: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("STEADYSEG_CACHE", str(tmp_path / "steadyseg"))
-    monkeypatch.setattr(steadyseg.app.number_format, "network_alone", lambda model, number: number)
+    monkeypatch.setattr(steadyseg.runtime.number_format, "network_alone", lambda model, number: number)
     tensors, meta = load_checkpoint(Path(small))
     lossy = tmp_path / "lossy.safetensors"
     save_checkpoint(lossy, tensors, dataclasses.replace(meta, int8=meta.int8 | {"accuracy": [0.9, 0.8]}))
@@ -115,9 +115,9 @@ def test_auto_takes_it_where_bf16_is_slower_or_absent_and_the_loss_is_small(
     ]
     for bf16_ms, model, number, why in cases:
         times = {"bf16": bf16_ms, "int8": 6.0}
-        monkeypatch.setattr(steadyseg.app.number_format, "time_formats", lambda networks, frame, times=times: times)
-        monkeypatch.setattr(steadyseg.export.run.open_file, "cpu_has_bf16", lambda bf16_ms=bf16_ms: bf16_ms is not None)
-        monkeypatch.setattr(steadyseg.app.number_format, "MEASURED", {})
+        monkeypatch.setattr(steadyseg.runtime.number_format, "time_formats", lambda networks, frame, times=times: times)
+        monkeypatch.setattr(steadyseg.runtime.open_file, "cpu_has_bf16", lambda bf16_ms=bf16_ms: bf16_ms is not None)
+        monkeypatch.setattr(steadyseg.runtime.number_format, "MEASURED", {})
         shutil.rmtree(tmp_path / "steadyseg", ignore_errors=True)
         segmenter = open_segmenter(model)
         assert segmenter.executor.split()[-1] == number and why in segmenter.why, (number, segmenter.why)

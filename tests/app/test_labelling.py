@@ -19,7 +19,7 @@ from steadyseg.core.frame import Maps
 from steadyseg.seg.data.class_file import read_classes
 from steadyseg.seg.data.label_writer import FORMATS, Tool
 from steadyseg.seg.data.regions import connected_regions
-from steadyseg.seg.street.drive import Street
+from steadyseg.street.drive import Street
 
 
 def drives(root: Path) -> Path:

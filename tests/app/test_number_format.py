@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from steadyseg.app import number_format
-from steadyseg.app.number_format import fastest
-from steadyseg.app.open_model import open_checkpoint
+from steadyseg.runtime import number_format
+from steadyseg.runtime.number_format import fastest
+from steadyseg.runtime.open_model import open_checkpoint
 
 
 @pytest.mark.long

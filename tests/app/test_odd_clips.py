@@ -12,7 +12,6 @@ from made.video import quarters
 from PIL import Image
 
 from steadyseg.app.cli import main
-from steadyseg.app.network_plan import StoredNetwork
 from steadyseg.app.sources.open_source import open_source
 from steadyseg.app.video.flags import VideoJob, VideoOptions
 from steadyseg.app.video.job import open_for
@@ -20,7 +19,8 @@ from steadyseg.app.video.sinks import MaskSink
 from steadyseg.app.video.video_writer import VideoSink
 from steadyseg.core.classes import CAMVID
 from steadyseg.core.frame import Frame, Maps
-from steadyseg.export.run.networks import FrameNetwork
+from steadyseg.runtime.network_plan import StoredNetwork
+from steadyseg.runtime.networks import FrameNetwork
 
 MS = Fraction(1, 1000)
 

@@ -22,9 +22,9 @@ from steadyseg.core.method import Method, settings
 from steadyseg.core.model.checkpoint import load_checkpoint, save_checkpoint
 from steadyseg.core.segmenter import Segmenter
 from steadyseg.export.file.onnx_file import read_onnx
-from steadyseg.export.run.graph import GraphExecutor
+from steadyseg.runtime.graph_executor import GraphExecutor
 from steadyseg.seg.pretrained import find_checkpoint
-from steadyseg.seg.street.drive import Street
+from steadyseg.street.drive import Street
 from steadyseg.studies.analysis.__main__ import main as analyze
 
 SIZE = 64, 96

@@ -28,7 +28,6 @@ from made.video import write_video
 from made.waiting import PATIENCE_S, wait_for
 from page_visit import free_port, stripes
 
-from steadyseg.app.flags import DEFAULT_MODEL
 from steadyseg.app.page.about_tab import about, speeds
 from steadyseg.app.page.file.file_job import STREET, Progress, Result, segment_file
 from steadyseg.app.page.flags import PageOptions
@@ -55,6 +54,7 @@ from steadyseg.core.classes import CAMVID
 from steadyseg.core.errors import InputError
 from steadyseg.core.frame import Frame, Maps
 from steadyseg.core.method import MethodOptions
+from steadyseg.runtime.options import DEFAULT_MODEL
 
 pytestmark = pytest.mark.slow
 PROJECT = Path(__file__).parent.parent.parent

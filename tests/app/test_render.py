@@ -25,7 +25,7 @@ from steadyseg.core.errors import InputError
 from steadyseg.core.frame import Below, Frame, Maps, Verdict
 from steadyseg.core.model.checkpoint import load_checkpoint, save_checkpoint
 from steadyseg.core.segmenter import segment
-from steadyseg.seg.street.drive import Street
+from steadyseg.street.drive import Street
 
 RNG = np.random.default_rng(0)
 IMAGE = RNG.integers(0, 255, (20, 30, 3), np.uint8)

@@ -11,12 +11,12 @@ from PIL import Image
 from refusals import error_after_work, one_line_error
 
 from steadyseg.app.cli import main
-from steadyseg.app.open_model import open_segmenter
 from steadyseg.core.classes import CAMVID
 from steadyseg.core.evaluation.metrics import StreamingMetrics
 from steadyseg.core.frame import Frame
 from steadyseg.core.method import MethodOptions
-from steadyseg.seg.data.camvid import open_split
+from steadyseg.runtime.open_model import open_segmenter
+from steadyseg.seg.data.label_folder import open_split
 from steadyseg.seg.data.sequence import open_sequence
 from steadyseg.seg.evaluate import enlarge
 

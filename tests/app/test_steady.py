@@ -22,10 +22,10 @@ from steadyseg.core.model.thresholds import is_threshold_record
 from steadyseg.core.predictors import first_tensor
 from steadyseg.core.preprocess import Normalize
 from steadyseg.core.segmenter import Segmenter
-from steadyseg.export.kernels.resize import resize_frame
+from steadyseg.runtime.kernels.resize import resize_frame
 from steadyseg.seg.any_network import query_probabilities
 from steadyseg.seg.pretrained import read_segmenter
-from steadyseg.seg.street.drive import Street
+from steadyseg.street.drive import Street
 
 HEIGHT, WIDTH = 96, 128
 GIVEN: dict[str, Any] = {"mean": MEAN, "std": STD, "size": (HEIGHT, WIDTH)}

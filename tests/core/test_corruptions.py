@@ -7,7 +7,7 @@ import pytest
 from steadyseg.core.corruptions.corruptions import BENCHMARK_CORRUPTIONS, SEVERITIES, TUNING_CORRUPTIONS, corrupt
 from steadyseg.core.corruptions.faults import FAULTS, Fault
 from steadyseg.core.errors import InputError
-from steadyseg.seg.street.drive import Street
+from steadyseg.street.drive import Street
 
 imagecorruptions = pytest.importorskip("imagecorruptions", reason="imagecorruptions-imaug is not installed")
 

@@ -9,7 +9,7 @@ from made.methods import opened_by_torch
 
 from steadyseg.core.cuts import CUT, MAX_GAP, CutDetector, distance, structure, thumbnail
 from steadyseg.core.frame import Frame
-from steadyseg.seg.street.drive import Street
+from steadyseg.street.drive import Street
 
 SEEDS = (101, 102, 103)  # no drive of the choice
 

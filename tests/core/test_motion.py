@@ -10,7 +10,7 @@ from steadyseg.core.method import GATE_FLOOR
 from steadyseg.core.motion import STEPS, Motion, MotionEstimator, grey, no_motion, warp, warp_plane
 from steadyseg.core.prediction import Prediction
 from steadyseg.core.temporal import State, TemporalSmoothing
-from steadyseg.export.kernels.postprocess import FusedPostprocess
+from steadyseg.runtime.kernels.postprocess import FusedPostprocess
 
 TAU = 8.0
 SIZE = (48, 64)

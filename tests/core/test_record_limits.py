@@ -18,7 +18,6 @@ from refusals import refusal
 from torch import nn
 
 from steadyseg.app.classifiers import open_classifier
-from steadyseg.app.open_model import is_classifier, open_model, open_segmenter
 from steadyseg.app.scale.engines.machine import peak_memory_bytes
 from steadyseg.classification.networks.build import build_classifier
 from steadyseg.classification.options import ClassifierOptions
@@ -29,6 +28,7 @@ from steadyseg.core.model import model as model_module
 from steadyseg.core.model.checkpoint import CheckpointMeta, parse_meta, save_checkpoint
 from steadyseg.core.model.model import Model, limited_weights
 from steadyseg.core.novelty.stored import novelty_head
+from steadyseg.runtime.open_model import is_classifier, open_model, open_segmenter
 from steadyseg.seg.networks.build import build_network
 from steadyseg.seg.options import UNetOptions
 

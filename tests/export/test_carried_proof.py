@@ -15,7 +15,8 @@ from refusals import error_after_work, one_line_error, refusal
 from steadyseg.app.cli import main
 from steadyseg.export.file.metadata import GraphMeta
 from steadyseg.export.file.onnx_file import read_onnx
-from steadyseg.export.run.carried_proof import (
+from steadyseg.export.file.sessions import Arrays
+from steadyseg.runtime.carried_proof import (
     BOUNDS,
     DIFFERENCES,
     DRAWS,
@@ -28,8 +29,7 @@ from steadyseg.export.run.carried_proof import (
     read_proof,
     verify,
 )
-from steadyseg.export.run.graph import GraphStream
-from steadyseg.export.run.sessions import Arrays
+from steadyseg.runtime.graph_executor import GraphStream
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("checked_here")]
 

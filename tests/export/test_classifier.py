@@ -26,9 +26,9 @@ from steadyseg.core.errors import CheckFailed
 from steadyseg.core.method import Method
 from steadyseg.export.file.metadata import GraphMeta
 from steadyseg.export.file.onnx_file import read_onnx
-from steadyseg.export.run.classifier import GraphClassifier
-from steadyseg.export.run.sessions import session_runner
+from steadyseg.export.file.sessions import session_runner
 from steadyseg.export.write.traced import Traced
+from steadyseg.runtime.classifier import GraphClassifier
 
 pytestmark = pytest.mark.usefixtures("checked_here")
 META = replace(

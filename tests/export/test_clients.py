@@ -23,7 +23,7 @@ from steadyseg.core.errors import InputError
 from steadyseg.core.frame import Frame
 from steadyseg.core.motion import MotionEstimator
 from steadyseg.export.file.onnx_file import read_onnx
-from steadyseg.seg.street.drive import Street
+from steadyseg.street.drive import Street
 
 Command = list[str]
 CLIENTS = Path(__file__).parents[2] / "deploy" / "clients"

@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from steadyseg.export.run import converted
-from steadyseg.export.run.converted import Converted, file_key, kept, was_kept
+from steadyseg.runtime import converted
+from steadyseg.runtime.converted import Converted, file_key, kept, was_kept
 
 KEY = "0123456789abcdef-key"
 

@@ -16,20 +16,20 @@ from made.graphs import HEIGHT, WIDTH, Graphs
 from made.methods import opened
 from refusals import one_line_error, refusal
 
-from steadyseg.app.conversion import convert
-from steadyseg.app.executors import torch_precision
 from steadyseg.app.export.steady import cpu_executor
 from steadyseg.core.frame import Frame, Maps
 from steadyseg.core.method import MethodOptions
 from steadyseg.core.segmenter import Segmenter, segment
 from steadyseg.core.system.machine import training_precision
 from steadyseg.export.file.onnx_file import read_onnx
-from steadyseg.export.run.graph import GraphExecutor, GraphStream
-from steadyseg.export.run.networks import FrameNetwork, OpenVinoPasses, frame_network
-from steadyseg.export.run.sessions import session_runner
+from steadyseg.export.file.sessions import session_runner
+from steadyseg.runtime.choose import torch_precision
+from steadyseg.runtime.conversion import convert
+from steadyseg.runtime.graph_executor import GraphExecutor, GraphStream
+from steadyseg.runtime.networks import FrameNetwork, OpenVinoPasses, frame_network
 from steadyseg.seg.pretrained import read_segmenter
 from steadyseg.seg.streaming import StreamingSegmenter
-from steadyseg.seg.street.drive import Street
+from steadyseg.street.drive import Street
 from steadyseg.studies.performance.executors import WholePasses
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("checked_here")]
@@ -229,7 +229,7 @@ def test_a_conversion_reports_to_nobody(tmp_path: Path) -> None:
     conversion."""
     code = (
         "import os, torch\n"
-        "from steadyseg.app.conversion import openvino_model\n"
+        "from steadyseg.runtime.conversion import openvino_model\n"
         "forks = []; os.register_at_fork(before=lambda: forks.append(1))\n"
         "openvino_model(torch.nn.Conv2d(3, 4, 1), [torch.zeros(1, 3, 8, 8)])\n"
         "import atexit; atexit.register(lambda: print(len(forks)))"

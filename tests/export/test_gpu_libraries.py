@@ -56,7 +56,7 @@ import functools, sys
 import onnxruntime
 from pathlib import Path
 from steadyseg.core.system import machine
-from steadyseg.export.run import sessions
+from steadyseg.export.file import sessions
 
 onnxruntime.preload_dlls = functools.partial(onnxruntime.preload_dlls, directory=sys.argv[1])  # a folder without them
 machine.GPU = Path(sys.argv[1])  # a card whose device file is there

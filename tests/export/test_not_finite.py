@@ -25,12 +25,12 @@ from steadyseg.core.reference import ReferenceScores
 from steadyseg.core.segmenter import Executor, Segmenter, segment
 from steadyseg.export.file.metadata import GraphMeta
 from steadyseg.export.file.onnx_file import check_onnx
-from steadyseg.export.run.graph import GraphExecutor
-from steadyseg.export.run.sessions import openvino_runner, session_runner
+from steadyseg.export.file.sessions import openvino_runner, session_runner
 from steadyseg.export.write.traced import Traced, trace
+from steadyseg.runtime.graph_executor import GraphExecutor
+from steadyseg.runtime.torch_executor import TorchExecutor
 from steadyseg.seg.exported import ExportedStep
 from steadyseg.seg.streaming import StreamingSegmenter
-from steadyseg.seg.torch_executor import TorchExecutor
 
 BAD = 2
 NAMES = ClassList(tuple("abcd"), distinct_colors(CLASSES))

@@ -26,7 +26,7 @@ from steadyseg.core.method import Method
 from steadyseg.export.file import onnx_file
 from steadyseg.export.file.metadata import GraphMeta
 from steadyseg.export.file.onnx_file import OnnxFile, check_onnx, read_bytes, read_onnx
-from steadyseg.export.run.sessions import cpu_session, read_openvino
+from steadyseg.export.file.sessions import cpu_session, read_openvino
 from steadyseg.export.write.traced import write_model
 
 META = GraphMeta(

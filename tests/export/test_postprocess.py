@@ -13,7 +13,7 @@ from torch import Tensor
 from steadyseg.core.prediction import Prediction, mean_prediction
 from steadyseg.core.preprocess import enlarge
 from steadyseg.core.temporal import State, TemporalSmoothing
-from steadyseg.export.kernels.postprocess import FusedPostprocess, PostprocessMaps
+from steadyseg.runtime.kernels.postprocess import FusedPostprocess, PostprocessMaps
 
 Frames = list[list[np.ndarray]]
 
@@ -230,8 +230,8 @@ def test_without_a_folder_to_cache_in_the_kernels_still_compile(monkeypatch: pyt
     from numba import types
     from numba.core.caching import CompileResultCacheImpl
 
-    from steadyseg.export.kernels.enlarge import _split
-    from steadyseg.export.kernels.update import compile_kernel
+    from steadyseg.runtime.kernels.enlarge import _split
+    from steadyseg.runtime.kernels.update import compile_kernel
 
     monkeypatch.setattr(CompileResultCacheImpl, "_locator_classes", [])
 

@@ -21,14 +21,14 @@ from steadyseg.core.model.checkpoint import CheckpointMeta, save_checkpoint
 from steadyseg.core.segmenter import Segmenter
 from steadyseg.core.tracing import Signature
 from steadyseg.export.file.onnx_file import read_onnx
+from steadyseg.export.file.sessions import session_runner
 from steadyseg.export.file.subgraph import network_alone, network_of, with_network
-from steadyseg.export.run.open_file import graph_executor
-from steadyseg.export.run.sessions import session_runner
 from steadyseg.export.write.proof import Bounds, measure_parity, network_pairs, require_parity
 from steadyseg.export.write.traced import trace
+from steadyseg.runtime.open_file import graph_executor
 from steadyseg.seg.networks.unet import UNet
 from steadyseg.seg.options import UNetOptions
-from steadyseg.seg.street.drive import StreetSet
+from steadyseg.street.drive import StreetSet
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("checked_here")]
 

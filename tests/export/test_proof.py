@@ -16,7 +16,7 @@ from steadyseg.app.cli import main
 from steadyseg.app.export.segmenter import resize_agreement
 from steadyseg.core.errors import CheckFailed
 from steadyseg.export.file.onnx_file import read_onnx
-from steadyseg.export.run.sessions import Arrays, session_runner
+from steadyseg.export.file.sessions import Arrays, session_runner
 from steadyseg.export.write.proof import prove_stream
 from steadyseg.export.write.stream_run import RESETS, stream_pairs
 from steadyseg.export.write.traced import Traced, to_onnx
@@ -25,7 +25,7 @@ from steadyseg.seg.networks.smp import SmpNetwork
 from steadyseg.seg.options import SmpOptions
 from steadyseg.seg.presets import REALTIME
 from steadyseg.seg.pretrained import list_segmenters
-from steadyseg.seg.street.drive import Street
+from steadyseg.street.drive import Street
 
 pytestmark = pytest.mark.slow
 

@@ -8,7 +8,7 @@ from made.graphs import Graphs
 from made.methods import opened
 from refusals import one_line_error, refusal
 
-from steadyseg.export.run.sessions import open_session
+from steadyseg.export.file.sessions import open_session
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("checked_here")]
 CUDA = "CUDAExecutionProvider"

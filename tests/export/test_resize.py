@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from steadyseg.core import preprocess
-from steadyseg.export.kernels.resize import nearest, resize_frame
+from steadyseg.runtime.kernels.resize import nearest, resize_frame
 
 SIZES = [
     ((720, 1280), (360, 640)),

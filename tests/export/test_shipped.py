@@ -10,9 +10,6 @@ import numpy as np
 import pytest
 from made.methods import method
 
-from steadyseg.app.conversion import convert
-from steadyseg.app.network_plan import NetworkPlan, StoredNetwork, head_stride, require_dropout
-from steadyseg.app.open_model import open_checkpoint, open_segmenter
 from steadyseg.app.sources.open_source import open_source
 from steadyseg.app.video.report import METRIC_KEYS
 from steadyseg.core.dropout import is_stochastic
@@ -21,9 +18,12 @@ from steadyseg.core.method import Method, MethodOptions
 from steadyseg.core.model.checkpoint import count_parameters
 from steadyseg.core.picture_size import network_size
 from steadyseg.core.segmenter import segment
-from steadyseg.export.run.converted import ShippedGraphs, pack, unpack
-from steadyseg.export.run.label_metrics import LabelMetrics
-from steadyseg.export.run.networks import frame_network
+from steadyseg.runtime.conversion import convert
+from steadyseg.runtime.converted import ShippedGraphs, pack, unpack
+from steadyseg.runtime.label_metrics import LabelMetrics
+from steadyseg.runtime.network_plan import NetworkPlan, StoredNetwork, head_stride, require_dropout
+from steadyseg.runtime.networks import frame_network
+from steadyseg.runtime.open_model import open_checkpoint, open_segmenter
 from steadyseg.seg.evaluate import FrameMetrics
 from steadyseg.seg.networks.build import build_network
 from steadyseg.seg.presets import PRESETS

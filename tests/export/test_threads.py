@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 from made.waiting import PATIENCE_S
 
-from steadyseg.app.open_model import open_segmenter
 from steadyseg.core.frame import Frame
 from steadyseg.core.method import MethodOptions
 from steadyseg.core.segmenter import Segmenter
+from steadyseg.runtime.open_model import open_segmenter
 
 PICTURE = np.random.default_rng(0).integers(0, 255, (90, 120, 3), np.uint8).repeat(2, 0).repeat(2, 1)
 
@@ -70,8 +70,8 @@ def test_models_are_first_stepped_in_threads_beside_others_that_run() -> None:
 SCRIPT = """
 import os, signal, subprocess, threading
 import numpy as np, onnx
-from steadyseg.export.run.networks import OpenVinoNetwork
-from steadyseg.export.run.sessions import read_openvino
+from steadyseg.runtime.networks import OpenVinoNetwork
+from steadyseg.export.file.sessions import read_openvino
 
 def image(name):
     return onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [1, 3, 8, 8])

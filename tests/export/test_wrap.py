@@ -28,7 +28,7 @@ from steadyseg.export.file.subgraph import with_features
 from steadyseg.export.write import traced as traced_module
 from steadyseg.seg.exported import ExportedStep
 from steadyseg.seg.pretrained import read_segmenter
-from steadyseg.seg.street.drive import Street
+from steadyseg.street.drive import Street
 
 pytestmark = [
     pytest.mark.slow,

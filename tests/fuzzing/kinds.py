@@ -23,8 +23,6 @@ from fuzzing import seeds
 from fuzzing.mutate import ODD, damage_bytes, damage_json, damage_message
 from fuzzing.requests import Server, damage_request, request_seeds, send_request, server
 from fuzzing.trial import Stages
-from steadyseg.app.executors import RunOptions
-from steadyseg.app.open_model import is_classifier, make_segmenter, open_model
 from steadyseg.app.sources.open_source import open_source
 from steadyseg.core.frame import Frame
 from steadyseg.core.method import MethodOptions
@@ -36,9 +34,11 @@ from steadyseg.core.system.json_text import parse_json
 from steadyseg.core.system.pictures import look_at, read_upright, upright_size
 from steadyseg.export.file.foreign import read_foreign
 from steadyseg.export.file.onnx_file import read_onnx
-from steadyseg.export.run.classifier import GraphClassifier
-from steadyseg.export.run.sessions import cpu_session
+from steadyseg.export.file.sessions import cpu_session
 from steadyseg.export.write.traced import OPSET
+from steadyseg.runtime.choose import RunOptions
+from steadyseg.runtime.classifier import GraphClassifier
+from steadyseg.runtime.open_model import is_classifier, make_segmenter, open_model
 from steadyseg.seg.any_network import AnyNetwork
 from steadyseg.seg.data.class_file import read_classes
 from steadyseg.seg.data.formats.open_source import open_labels

@@ -22,7 +22,7 @@ from made.video import write_video
 from fuzzing.mutate import damage_bytes, damage_json
 from steadyseg.app.page.parts.pictures import jpeg
 from steadyseg.core.errors import InputError
-from steadyseg.seg.street.drive import Street
+from steadyseg.street.drive import Street
 
 KEY = "0123456789abcdef" * 2
 BOUNDARY = "street"

@@ -22,7 +22,7 @@ from steadyseg.core.model.checkpoint import CheckpointMeta, save_checkpoint
 from steadyseg.seg.networks.build import build_network
 from steadyseg.seg.options import SmpOptions, UNetOptions
 from steadyseg.seg.pretrained import find_checkpoint
-from steadyseg.seg.street.drive import Street
+from steadyseg.street.drive import Street
 
 HEIGHT, WIDTH = 48, 64
 SIZE = ("--size", "96")

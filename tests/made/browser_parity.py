@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from steadyseg.export.file.onnx_file import OnnxFile, check_onnx
-from steadyseg.export.run.sessions import session_runner
+from steadyseg.export.file.sessions import session_runner
 from steadyseg.export.write.stream_run import GAPS, RESETS
 
 MAPS = ("confidence", "entropy", "disagreement", "energy")

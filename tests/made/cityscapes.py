@@ -8,7 +8,7 @@ from PIL import Image
 
 from steadyseg.core.classes import CAMVID
 from steadyseg.seg.data.formats.cityscapes import CITYSCAPES, LABEL_IDS
-from steadyseg.seg.street.drive import Street
+from steadyseg.street.drive import Street
 
 STREET_NAMES = "sky building pole road sidewalk vegetation traffic_sign fence car person bicycle".split()
 """Cityscapes' names of the street's classes, in CamVid's order."""

@@ -4,12 +4,12 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
-from steadyseg.app.open_model import open_segmenter
 from steadyseg.core.method import Method, MethodOptions, settings
 from steadyseg.core.model.int8 import Ranges
 from steadyseg.core.segmenter import Segmenter
+from steadyseg.runtime.open_model import open_segmenter
+from steadyseg.runtime.torch_executor import TorchExecutor, torch_executor
 from steadyseg.seg.pretrained import read_segmenter
-from steadyseg.seg.torch_executor import TorchExecutor, torch_executor
 
 NAMES = {field.name for field in fields(MethodOptions)}
 

@@ -7,7 +7,7 @@ import numpy as np
 from made.shared import made_once
 from PIL import Image
 
-from steadyseg.seg.street.drive import StreetSet
+from steadyseg.street.drive import StreetSet
 
 
 def picture(seed: int, height: int = 12, width: int = 16) -> np.ndarray:

@@ -19,11 +19,11 @@ from steadyseg.core.evaluation.temperature import GRID
 from steadyseg.core.frame import Frame
 from steadyseg.core.method import ModeName
 from steadyseg.core.predictors import forward_passes
+from steadyseg.runtime.torch_executor import TorchExecutor
 from steadyseg.seg.calibrate import STRIDE, ConformalFit, fit_temperature
 from steadyseg.seg.evaluate import probs_at, seed_frames
 from steadyseg.seg.streaming import StreamingSegmenter
-from steadyseg.seg.street.drive import Street
-from steadyseg.seg.torch_executor import TorchExecutor
+from steadyseg.street.drive import Street
 
 SEED = 5
 

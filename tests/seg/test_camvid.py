@@ -11,7 +11,7 @@ from refusals import refusal
 
 from steadyseg.core.classes import CAMVID, ClassList
 from steadyseg.core.system.pictures import read_upright
-from steadyseg.seg.data.camvid import open_split, read_label
+from steadyseg.seg.data.label_folder import open_split, read_label
 from steadyseg.seg.data.statistics import class_weights, measure
 from steadyseg.seg.options import SegTrainConfig
 from steadyseg.seg.training_set import open_training_set

@@ -21,8 +21,8 @@ from refusals import refusal
 from steadyseg.core.system import fetching
 from steadyseg.core.system.fetching import PARTS, blob_sha1
 from steadyseg.core.system.files import locked_folder
-from steadyseg.seg.data.camvid import open_split
 from steadyseg.seg.data.camvid_download import MANIFEST, download_camvid, read_manifest
+from steadyseg.seg.data.label_folder import open_split
 
 PROJECT = Path(__file__).parents[2]
 CONTENT = {

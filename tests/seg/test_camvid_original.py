@@ -13,10 +13,10 @@ from refusals import refusal
 from steadyseg.app.cli import main
 from steadyseg.core.classes import CAMVID, CAMVID_31, ClassList
 from steadyseg.core.model.checkpoint import read_meta
-from steadyseg.seg.data.camvid import ImageFolderSplit, open_split, read_label
 from steadyseg.seg.data.camvid_download import MANIFEST, read_manifest
 from steadyseg.seg.data.camvid_original import LABELS, MEMBERS, STILLS, find_published_split, read_color_label
 from steadyseg.seg.data.class_file import read_classes
+from steadyseg.seg.data.label_folder import ImageFolderSplit, open_split, read_label
 from steadyseg.seg.options import SegTrainConfig
 from steadyseg.seg.training_set import open_training_set
 

@@ -19,10 +19,10 @@ from steadyseg.app.cli import main
 from steadyseg.core.classes import CAMVID
 from steadyseg.core.model.checkpoint import read_meta
 from steadyseg.export.file.onnx_file import read_onnx
-from steadyseg.seg.data.camvid import has_split, open_split
 from steadyseg.seg.data.class_file import classes_of
 from steadyseg.seg.data.formats.cityscapes import CITYSCAPES
 from steadyseg.seg.data.held_out import recording_of
+from steadyseg.seg.data.label_folder import has_split, open_split
 
 
 @pytest.fixture

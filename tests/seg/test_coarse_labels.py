@@ -16,9 +16,9 @@ from steadyseg.core.evaluation.metrics import StreamingMetrics
 from steadyseg.core.evaluation.temperature import GRID, TemperatureScan, grid_tensor
 from steadyseg.core.training.config import TrainConfig
 from steadyseg.core.training.distributed import SINGLE_PROCESS
-from steadyseg.seg.data.camvid import open_split
 from steadyseg.seg.data.class_file import classes_of
 from steadyseg.seg.data.coarse import as_sets, is_right, pack_label, single_ids
+from steadyseg.seg.data.label_folder import open_split
 from steadyseg.seg.data.moving_stills import still_clip
 from steadyseg.seg.loss import coarse_loss
 from steadyseg.seg.mixture import mixed_order

@@ -22,8 +22,8 @@ from steadyseg.seg.data.augment import Augment, Example
 from steadyseg.seg.distill import Teacher, soft_loss
 from steadyseg.seg.loss import SegmentationLoss
 from steadyseg.seg.options import AugmentOptions, SegTrainConfig, UNetOptions
-from steadyseg.seg.street.drive import Street
 from steadyseg.seg.train import prepare_segmentation
+from steadyseg.street.drive import Street
 
 CPU = torch.device("cpu")
 COUNT = 4

@@ -8,7 +8,6 @@ from refusals import refusal
 
 from steadyseg.app.data_sets import DATA
 from steadyseg.core.classes import CAMVID
-from steadyseg.seg.data.camvid import open_split
 from steadyseg.seg.data.held_out import (
     CAMVID_STRETCHES,
     GUARD,
@@ -20,8 +19,9 @@ from steadyseg.seg.data.held_out import (
     read_stretches,
     recording_of,
 )
-from steadyseg.seg.street.drive import LOOKS, StreetSet
+from steadyseg.seg.data.label_folder import open_split
 from steadyseg.seg.training_set import split_held_out
+from steadyseg.street.drive import LOOKS, StreetSet
 
 REAL = DATA / "camvid"
 NAMES = [f"a_{i}" for i in range(8)] + [f"b_{i}" for i in range(6)]

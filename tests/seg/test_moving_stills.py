@@ -9,7 +9,7 @@ from made.pictures import labels, picture, save_split
 
 from steadyseg.core.classes import CAMVID
 from steadyseg.core.frame import Frame
-from steadyseg.seg.data.camvid import ImageFolderSplit, open_split
+from steadyseg.seg.data.label_folder import ImageFolderSplit, open_split
 from steadyseg.seg.data.moving_stills import (
     CLIP_FRAMES,
     MEASURED_FRAMES,

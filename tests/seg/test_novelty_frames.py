@@ -8,7 +8,7 @@ from made.pictures import labels, picture, save_split
 from refusals import refusal
 
 from steadyseg.core.model.checkpoint import read_meta
-from steadyseg.seg.data.camvid import ImageFolderSplit, open_split
+from steadyseg.seg.data.label_folder import ImageFolderSplit, open_split
 from steadyseg.seg.novelty.frames import BLOCK, GAP, Frames, hold_out_blocks
 from steadyseg.seg.pretrained import find_checkpoint
 

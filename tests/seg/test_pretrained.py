@@ -14,7 +14,7 @@ from steadyseg.core.model.checkpoint import count_parameters, load_checkpoint, p
 from steadyseg.core.model.tensor_file import write_tensors
 from steadyseg.seg.data.camvid_download import LICENCE_NOTE
 from steadyseg.seg.pretrained import FOLDER, find_checkpoint
-from steadyseg.seg.street.drive import Street
+from steadyseg.street.drive import Street
 from steadyseg.studies.harness.bundle import bundle
 
 TERMS = LICENCE_NOTE.removeprefix("CamVid is for ").partition(". ")[0]

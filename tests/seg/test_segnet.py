@@ -13,7 +13,7 @@ from steadyseg.core.classes import CAMVID
 from steadyseg.core.dropout import Dropout, set_dropout_active
 from steadyseg.core.model.checkpoint import CheckpointMeta, save_checkpoint
 from steadyseg.export.file.onnx_file import read_onnx
-from steadyseg.export.run.sessions import session_runner
+from steadyseg.export.file.sessions import session_runner
 from steadyseg.seg.networks.build import build_network
 from steadyseg.seg.networks.segnet import SegNet
 from steadyseg.seg.options import PUBLISHED_PLACES, SegNetOptions

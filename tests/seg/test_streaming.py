@@ -21,10 +21,10 @@ from steadyseg.core.method import MODE_NAMES, ModeName
 from steadyseg.core.model.checkpoint import CheckpointMeta, save_checkpoint
 from steadyseg.core.segmenter import segment
 from steadyseg.core.temporal import TemporalSmoothing
+from steadyseg.runtime.torch_executor import TorchExecutor
 from steadyseg.seg.networks.unet import UNet
 from steadyseg.seg.options import UNetOptions
 from steadyseg.seg.streaming import StreamingSegmenter
-from steadyseg.seg.torch_executor import TorchExecutor
 
 MEAN, STD = (0.4, 0.45, 0.5), (0.3, 0.25, 0.2)
 CLASSES = ClassList(("a", "b", "c", "d"), ((255, 0, 0), (0, 255, 0), (0, 0, 255), (9, 9, 9)))

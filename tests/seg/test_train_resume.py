@@ -32,7 +32,7 @@ from steadyseg.core.training.loaders import LONGEST_TMPDIR, load_batches
 from steadyseg.core.training.optimizer import learning_rate
 from steadyseg.core.training.parts import Run, TrainingParts
 from steadyseg.core.training.run_folder import snapshot_file
-from steadyseg.seg.data.camvid import open_split
+from steadyseg.seg.data.label_folder import open_split
 from steadyseg.seg.loss import SegmentationLoss
 from steadyseg.seg.options import AugmentOptions, SegTrainConfig, TrainConfig, UNetOptions, check_training
 from steadyseg.seg.presets import PRESETS, with_crops_of_size, without_conflicts

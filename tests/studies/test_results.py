@@ -10,12 +10,12 @@ from made.methods import TorchSegmenter
 from steadyseg.core.classes import CAMVID
 from steadyseg.core.method import MethodOptions
 from steadyseg.core.model.checkpoint import CheckpointMeta, save_checkpoint
+from steadyseg.runtime.torch_executor import torch_executor
 from steadyseg.seg.evaluate import FrameMetrics, seed_frames
 from steadyseg.seg.networks.unet import UNet
 from steadyseg.seg.options import UNetOptions
 from steadyseg.seg.pretrained import read_segmenter
-from steadyseg.seg.street.drive import Street
-from steadyseg.seg.torch_executor import torch_executor
+from steadyseg.street.drive import Street
 from steadyseg.studies.harness.networks import rests_on
 from steadyseg.studies.harness.study import PAGES, Cache, data_digest
 from steadyseg.studies.results.front import SHOWN, front_digest

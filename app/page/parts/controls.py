@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from steadyseg.app.open_model import is_graph
 from steadyseg.app.page.parts.settings import (
     FIRST_MODE,
     MAX_SAMPLES,
@@ -28,6 +27,7 @@ from steadyseg.app.video.views import SCALES, MapName
 from steadyseg.core.errors import InputError
 from steadyseg.core.method import MethodOptions, default_tau, is_temporal, method_of_fit, settings
 from steadyseg.core.model.thresholds import remaining
+from steadyseg.runtime.open_model import is_graph
 
 QUIET: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private"}
 """Options of every event: no progress over the components, and no entry in Gradio's API."""

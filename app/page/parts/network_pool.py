@@ -6,12 +6,12 @@ from collections.abc import Callable, Hashable
 from contextlib import AbstractContextManager
 from functools import partial
 
-from steadyseg.app.open_model import is_graph, open_segmenter
 from steadyseg.app.page.parts.settings import MethodSettings, model_meta
 from steadyseg.core.frame import Frame, Maps
 from steadyseg.core.method import MethodOptions
 from steadyseg.core.model.checkpoint import CheckpointMeta
-from steadyseg.export.run.networks import FrameNetwork
+from steadyseg.runtime.networks import FrameNetwork
+from steadyseg.runtime.open_model import is_graph, open_segmenter
 
 MAX_IDLE = 4
 """Number of compiled networks that wait for visitors (40 MB each at 360 pixels of height); compiling takes seconds."""

@@ -7,7 +7,6 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from steadyseg.app.open_model import find_model, is_graph, refuse_classifier
 from steadyseg.app.palette import display_classes
 from steadyseg.app.video.views import MAP_NAMES, MapName
 from steadyseg.core.errors import InputError
@@ -17,7 +16,8 @@ from steadyseg.core.options import is_number
 from steadyseg.core.system.machine import has_cuda
 from steadyseg.export.file.metadata import GraphMeta
 from steadyseg.export.file.onnx_file import read_onnx
-from steadyseg.export.run.open_file import require_stream
+from steadyseg.runtime.open_file import require_stream
+from steadyseg.runtime.open_model import find_model, is_graph, refuse_classifier
 from steadyseg.seg.pretrained import list_segmenters
 
 MODES: tuple[tuple[str, ModeName], ...] = tuple((mode_title(mode), mode) for mode in MODE_NAMES)

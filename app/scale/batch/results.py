@@ -10,7 +10,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from steadyseg.app.open_model import find_model, is_graph
 from steadyseg.app.report_file import write_json
 from steadyseg.app.scale.batch.clips import Clip
 from steadyseg.app.scale.batch.frame_table import VERSION, frame_table
@@ -23,7 +22,8 @@ from steadyseg.core.errors import InputError
 from steadyseg.core.method import draws_dropout
 from steadyseg.core.segmenter import Segmenter
 from steadyseg.core.system.files import whole_folder
-from steadyseg.export.run.networks import FrameNetwork
+from steadyseg.runtime.networks import FrameNetwork
+from steadyseg.runtime.open_model import find_model, is_graph
 
 REPORT, VIDEO, MASKS = "report.json", "video.mp4", "masks"
 CHUNK = 2**22

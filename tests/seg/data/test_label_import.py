@@ -13,8 +13,8 @@ from refusals import error_after_work, one_line_error
 
 from steadyseg.app.cli import main
 from steadyseg.core.classes import ClassList
-from steadyseg.seg.data.camvid import open_split
 from steadyseg.seg.data.class_file import read_classes
+from steadyseg.seg.data.label_folder import open_split
 
 EXPORTS = Path(__file__).parent / "exports"
 

@@ -16,7 +16,7 @@ from refusals import refusal
 
 from steadyseg.core.corruptions.corruptions import corrupt
 from steadyseg.core.frame import Frame
-from steadyseg.seg.data.camvid import open_split
+from steadyseg.seg.data.label_folder import open_split
 from steadyseg.seg.evaluate import FrameMetrics, mark_stills
 from steadyseg.studies.harness.pictures import Pictures, chosen_places, open_pictures
 from steadyseg.studies.harness.target import TargetNetwork, open_targets, short_names

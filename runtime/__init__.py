@@ -1,0 +1,1 @@
+"""Runs networks on frames: chooses library and number format, keeps converted graphs, computes the maps."""

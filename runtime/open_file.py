@@ -1,0 +1,110 @@
+"""Chooses the executor that runs a graph file fastest here."""
+
+from collections.abc import Sequence
+
+from steadyseg.core.errors import InputError
+from steadyseg.core.reference import ReferenceScores
+from steadyseg.core.segmenter import Executor
+from steadyseg.core.system.machine import idle_gpu
+from steadyseg.export.file.metadata import GraphMeta
+from steadyseg.export.file.onnx_file import OnnxFile
+from steadyseg.export.file.provider_options import read_provider_options, refuse_on_cpu
+from steadyseg.export.file.sessions import read_openvino, require_runtime, why_no_gpu
+from steadyseg.export.file.subgraph import network_of
+from steadyseg.runtime.cpu_executor import CpuExecutor
+from steadyseg.runtime.graph_executor import GraphExecutor
+from steadyseg.runtime.networks import (
+    FrameNetwork,
+    OnnxRuntimeNetwork,
+    OpenVinoNetwork,
+    cpu_has_bf16,
+    onnxruntime_name,
+    openvino_name,
+)
+
+
+def graph_executor(
+    file: OnnxFile,
+    *,
+    executor: str = "auto",
+    device: str = "auto",
+    precision: str = "auto",
+    keep_probs: bool = False,
+    provider_options: Sequence[str] = (),
+) -> Executor:
+    """Returns the executor that runs a stateful file fastest here. InputError for another number format than the
+    file's, for unknown `provider_options`, and for any of them on a CPU."""
+    require_runtime(executor, device)
+    if precision == "fp16":
+        raise InputError("a graph file computes in its own format: steadyseg export --precision fp16 makes one")
+    if precision == "int8":
+        raise InputError("precision int8 is for checkpoints, and this is a graph file; omit it")
+    options = read_provider_options(provider_options)
+    chosen, why = choose_runtime(file.meta, executor, device)
+    if precision == "bf16" and chosen != "openvino":
+        raise InputError("ONNX Runtime has no bf16 on the CPU; use executor openvino or precision auto")
+    if chosen != "graph":
+        refuse_on_cpu("cpu", options)
+        return _host(file, chosen, precision, keep_probs, why)
+    return GraphExecutor(file.data, file.meta, device, keep_probs=keep_probs, why=why, options=options)
+
+
+def require_stream(file: OnnxFile) -> None:
+    """Raises InputError for a graph file that does not segment a stream."""
+    if file.meta.kind == "classifier":
+        raise InputError(
+            f"{file.path}: holds an image classifier, which segments nothing; steadyseg evaluate measures it"
+        )
+    if file.meta.kind != "stream":
+        raise InputError(f"{file.path}: holds the network alone; steadyseg export --stateful makes one for video")
+
+
+def choose_runtime(meta: GraphMeta, executor: str, device: str) -> tuple[str, str]:
+    """(openvino, onnxruntime or graph; why): on a CPU, the fused kernel after the network wins for one pass a
+    frame."""
+    fusable = meta.method.samples == 1
+    if executor == "openvino":
+        if not fusable:
+            raise InputError(
+                "the OpenVINO executor runs graph files of one pass a frame; use executor onnxruntime for several"
+            )
+        return "openvino", "asked for"
+    if device == "cuda" or (device == "auto" and not why_no_gpu()):
+        return "graph", "a GPU runs the whole graph"
+    idle = idle_gpu(why_no_gpu()) if device == "auto" else ""
+    if not fusable:
+        return "graph", f"several passes need the whole graph{idle}"
+    if executor == "onnxruntime":
+        return "onnxruntime", f"asked for{idle}"
+    return "openvino", f"the fastest on a CPU (docs/records/performance){idle}"
+
+
+def _host(file: OnnxFile, chosen: str, precision: str, keep_probs: bool, why: str) -> CpuExecutor:
+    meta = file.meta
+    on_openvino = chosen == "openvino"
+    number = resolve_precision(precision) if on_openvino else meta.precision
+
+    def open_network(height: int, width: int) -> FrameNetwork:
+        data = network_of(file.model, height, width).SerializeToString()
+        return OpenVinoNetwork(read_openvino(data), number) if on_openvino else OnnxRuntimeNetwork(data, number)
+
+    return CpuExecutor(
+        openvino_name(number) if on_openvino else onnxruntime_name(number),
+        open_network,
+        lambda height, width: (meta.height, meta.width),
+        meta.classes,
+        meta.method,
+        (meta.height, meta.width),
+        head_stride=meta.head_stride,
+        keep_probs=keep_probs,
+        reference=ReferenceScores(meta.reference_scores) if meta.reference_scores else None,
+        why=why,
+    )
+
+
+def resolve_precision(precision: str, int8_is_proven: bool = False) -> str:
+    """Replaces auto: by bf16 if the processor computes in it (about 0.1 % of the labels differ from fp32's), else by
+    int8 if proven, else by fp32."""
+    if precision == "auto":
+        return "bf16" if cpu_has_bf16() else "int8" if int8_is_proven else "fp32"
+    return precision
