@@ -39,6 +39,12 @@ def test_links_lead_to_files(page: Path) -> None:
     assert not [link for link in links if "://" not in link and not (page.parent / link).exists()]
 
 
+def test_the_architecture_names_files_and_folders_that_exist() -> None:
+    page = (PROJECT / "docs" / "explanation" / "architecture.md").read_text()
+    named = set(re.findall(r"`([a-z_]+(?:/[a-z_]+)*(?:/|/[a-z_]+\.py))`", page))
+    assert len(named) > 30 and not [name for name in named if not (PROJECT / name).exists()]
+
+
 @pytest.mark.parametrize("page", TABLES, ids=lambda page: f"{page.parent.name}-{page.stem}")
 def test_generated_tables(page: Path) -> None:
     text, tables = page.read_text(), TABLES[page]
