@@ -177,6 +177,9 @@ class SegTrainConfig:
     """Weight of the stored choices inside coarse labels' sets (`steadyseg data within`); 0 ignores them."""
     init: str | None = None
     """Pretrained name or .safetensors file to start from; the head is random if the classes differ."""
+    keep_initial: Rare[float] = 0.0
+    """Share of the weights of `init` in the saved weights, a mean with the trained ones (arXiv 2109.01903): the network
+    learns the new pictures and keeps more of the old."""
     teacher: Rare[tuple[str, ...]] = ()
     """Pretrained names or .safetensors files whose mean softmax is a second target (distillation)."""
     distill: Rare[float] = 0.5
@@ -213,11 +216,13 @@ def check_training(config: SegTrainConfig) -> None:
         config,
         {
             "size": (32, math.inf),
-            "distill": (0, 1),
+            **dict.fromkeys(("distill", "keep_initial"), (0, 1)),
             **dict.fromkeys(("soften", "loaders", "auxiliary", "within"), (0, math.inf)),
             **dict.fromkeys(("full_image_epochs", "unzoomed_epochs"), (0, config.loop.epochs)),
         },
     )
+    if config.keep_initial and not config.init:
+        raise InputError("keep_initial is a share of the weights of --init; give --init, or keep_initial=0")
     require_ranges(config.augment, AUGMENT_RANGES)
     require_ranges(config.augment, {"scale_max": (config.augment.scale_min, math.inf)})
     require_ranges(config.loop, TRAIN_RANGES)

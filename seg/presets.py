@@ -41,6 +41,7 @@ def on_any_road(config: SegTrainConfig, init: str) -> SegTrainConfig:
         config,
         also=("roads/idd-lite", "roads/labelmefacade"),
         init=init,
+        keep_initial=0.3,
         auxiliary=0.0,
         full_image_epochs=1,
         unzoomed_epochs=0,

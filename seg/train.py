@@ -1,5 +1,6 @@
 """The parts of a segmentation training, made from its configuration: data, network, loss, evaluation, record."""
 
+import copy
 import dataclasses
 import hashlib
 import random
@@ -135,6 +136,8 @@ def prepare_segmentation(config: SegTrainConfig, run: Run) -> TrainingParts:
     steps_per_epoch = count_steps(mixture.drawn if mixture else len(trained), config.loop, run.processes)
     loader = EpochLoader(examples, config.loaders, order, config.loop.batch_size)
     head = describe_head(read_meta(find_checkpoint(config.init)), classes) if config.init else ()
+    if head and config.keep_initial:
+        raise InputError(f"keep_initial needs initial weights of the same classes: {head[0]}")
     about = (*lowered, *describe_shares(statistics.pixels, held_out_pixels, classes), *remarks, *head)
     others = open_others(config, classes, "val")
     evaluate = partial(
@@ -172,7 +175,7 @@ def prepare_segmentation(config: SegTrainConfig, run: Run) -> TrainingParts:
         describe=describe,
         about=about,
         evaluate=evaluate if (held_out_pixels[:, :-1].sum(0) > 0).sum() > 1 else None,
-        deployed=lambda trained: trained.network if isinstance(trained, DeepSupervision) else trained,
+        deployed=partial(deployed_network, config),
         data=hashlib.sha256(statistics.pixels.tobytes() + held_out_pixels.tobytes()).hexdigest()[:12],
     )
 
@@ -184,6 +187,19 @@ def make_network(config: SegTrainConfig, classes: ClassList) -> nn.Module:
     if config.init:
         load_initial_weights(network, read_initial(config.init), classes, nn.Conv2d)
     return DeepSupervision(network, len(classes)) if config.auxiliary else network
+
+
+def deployed_network(config: SegTrainConfig, trained: nn.Module) -> nn.Module:
+    """Returns the network to save: without auxiliary heads, its weights averaged with the initial ones by
+    `keep_initial`."""
+    network = trained.network if isinstance(trained, DeepSupervision) else trained
+    if not config.keep_initial or config.init is None:
+        return network
+    mean, initial = copy.deepcopy(network), read_initial(config.init).tensors
+    for name, tensor in mean.state_dict().items():
+        if tensor.is_floating_point():
+            tensor.lerp_(initial[name].to(tensor), config.keep_initial)
+    return mean
 
 
 def normalization(config: SegTrainConfig, statistics: DataStatistics) -> tuple[Pixel, Pixel]:

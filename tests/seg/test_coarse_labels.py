@@ -1,5 +1,6 @@
 """Coarse labels, sets of allowed classes: reader, loss, metrics, fits, mixture and choices, against closed forms."""
 
+import copy
 import json
 import math
 from pathlib import Path
@@ -8,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
+from refusals import refusal
 
 from steadyseg.core.classes import CAMVID, ClassList
 from steadyseg.core.errors import InputError
@@ -22,6 +24,8 @@ from steadyseg.seg.data.label_folder import open_split
 from steadyseg.seg.data.moving_stills import still_clip
 from steadyseg.seg.loss import coarse_loss
 from steadyseg.seg.mixture import mixed_order
+from steadyseg.seg.options import SegTrainConfig, check_training
+from steadyseg.seg.train import deployed_network, read_initial
 from steadyseg.seg.within import choose_within
 
 ABC = ClassList(("a", "b", "c"), ((1, 0, 0), (0, 1, 0), (0, 0, 1)), 255)
@@ -143,6 +147,19 @@ def test_sources_have_equal_shares_and_come_whole_before_they_repeat() -> None:
     assert all(len(order) == 18 and sorted(np.digitize(order[:3], [3, 12]).tolist()) == [0, 1, 2] for order in epochs)
     drawn = np.concatenate(epochs)
     assert [int((drawn == picture).sum()) for picture in range(18)] == [6] * 3 + [2] * 9 + [3] * 6
+
+
+def test_the_saved_weights_are_the_mean_with_the_initial_ones() -> None:
+    config = SegTrainConfig(init="street-tiny", keep_initial=0.3)
+    initial = read_initial("street-tiny").network()
+    trained = copy.deepcopy(initial)
+    with torch.no_grad():
+        for tensor in trained.state_dict().values():
+            tensor.add_(10)
+    saved = deployed_network(config, trained).state_dict()
+    for name, tensor in initial.state_dict().items():
+        torch.testing.assert_close(saved[name], tensor + (7.0 if tensor.is_floating_point() else 10))
+    assert "give --init" in refusal(check_training, SegTrainConfig(keep_initial=0.3))
 
 
 def test_sets_are_warped_and_stay_sets() -> None:
