@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Literal, get_args
+from typing import Annotated, Literal
 
 from tyro.conf import Positional, arg
 
@@ -13,7 +13,6 @@ from steadyseg.core.options import Rare, require_ranges
 from steadyseg.runtime.options import DEFAULT_MODEL, ComputeOptions, Settings
 
 ViewName = Literal["overlay", "side-by-side", "uncertainty", "confidence", "disagreement", "energy", "set-size"]
-VIEW_NAMES: tuple[ViewName, ...] = get_args(ViewName)
 
 
 @dataclass(frozen=True)
