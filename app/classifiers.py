@@ -15,7 +15,7 @@ from steadyseg.classification.pretrained import build_members
 from steadyseg.core.classes import ClassList
 from steadyseg.core.dropout import is_stochastic
 from steadyseg.core.errors import InputError
-from steadyseg.core.method import Method, MethodOptions, MethodSettings, ModeName
+from steadyseg.core.method import Method, MethodKeywords, MethodOptions, ModeName
 from steadyseg.core.model.model import Model
 from steadyseg.core.novelty.stored import novelty_head
 from steadyseg.core.prediction import Prediction
@@ -72,7 +72,7 @@ def open_classifier(
     executor: str = "auto",
     device: str = "auto",
     seed: int = 0,
-    **method: Unpack[MethodSettings],
+    **method: Unpack[MethodKeywords],
 ) -> OpenClassifier:
     """Opens an image classifier: a pretrained name, a .safetensors file or an .onnx file of `steadyseg export`.
 

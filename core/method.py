@@ -207,7 +207,7 @@ class MethodOptions(PassOptions):
         raise InputError(f"adaptive: {why}; omit it, or use steadyseg calibrate --familiarity with this method")
 
 
-class MethodSettings(TypedDict, total=False):
+class MethodKeywords(TypedDict, total=False):
     """The fields of `MethodOptions` as keywords of a function."""
 
     mode: ModeName | None

@@ -9,7 +9,7 @@ from steadyseg.classification.pretrained import ARCHITECTURE
 from steadyseg.classification.pretrained import BUILDERS as CLASSIFIERS
 from steadyseg.classification.pretrained import FOLDER as CLASSIFIER_FOLDER
 from steadyseg.core.errors import InputError
-from steadyseg.core.method import Method, MethodOptions, MethodSettings, PassOptions
+from steadyseg.core.method import Method, MethodKeywords, MethodOptions, PassOptions
 from steadyseg.core.model.checkpoint import CheckpointMeta
 from steadyseg.core.model.model import Model, find_in, read_model
 from steadyseg.core.segmenter import Segmenter
@@ -70,7 +70,7 @@ def open_segmenter(
     keep_probs: bool = False,
     provider_options: Sequence[str] = (),
     take: TakeNetwork | None = None,
-    **method: Unpack[MethodSettings],
+    **method: Unpack[MethodKeywords],
 ) -> Segmenter:
     """Opens a pretrained name, a .safetensors file or an .onnx file of `steadyseg export --stateful`.
 

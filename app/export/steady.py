@@ -14,7 +14,7 @@ from steadyseg.core.classes import ClassList, distinct_colors
 from steadyseg.core.dropout import has_dropout
 from steadyseg.core.errors import InputError, shorten
 from steadyseg.core.evaluation.temperature import describe_few
-from steadyseg.core.method import Method, MethodOptions, MethodSettings
+from steadyseg.core.method import Method, MethodKeywords, MethodOptions
 from steadyseg.core.model.checkpoint import MAX_MEAN, MIN_STD, CheckpointMeta
 from steadyseg.core.options import is_number, is_whole
 from steadyseg.core.picture_size import MAX_INPUT_PIXELS, SIZE_MULTIPLE, network_size
@@ -49,7 +49,7 @@ def steady(
     risk_class: str | None = None,
     device: str = "auto",
     keep_probs: bool = False,
-    **settings: Unpack[MethodSettings],
+    **settings: Unpack[MethodKeywords],
 ) -> Segmenter:
     """Makes a segmenter of any network, whose `step` gives the maps of a frame averaged over the recent frames.
 
