@@ -1,8 +1,6 @@
-"""The public face: the names of `steadyseg`, how fast it is imported, and the front page's snippet."""
+"""The public face: the names of `steadyseg`, how fast it is imported, its keywords and its refusals."""
 
 import ast
-import contextlib
-import io
 import re
 import subprocess
 import sys
@@ -13,7 +11,7 @@ from made.waiting import PATIENCE_S
 from refusals import refusal
 
 import steadyseg
-from steadyseg.core.method import MethodOptions, MethodSettings
+from steadyseg.core.method import MethodKeywords, MethodOptions
 
 PROJECT = Path(__file__).parent.parent
 PUBLIC = """
@@ -119,7 +117,7 @@ def test_what_python_refuses_is_said_in_its_own_words(call: str, asked: str) -> 
 
 
 def test_keywords_of_a_method_are_its_options() -> None:
-    assert MethodSettings.__annotations__.keys() == MethodOptions.__dataclass_fields__.keys()
+    assert MethodKeywords.__annotations__.keys() == MethodOptions.__dataclass_fields__.keys()
     options = steadyseg.MethodOptions(mode="vq-dnn", tau=4.0)
     assert str(steadyseg.open_segmenter("street-tiny", options, mode="dnn", tau=None).method) == "dnn"
     assert str(steadyseg.open_segmenter("street-tiny", motion=False, tau=3.0).method) == "vq-dnn, tau 3"
@@ -128,18 +126,3 @@ def test_keywords_of_a_method_are_its_options() -> None:
     assert str(network.method) == "dnn"
     with pytest.raises(TypeError, match="modus"):
         steadyseg.open_segmenter("street-tiny", modus="dnn")  # type: ignore[call-arg]
-
-
-def test_the_front_page_is_short() -> None:
-    assert (PROJECT / "README.md").stat().st_size < 7000
-
-
-@pytest.mark.slow
-def test_the_front_pages_snippet_runs() -> None:
-    snippet = re.findall(r"```python\n(.*?)```", (PROJECT / "README.md").read_text(), re.DOTALL)[0]
-    assert len([line for line in snippet.splitlines() if line]) <= 6
-    said = io.StringIO()
-    with contextlib.redirect_stdout(said):
-        exec(compile(snippet, "README.md", "exec"), {})
-    lines = said.getvalue().splitlines()
-    assert len(lines) == 25 and all(re.fullmatch(r"\d\.\d\d s: .*% .*unsure", line) for line in lines)
