@@ -18,7 +18,7 @@ from steadyseg.street.drive import Street
 from steadyseg.studies.harness.bundle import bundle
 
 TERMS = LICENCE_NOTE.removeprefix("CamVid is for ").partition(". ")[0]
-LIMIT_MB = dict.fromkeys(("camvid-mobile", "street-mobile", "street-tiny"), 2)
+LIMIT_MB = dict.fromkeys(("camvid-mobile", "road-mobile", "street-mobile", "street-tiny"), 2)
 LIMIT_MB |= {"camvid-unet-s": 7, "camvid-realtime": 8, "camvid-quality": 1}
 
 
@@ -27,9 +27,9 @@ def test_a_pretrained_checkpoint_is_small_and_says_where_it_comes_from(name: str
     path = find_checkpoint(name)
     assert path.stat().st_size < LIMIT_MB[name] * 1e6
     meta = read_meta(path)
-    assert meta.licence and meta.training["command"].startswith("steadyseg train seg") and meta.metrics
+    assert meta.licence and "steadyseg train seg" in meta.training["command"] and meta.metrics
     card = " ".join(path.with_suffix(".md").read_text().split())
-    assert (TERMS in meta.licence) == ("camvid-" in name) == (TERMS in card or "**Licence**: as [`camvid" in card)
+    assert (TERMS in meta.licence) == (not name.startswith("street-")) == (TERMS in card or "**Licence**: as [`camvid" in card)
     assert parse_meta(path.with_suffix(".json").read_text(), path) == meta
     for key, row in meta.metrics.items():
         measured_on = {"data", "split", "frames", "frame_list_hash", "protocol", "mode", "samples", "seed", "nll"}
