@@ -29,7 +29,8 @@ def test_a_pretrained_checkpoint_is_small_and_says_where_it_comes_from(name: str
     meta = read_meta(path)
     assert meta.licence and "steadyseg train seg" in meta.training["command"] and meta.metrics
     card = " ".join(path.with_suffix(".md").read_text().split())
-    assert (TERMS in meta.licence) == (not name.startswith("street-")) == (TERMS in card or "**Licence**: as [`camvid" in card)
+    is_restricted = TERMS in card or "**Licence**: as [`camvid" in card
+    assert (TERMS in meta.licence) == (not name.startswith("street-")) == is_restricted
     assert parse_meta(path.with_suffix(".json").read_text(), path) == meta
     for key, row in meta.metrics.items():
         measured_on = {"data", "split", "frames", "frame_list_hash", "protocol", "mode", "samples", "seed", "nll"}
