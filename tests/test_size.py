@@ -6,15 +6,17 @@ import pytest
 
 PROJECT = Path(__file__).parent.parent
 CEILINGS = {
-    "app": (12_345, 119),
-    "core": (7_470, 72),
-    "seg": (9_150, 80),
-    "classification": (2_940, 23),
-    "export": (4_275, 33),
-    "studies": (10_430, 114),
-    "tests": (31_715, 217),
+    "core": (7_480, 73),
+    "street": (2_810, 21),
+    "seg": (6_250, 59),
+    "classification": (2_940, 24),
+    "export": (2_300, 18),
+    "runtime": (2_700, 23),
+    "app": (11_750, 114),
+    "studies": (10_730, 118),
+    "tests": (31_880, 219),
 }
-"""Lines and files of Python by folder, little above what was reached; lines are as ruff formats them."""
+"""Lines and files of Python by folder, 3 % above what was reached; lines are as ruff formats them."""
 
 
 @pytest.mark.parametrize("folder", CEILINGS)
