@@ -13,7 +13,6 @@ from rich.table import Table
 from steadyseg.app import cli
 from steadyseg.app.commands import Command, load
 from steadyseg.studies.analysis.flags import StudyJob
-from steadyseg.studies.harness.report_folder import Report, report_tables, require_checkpoints
 from steadyseg.studies.harness.tables import bullets, figure, paragraphs
 
 FORM = ".4g"
@@ -49,6 +48,8 @@ ANALYSES = Command(
 
 def run_study(job: StudyJob) -> int:
     """Runs the study that the job names, prints its tables and writes its report."""
+    from steadyseg.studies.harness.report_folder import Report, require_checkpoints  # torch, which --help does without
+
     require_checkpoints(
         job.options.models, "a pretrained name, a .safetensors file or timm:NAME", "a study looks inside the network"
     )
@@ -71,6 +72,8 @@ def screen_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any
 
 def markdown(study: Any, record: dict[str, Any], command: str, plots: list[str]) -> str:
     """The whole report; `plots` are names of PNG files beside it."""
+    from steadyseg.studies.harness.report_folder import report_tables
+
     models = ", ".join(model["model"] for model in record["models"])
     memory = f", at most {record['peak_memory_mb']} MB of memory" if record["peak_memory_mb"] else ""
     parts = [

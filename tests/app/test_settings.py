@@ -21,7 +21,7 @@ from steadyseg.core.training.run_folder import config_record
 
 MAX_FLAGS = 217
 """Flags and positional words of all commands together; a new one needs a user who asked for it."""
-MAX_SETTINGS = 117
+MAX_SETTINGS = 118
 """Settings that only `--config` reaches."""
 SCREEN = 50
 """Lines of the longest `--help` of a training, in a terminal of 120 columns."""

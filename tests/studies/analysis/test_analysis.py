@@ -10,6 +10,7 @@ from made.classifier import save_classifier, save_pictures
 from made.robustness import SIDE
 from refusals import one_line_error
 
+from steadyseg.app.cli import main as steadyseg
 from steadyseg.classification.options import ClassifierOptions
 from steadyseg.studies.analysis.__main__ import main
 
@@ -126,7 +127,7 @@ CHECKS = {
 def test_the_landscapes_centre_is_the_loss_that_evaluate_measures(room: Path, tmp_path: Path) -> None:
     measured = tmp_path / "measured.json"
     model, data = str(room / "drop.safetensors"), str(room / "pictures")
-    assert main(["evaluate", model, "--data", data, "--mode", "dnn", "--report", str(measured)]) == 0
+    assert steadyseg(["evaluate", model, "--data", data, "--mode", "dnn", "--report", str(measured)]) == 0
     record = run(tmp_path, "landscape", model, "--data", data, "--config", "augmented=false", "plots=false")
     plane, known = record["results"]["planes"][0], json.loads(measured.read_text())
     expected = known["nll"] if "nll" in known else known["rows"][0]["nll"]
@@ -183,7 +184,7 @@ def test_any_timm_network_by_name(tmp_path: Path) -> None:
 def test_a_snapshot_of_a_training_is_studied_as_a_network(tmp_path: Path) -> None:
     data, run_ = save_pictures(tmp_path / "data", 4, 32), tmp_path / "run"
     small = "--channels 4 --epochs 4 --batch-size 8 --hold-out 0 --config size=32 threads=1 snapshots=3".split()
-    assert main(["train", "classification", "--data", str(data), "--run", str(run_), *small]) == 0
+    assert steadyseg(["train", "classification", "--data", str(data), "--run", str(run_), *small]) == 0
     kept = sorted((run_ / "checkpoints").glob("*.safetensors"))
     assert [path.name for path in kept] == [f"epoch-000{number}.safetensors" for number in range(3)]
     record = run(tmp_path / "out", "landscape", kept[0], kept[2], "--data", data, "--images", "8")
