@@ -24,10 +24,9 @@ from steadyseg.seg.data.label_folder import open_split, read_names
 from steadyseg.seg.data.moving_stills import moving_stills
 from steadyseg.seg.pretrained import find_checkpoint, list_segmenters, read_segmenter
 from steadyseg.studies.guide.plot import draw
-from steadyseg.studies.harness.bundle import round_figures
 from steadyseg.studies.harness.networks import rests_on
 from steadyseg.studies.harness.pages import write_page
-from steadyseg.studies.harness.study import PAGES, Cache, data_digest, origin
+from steadyseg.studies.harness.study import PAGES, Cache, data_digest, origin, round_figures
 
 PAGE = PAGES / "guide"
 LEVELS = 256

@@ -8,7 +8,6 @@ import argparse
 import dataclasses
 import json
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -21,6 +20,7 @@ from steadyseg.core.model.tensor_file import NOVELTY_PREFIX, read_whole, without
 from steadyseg.core.picture_size import network_size
 from steadyseg.runtime.open_model import find_model
 from steadyseg.seg.pretrained import FOLDER as SEGMENTERS
+from steadyseg.studies.harness.study import round_figures
 
 CARD_KEYS = tuple(
     (
@@ -86,15 +86,6 @@ def bundle(
 def mean_of(one: Tensor, other: Tensor) -> Tensor:
     """The mean in single precision; counters are the first's."""
     return (one.float() + other.float()) / 2 if one.is_floating_point() else one
-
-
-def round_figures(value: Any) -> Any:
-    """Rounds all floats of a record to six decimals, more than any measurement here is exact to."""
-    if isinstance(value, dict):
-        return {key: round_figures(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [round_figures(item) for item in value]
-    return round(value, 6) if isinstance(value, float) else value
 
 
 def main() -> None:

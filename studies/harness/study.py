@@ -14,7 +14,6 @@ from steadyseg.core.errors import CheckFailed, InputError
 from steadyseg.core.model import checkpoint
 from steadyseg.core.system.files import write_atomic
 from steadyseg.seg.data.label_folder import open_split
-from steadyseg.studies.harness.bundle import round_figures
 
 PROJECT = Path(__file__).resolve().parents[2]
 PAGES = PROJECT / "docs" / "records"
@@ -29,6 +28,15 @@ def exit_code(name: str, work: Callable[[], None]) -> int:
         print(f"{name}: {error}", file=sys.stderr)
         return 2 if isinstance(error, InputError) else 1
     return 0
+
+
+def round_figures(value: Any) -> Any:
+    """Rounds all floats of a record to six decimals, more than any measurement here is exact to."""
+    if isinstance(value, dict):
+        return {key: round_figures(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [round_figures(item) for item in value]
+    return round(value, 6) if isinstance(value, float) else value
 
 
 def read_record_file(path: Path) -> dict[str, Any]:

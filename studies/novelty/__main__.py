@@ -8,9 +8,8 @@ import json
 import pickle
 from pathlib import Path
 
-from steadyseg.studies.harness.bundle import round_figures
 from steadyseg.studies.harness.pages import write_page
-from steadyseg.studies.harness.study import PAGES, origin, read_record_file, write_record
+from steadyseg.studies.harness.study import PAGES, origin, read_record_file, round_figures, write_record
 from steadyseg.studies.novelty.by_network import OUT
 from steadyseg.studies.novelty.figures import measure
 from steadyseg.studies.novelty.plots import draw

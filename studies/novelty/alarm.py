@@ -15,9 +15,8 @@ import numpy as np
 
 from steadyseg.core.alarm import PlaceAlarm
 from steadyseg.core.reference import ReferenceScores, binomial_interval, smooth_score
-from steadyseg.studies.harness.bundle import round_figures
 from steadyseg.studies.harness.pages import write_page
-from steadyseg.studies.harness.study import PAGES, origin, read_record_file, write_record
+from steadyseg.studies.harness.study import PAGES, origin, read_record_file, round_figures, write_record
 from steadyseg.studies.novelty.alarm_streams import HZ
 from steadyseg.studies.novelty.by_network import OUT
 
