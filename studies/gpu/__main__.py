@@ -1,72 +1,77 @@
-"""Measurements and trainings that need a GPU, in commands of a few minutes each, for a machine without a network.
+"""What a GPU measures: a check of some minutes, and the published training in commands of some minutes each.
 
-    python -m steadyseg.studies.gpu list                             # the rows that a GPU will measure
-    python -m steadyseg.studies.gpu WORK --data ../camvid --runs ../runs --out OUT --minutes 8
+    python -m steadyseg.studies.gpu list                                 # the rows that a GPU will measure
+    python -m steadyseg.studies.gpu prepare --runs RUNS                  # exports the files of the check
+    python -m steadyseg.studies.gpu check --device cuda --minutes 8 --runs RUNS -o OUT
+    python -m steadyseg.studies.gpu paper --data data/camvid --runs RUNS -o OUT --minutes 8
 
-WORK, to be repeated until it is done:
-- executors: parity and throughput of torch, CUDA graphs and ONNX Runtime on CUDA. It covers every number format and
-  provider option, the proofs of exported files, and many streams in one call.
-- formats: a short training in fp32, bf16 and fp16
-- paper: preset replica at width 16, plain, smooth, MC dropout and both, two seeds; paper-half: at half the size
-- recipes: the networks that ship, at full length
+The check needs no data. It shows that ONNX Runtime computes on the card, and that exported files agree with PyTorch. It
+measures frames/s, steps of a training, and the published network (width 64, dropout 0.5). A row that lacks a package
+says so: `frames/s, torch` needs segmentation-models-pytorch, and a file that is not prepared needs the command line's.
 
-A command stops after its minutes, between rows or with the state of each training on disk; the same command goes on.
-OUT gets what goes home. With --device cpu it is a rehearsal, and `list` prints the rows of that.
+`paper` trains preset replica plain, smooth, with MC dropout and both, with two seeds. `paper-half` is for a CPU: half
+the size, width 16, dropout 0.2. A command stops after its minutes, between rows or with the state of each training on
+disk, and the same command goes on. With --device cpu it is a rehearsal, and `list` prints its rows.
 """
 
 import argparse
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
-from steadyseg.core.errors import InputError
+from steadyseg.core.errors import CheckFailed, InputError
 from steadyseg.core.system.machine import choose_device
-from steadyseg.studies.gpu.executors import measure_executors, row_names
-from steadyseg.studies.gpu.jobs import format_jobs, paper_jobs, recipe_jobs
+from steadyseg.studies.gpu.check import rows_of, run_check
+from steadyseg.studies.gpu.files import KINDS, Place
+from steadyseg.studies.gpu.jobs import paper_jobs
 from steadyseg.studies.gpu.trainings import Job, Queue, bring_home, run_jobs
-from steadyseg.studies.harness.study import Cache, exit_code
+from steadyseg.studies.harness.study import exit_code
 
-MODELS = ("camvid-unet-s", "camvid-realtime", "camvid-mobile")
-
-
-BLOCKS = {"formats": format_jobs, "paper": paper_jobs, "paper-half": lambda: paper_jobs(180), "recipes": recipe_jobs}
+BLOCKS: dict[str, Callable[[], list[Job]]] = {"paper": paper_jobs, "paper-half": lambda: paper_jobs(180, 16, 0.2)}
 
 
 def main(words: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("work", choices=("list", "executors", *BLOCKS))
+    parser.add_argument("work", choices=("list", "prepare", "check", *BLOCKS))
     parser.add_argument("--data", type=Path, default=Path("data/camvid"), help="CamVid folder")
     parser.add_argument("--runs", type=Path, default=Path("runs/gpu"), help="where trainings and graph files stay")
-    parser.add_argument("--out", type=Path, default=Path("runs/gpu/out"), help="what goes home")
+    parser.add_argument("--out", "-o", type=Path, default=Path("runs/gpu/out"), help="folder of the records")
     parser.add_argument("--device", default="auto", help="auto, cpu or cuda")
     parser.add_argument("--minutes", type=float, default=8.0, help="after these a block stops, to go on later")
     parser.add_argument("--only", nargs="+", default=[], help="trainings of a block, by their names in `list`")
     parser.add_argument("--parallel", type=int, default=4, help="trainings at a time")
-    parser.add_argument("--models", nargs="+", default=MODELS, help="executors: pretrained networks")
-    parser.add_argument("--frames", type=int, default=32, help="executors: of the val stream")
-    parser.add_argument("--seconds", type=float, default=2.0, help="executors: for each row")
+    parser.add_argument("--model", default=Place.model, help="check: a pretrained network")
+    parser.add_argument("--seconds", type=float, default=Place.seconds, help="check: of each timing")
+    parser.add_argument("--size", type=int, default=Place.size, help="check: height of the trained networks' input")
+    parser.add_argument("--limit", type=int, default=Place.limit_s, help="check: seconds after which a row has failed")
     return exit_code("gpu", lambda: run(parser.parse_args(words)))
 
 
 def run(given: argparse.Namespace) -> None:
+    device = choose_device("cpu" if given.work in ("list", "prepare") else given.device).type
+    if given.work == "list" and given.device != "cpu":
+        device = "cuda"
+    place = Place(device, given.runs, given.model, given.seconds, given.size, given.limit)
+    given.runs.mkdir(parents=True, exist_ok=True)
     if given.work == "list":
-        rows = [row for model in given.models for row in row_names(model, "cpu" if given.device == "cpu" else "cuda")]
-        print("\n".join(["executors:", *rows]))
+        print("\n".join(["check:", *rows_of(place)]))
         for name, jobs in BLOCKS.items():
-            print("\n".join([f"{name}:", *(row for job in jobs() for row in rows_of(job))]))
+            print("\n".join([f"{name}:", *(job.name for job in jobs())]))
         return
-    device = choose_device(given.device).type
-    given.out.mkdir(parents=True, exist_ok=True)
-    if given.work == "executors":
-        cache = Cache(given.out / "executors.json")
-        left = measure_executors(
-            given.models, given.data, device, given.frames, given.seconds, given.runs, cache, given.minutes
-        )
+    if given.work == "prepare":
+        print("\n".join(str(place.exported(kind).path) for kind in KINDS))
+        return
+    failed = list[str]()
+    if given.work == "check":
+        left, failed = run_check(place, given.out / "check.json", given.minutes)
     else:
         block = chosen(BLOCKS[given.work](), given.only)
         queue = Queue(given.data, given.runs, device, given.minutes, given.parallel)
         left = run_jobs(block, queue)
-        bring_home(block, queue, given.out, checkpoints=given.work == "recipes")
+        bring_home(block, queue, given.out)
     print(f"not done yet: {', '.join(left)}; the same command goes on" if left else "done")
+    if failed:
+        raise CheckFailed(f"{len(failed)} rows failed: {'; '.join(failed)}")
 
 
 def chosen(block: list[Job], only: list[str]) -> list[Job]:
@@ -75,11 +80,6 @@ def chosen(block: list[Job], only: list[str]) -> list[Job]:
     if unknown := sorted(set(only) - set(jobs)):
         raise InputError(f"--only {unknown[0]}: expected a training of the block, one of {', '.join(jobs)}")
     return [jobs[name] for name in only] or block
-
-
-def rows_of(job: Job) -> list[str]:
-    """The training and each measurement of it."""
-    return [job.name, *(f"{job.name}: evaluate {' '.join(flags)}" for flags in job.evaluations)]
 
 
 if __name__ == "__main__":

@@ -1,54 +1,171 @@
-"""Exported files on a GPU, and the proof that each carries."""
+"""Exported files on a device: which nodes it computes, parity with the CPU and with PyTorch, and speed."""
 
 import contextlib
 import io
-from collections.abc import Mapping
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import cycle
 from pathlib import Path
+from statistics import median
+from typing import Any
 
-from steadyseg.app.cli import main as steadyseg
-from steadyseg.core.errors import InputError
-from steadyseg.export.file.onnx_file import read_onnx
+import numpy as np
+
+from steadyseg.core.errors import CheckFailed
+from steadyseg.core.frame import Frame
+from steadyseg.core.segmenter import Executor, Segmenter
+from steadyseg.export.file.onnx_file import OnnxFile, read_onnx
+from steadyseg.export.file.sessions import PROVIDERS, cpu_session, import_onnxruntime, open_session, runner_of
 from steadyseg.runtime.carried_proof import graph_step, read_proof, verify
-from steadyseg.runtime.graph_executor import GraphStream
-from steadyseg.studies.gpu.timing import Row
+from steadyseg.runtime.graph_executor import GraphExecutor, GraphStream
+from steadyseg.runtime.kernels.resize import resize_frame
+from steadyseg.street.drive import Street
 
+Row = dict[str, Any]
+WARM_UP = 3
+STATEFUL = ("--stateful", "--with-proof", "--motion", "off")
 KINDS = {
-    "fp32": ("--precision", "fp32"),
-    "fp16": ("--precision", "fp16"),
-    "vq-bnn": ("--mode", "vq-bnn"),
+    "plain": (),
+    "fp32": STATEFUL,
+    "fp16": (*STATEFUL, "--precision", "fp16"),
+    "vq-bnn": (*STATEFUL, "--mode", "vq-bnn"),
 }
 """Flags of the export, by kind of file."""
-PROOFS = {
-    "proof in fp32": ("fp32", False),
-    "proof in TF32": ("fp32", True),
-    "proof of fp16": ("fp16", True),
-    "proof of random draws": ("vq-bnn", True),
-}
-"""(kind of file, True for the bounds of reduced precision), by row; draws that repeat have no variance and fail."""
-CUDA_PROOFS = {"proof in a CUDA graph": ("fp32", True, {"enable_cuda_graph": "1"})}
-"""With options of the CUDA provider: rows of a GPU alone."""
+FULL = {"use_tf32": "0"}
+"""Option of the CUDA provider: products of convolutions in fp32 instead of TF32."""
+FRAMES = 16
+LABELS_EXACT, LABELS = 0.999, 0.98
+"""Smallest shares of labels that are equal to the CPU's in fp32: in the same arithmetic, and in fewer bits."""
+EXACT = 1e-3
+"""Largest difference of a logit, relative to the largest logit, between two devices in fp32."""
 
 
-def exported(model: str, kind: str, work: Path) -> Path:
-    """The stateful graph file, made once, with its proof."""
-    file = work / f"{model}-{kind}.onnx"
-    if not file.exists():
-        words = ["export", model, "-o", str(file), "--stateful", "--with-proof", "--motion", "off", *KINDS[kind]]
-        with contextlib.redirect_stdout(io.StringIO()):
-            code = steadyseg(words)
-        if code:
-            raise InputError(f"{model}: the export of {kind} ended with exit code {code}")
-    return file
+@dataclass(frozen=True)
+class Place:
+    """Where the rows are measured, and on what."""
+
+    device: str
+    runs: Path
+    """Folder of the exported files."""
+    model: str = "camvid-mobile"
+    seconds: float = 2.0
+    """Of each timing."""
+    size: int = 360
+    """Height in pixels of the trained networks' input."""
+    limit_s: int = 120
+    """Of a row, after which its process is ended."""
+
+    @cached_property
+    def stream(self) -> list[Frame]:
+        """The first frames of the drawn street."""
+        return list(Street().frames(FRAMES))
+
+    @cached_property
+    def expected(self) -> list[np.ndarray]:
+        """The labels of the stream: the fp32 file's on the CPU, which the file's proof compares with PyTorch's."""
+        file = self.exported("fp32")
+        return labels_of(GraphExecutor(file.data, file.meta, "cpu"), self.stream)
+
+    def exported(self, kind: str) -> OnnxFile:
+        """The file of this kind; where it is missing it is exported first, which needs the command line's packages."""
+        file = self.runs / f"{self.model}-{kind}.onnx"
+        if not file.exists():
+            from steadyseg.app.cli import main as steadyseg
+
+            with contextlib.redirect_stdout(io.StringIO()):
+                code = steadyseg(["export", self.model, "-o", str(file), *KINDS[kind]])
+            if code:
+                raise CheckFailed(f"the export of {file} ended with exit code {code}")
+        return read_onnx(file)
 
 
-def proven(path: Path, device: str, reduced: bool, options: Mapping[str, str] | None = None) -> Row:
-    """The differences to PyTorch on a CPU, and whether all are within their bounds."""
-    file = read_onnx(path)
-    proof = read_proof(file.props, file.meta, path.name)
-    asked = ({} if reduced else {"use_tf32": "0"}) | dict(options or {})
-    try:
-        stream = GraphStream(file.data, file.meta, device, asked)
-    except InputError as error:
-        return {"absent": str(error)}
+def nodes(place: Place) -> Row:
+    """The fp32 file's nodes by the provider that computes them. ONNX Runtime gives the CPU, silently, what a device
+    cannot compute: shapes may go there, a convolution may not."""
+    data, provider = place.exported("fp32").data, PROVIDERS[place.device]
+    session, _ = open_session(data, place.device)
+    runtime = import_onnxruntime()
+    options = runtime.SessionOptions()
+    options.add_session_config_entry("session.record_ep_graph_assignment_info", "1")
+    again = runtime.InferenceSession(data, options, providers=session.get_providers(), enable_fallback=0)
+    found: dict[str, Counter[str]] = {}
+    for part in again.get_provider_graph_assignment_info():
+        found.setdefault(part.ep_name, Counter()).update(node.op_type for node in part.get_nodes())
+    elsewhere = {name: dict(kinds) for name, kinds in found.items() if name != provider}
+    if provider not in found or any("Conv" in kind for kinds in elsewhere.values() for kind in kinds):
+        raise CheckFailed(f"{provider} was asked for, and others compute {elsewhere}")
+    return {"onnxruntime": runtime.__version__, provider: found[provider].total(), "elsewhere": elsewhere}
+
+
+def plain(place: Place) -> Row:
+    """The network alone: its logits of a frame beside the CPU's, both in fp32."""
+    file = place.exported("plain")
+    meta, picture = file.meta, resize_frame(place.stream[0].image, (file.meta.height, file.meta.width))
+    given = ((picture / 255 - meta.mean) / meta.std).astype(np.float32).transpose(0, 3, 1, 2)
+    session, device = open_session(file.data, place.device, FULL)
+    run, name = runner_of(session), session.get_inputs()[0].name
+    (found,), (expected,) = (side({name: given}).values() for side in (run, runner_of(cpu_session(file.data))))
+    equal = float((found.argmax(1) == expected.argmax(1)).mean())
+    apart = float(np.abs(found - expected).max() / np.abs(expected).max())
+    row = {"device": device, "labels_equal": equal, "logits_apart": apart}
+    if not (equal >= LABELS_EXACT and apart <= EXACT and device == place.device):
+        raise CheckFailed(f"{row}; labels_equal must be {LABELS_EXACT} or more, logits_apart {EXACT} or less")
+    return row | timed(lambda: run({name: given}), place.seconds)
+
+
+def proven(place: Place, kind: str, reduced: bool, options: Mapping[str, str] | None = None) -> Row:
+    """The differences to PyTorch on a CPU that a file's proof finds; `reduced`: by the bounds of fewer bits."""
+    file = place.exported(kind)
+    proof = read_proof(file.props, file.meta, file.path.name)
+    stream = GraphStream(file.data, file.meta, place.device, ({} if reduced else FULL) | dict(options or {}))
     result = verify(proof, file.meta, graph_step(stream), reduced=reduced)
-    return {"device": stream.device, "holds": result.holds, **result.found, "call_ms": result.frame_ms}
+    if not result.holds or stream.device != place.device:
+        raise CheckFailed(f"on {stream.device}: {result}")
+    return {"device": stream.device, **result.found, "call_ms": result.frame_ms}
+
+
+def speed(place: Place, kind: str, options: Mapping[str, str] | None = None) -> Row:
+    """Frames a second of a stateful file."""
+    file = place.exported(kind)
+    return whole_step(place, GraphExecutor(file.data, file.meta, place.device, options=options))
+
+
+def whole_step(place: Place, executor: Executor) -> Row:
+    """Frames a second of whole steps, from the picture to its maps, and how many labels equal the expected ones."""
+    found = labels_of(executor, place.stream)
+    equal = float(np.mean([np.mean(one == other) for one, other in zip(found, place.expected, strict=True)]))
+    if equal < LABELS or executor.device != place.device:
+        raise CheckFailed(f"on {executor.device} {equal:.2%} of the labels are equal, expected {LABELS:.0%}")
+    return {"executor": executor.name, "labels_equal": equal, **rate(place, executor)}
+
+
+def rate(place: Place, executor: Executor) -> Row:
+    """Frames a second of the stream, again and again."""
+    segmenter, frames = Segmenter(executor), cycle(place.stream)
+    return timed(lambda: segmenter.step(next(frames)), place.seconds)
+
+
+def labels_of(executor: Executor, stream: Sequence[Frame]) -> list[np.ndarray]:
+    segmenter = Segmenter(executor)
+    return [segmenter.step(frame).label.copy() for frame in stream]
+
+
+def timed(step: Callable[[], Any], seconds: float) -> Row:
+    """Calls a second by the median call, over so many seconds and three calls at least."""
+    for _ in range(WARM_UP):
+        step()
+    times: list[float] = []
+    while sum(times) < seconds or len(times) < 3:
+        before = time.perf_counter()
+        step()
+        times.append(time.perf_counter() - before)
+    ordered = sorted(times)
+    return {
+        "latency_p50_ms": 1e3 * median(times),
+        "latency_p95_ms": 1e3 * ordered[int(0.95 * (len(ordered) - 1))],
+        "frames_per_s": 1 / median(times),
+        "calls": len(times),
+    }
