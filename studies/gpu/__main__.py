@@ -2,6 +2,7 @@
 
     python -m steadyseg.studies.gpu list                                 # the rows that a GPU will measure
     python -m steadyseg.studies.gpu prepare --runs RUNS                  # exports the files of the check
+    python -m steadyseg.studies.gpu wheels -o WHEELS                     # for a GPU machine without a network
     python -m steadyseg.studies.gpu check --device cuda --minutes 8 --runs RUNS -o OUT
     python -m steadyseg.studies.gpu paper --data data/camvid --runs RUNS -o OUT --minutes 8
 
@@ -25,6 +26,7 @@ from steadyseg.studies.gpu.check import rows_of, run_check
 from steadyseg.studies.gpu.files import KINDS, Place
 from steadyseg.studies.gpu.jobs import paper_jobs
 from steadyseg.studies.gpu.trainings import Job, Queue, bring_home, run_jobs
+from steadyseg.studies.gpu.wheels import fetch
 from steadyseg.studies.harness.study import exit_code
 
 BLOCKS: dict[str, Callable[[], list[Job]]] = {"paper": paper_jobs, "paper-half": lambda: paper_jobs(180, 16, 0.2)}
@@ -32,7 +34,7 @@ BLOCKS: dict[str, Callable[[], list[Job]]] = {"paper": paper_jobs, "paper-half":
 
 def main(words: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("work", choices=("list", "prepare", "check", *BLOCKS))
+    parser.add_argument("work", choices=("list", "prepare", "wheels", "check", *BLOCKS))
     parser.add_argument("--data", type=Path, default=Path("data/camvid"), help="CamVid folder")
     parser.add_argument("--runs", type=Path, default=Path("runs/gpu"), help="where trainings and graph files stay")
     parser.add_argument("--out", "-o", type=Path, default=Path("runs/gpu/out"), help="folder of the records")
@@ -44,11 +46,13 @@ def main(words: list[str] | None = None) -> int:
     parser.add_argument("--seconds", type=float, default=Place.seconds, help="check: of each timing")
     parser.add_argument("--size", type=int, default=Place.size, help="check: height of the trained networks' input")
     parser.add_argument("--limit", type=int, default=Place.limit_s, help="check: seconds after which a row has failed")
+    parser.add_argument("--python", default="3.12", help="wheels: Python there")
+    parser.add_argument("--capability", default="9.0", help="wheels: compute capability of the card there")
     return exit_code("gpu", lambda: run(parser.parse_args(words)))
 
 
 def run(given: argparse.Namespace) -> None:
-    device = choose_device("cpu" if given.work in ("list", "prepare") else given.device).type
+    device = choose_device("cpu" if given.work in ("list", "prepare", "wheels") else given.device).type
     if given.work == "list" and given.device != "cpu":
         device = "cuda"
     place = Place(device, given.runs, given.model, given.seconds, given.size, given.limit)
@@ -60,6 +64,9 @@ def run(given: argparse.Namespace) -> None:
         return
     if given.work == "prepare":
         print("\n".join(str(place.exported(kind).path) for kind in KINDS))
+        return
+    if given.work == "wheels":
+        fetch(given.out, given.python, given.capability)
         return
     failed = list[str]()
     if given.work == "check":

@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import struct
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -22,6 +23,7 @@ from steadyseg.studies.gpu.check import rows_of, run_check
 from steadyseg.studies.gpu.files import Place
 from steadyseg.studies.gpu.jobs import FORMS, paper_jobs
 from steadyseg.studies.gpu.trainings import Job, Queue, bring_home, run_jobs
+from steadyseg.studies.gpu.wheels import BEGIN, thin
 
 
 @pytest.fixture(scope="module")
@@ -104,6 +106,22 @@ def test_the_rehearsal_measures_the_rows_of_the_list(
     monkeypatch.setattr(files, "open_session", lambda data, *_: (cpu_session(data), "cuda"))
     with pytest.raises(CheckFailed, match="CUDAExecutionProvider was asked for, and others compute"):
         rows_of(place)["provider"]()
+
+
+def test_a_library_keeps_the_code_of_one_card() -> None:
+    """Fat binaries stay where they are; one that lacks the card's code stays whole."""
+
+    def fat(*entries: tuple[int, bytes]) -> bytes:
+        packed = b"".join(struct.pack("<HHIQ12xI", 2, 257, 32, len(code), card) + code for card, code in entries)
+        return BEGIN + struct.pack("<Q", len(packed)) + packed
+
+    kept, other = fat((90, b"ninety")), fat((120, b"other"))
+    whole = b"text" + fat((75, b"old"), (90, b"ninety"), (120, b"new")) + b"data" + other + b"end"
+    thinned = thin(whole, 90)
+    assert len(thinned) == len(whole) and thinned.endswith(b"data" + other + b"end")
+    assert thinned.removeprefix(b"text").startswith(kept) and not set(thinned[4 + len(kept) : whole.index(b"data")]) - {
+        0
+    }
 
 
 def test_the_list_names_every_training(capsys: pytest.CaptureFixture[str]) -> None:
