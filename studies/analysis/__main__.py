@@ -13,7 +13,6 @@ from rich.table import Table
 from steadyseg.app import cli
 from steadyseg.app.commands import Command, load
 from steadyseg.studies.analysis.flags import StudyJob
-from steadyseg.studies.harness.tables import bullets, figure, paragraphs
 
 FORM = ".4g"
 """Numbers of a report: four significant digits."""
@@ -64,6 +63,8 @@ def run_study(job: StudyJob) -> int:
 
 
 def screen_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> Table:
+    from steadyseg.studies.harness.tables import figure
+
     table = Table(*columns, title=title, title_justify="left")
     for row in rows:
         table.add_row(*(figure(value, FORM) for value in row))
@@ -73,6 +74,7 @@ def screen_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any
 def markdown(study: Any, record: dict[str, Any], command: str, plots: list[str]) -> str:
     """The whole report; `plots` are names of PNG files beside it."""
     from steadyseg.studies.harness.report_folder import report_tables
+    from steadyseg.studies.harness.tables import bullets, paragraphs
 
     models = ", ".join(model["model"] for model in record["models"])
     memory = f", at most {record['peak_memory_mb']} MB of memory" if record["peak_memory_mb"] else ""
