@@ -113,7 +113,7 @@ def test_the_network_alone_takes_any_batch_and_size(graphs: Graphs) -> None:
 @pytest.mark.parametrize(
     "options",
     [
-        replace(REALTIME, encoder_weights=None, encoder_dropout=0.0, decoder_dropout=0.0),
+        replace(REALTIME, encoder_weights=None, encoder_smoothing=False, encoder_dropout=0.0, decoder_dropout=0.0),
         pytest.param(SmpOptions("FPN", decoder_dropout=0.0), marks=pytest.mark.long),
     ],
     ids=["one pixel is left of 32", "padded to a multiple of 32"],
