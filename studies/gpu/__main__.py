@@ -24,8 +24,7 @@ from steadyseg.core.errors import CheckFailed, InputError
 from steadyseg.core.system.machine import choose_device
 from steadyseg.studies.gpu.check import rows_of, run_check
 from steadyseg.studies.gpu.files import KINDS, Place
-from steadyseg.studies.gpu.jobs import paper_jobs
-from steadyseg.studies.gpu.trainings import Job, Queue, bring_home, run_jobs
+from steadyseg.studies.gpu.trainings import Job, Queue, bring_home, paper_jobs, run_jobs
 from steadyseg.studies.gpu.wheels import fetch
 from steadyseg.studies.harness.study import exit_code
 

@@ -21,8 +21,7 @@ from steadyseg.studies.gpu import files
 from steadyseg.studies.gpu.__main__ import main
 from steadyseg.studies.gpu.check import rows_of, run_check
 from steadyseg.studies.gpu.files import Place
-from steadyseg.studies.gpu.jobs import FORMS, paper_jobs
-from steadyseg.studies.gpu.trainings import Job, Queue, bring_home, run_jobs
+from steadyseg.studies.gpu.trainings import FORMS, Job, Queue, bring_home, paper_jobs, run_jobs
 from steadyseg.studies.gpu.wheels import BEGIN, thin
 
 
