@@ -15,9 +15,9 @@ from steadyseg.classification.pretrained import build_members
 from steadyseg.core.classes import ClassList
 from steadyseg.core.dropout import is_stochastic
 from steadyseg.core.errors import InputError
+from steadyseg.core.familiarity.stored import familiarity_head
 from steadyseg.core.method import Method, MethodKeywords, MethodOptions, ModeName
 from steadyseg.core.model.model import Model
-from steadyseg.core.novelty.stored import novelty_head
 from steadyseg.core.prediction import Prediction
 from steadyseg.core.reference import ReferenceScores
 from steadyseg.core.system.machine import choose_device
@@ -41,7 +41,7 @@ class OpenClassifier:
     executor: str
     device: str
     reference: ReferenceScores | None = None
-    """Scores of held-out pictures, the reference of novelty; None without novelty statistics."""
+    """Scores of held-out pictures, the reference of familiarity; None without familiarity statistics."""
 
     def predict(self, pictures: np.ndarray) -> Prediction:
         """Predicts pictures (B, s, s, 3) uint8 RGB with its last mode: probabilities (B, K)."""
@@ -112,7 +112,7 @@ class CheckpointClassifier(OpenClassifier):
         self.name, self.meta = model.name, model.meta
         networks = build_members([model, *members])
         if members:  # an ensemble has no own fit
-            model = model.with_record(replace(model.meta, calibration={}, novelty={}))
+            model = model.with_record(replace(model.meta, calibration={}, familiarity={}))
         self.classes, self.size = self.meta.classes, self.meta.height
         has_dropout = any(map(is_stochastic, networks))
         samples = default_samples(options.samples, options.mode, has_dropout)
@@ -126,7 +126,7 @@ class CheckpointClassifier(OpenClassifier):
             for mode in self.sizes
         }
         single = self.methods.get("dnn")
-        head = novelty_head(model, single) if single else None
+        head = familiarity_head(model, single) if single else None
         self.reference = head.reference if head else None
         self.classifier = Classifier(networks, self.meta.mean, self.meta.std, device, seed, head)
         self.executor, self.device = f"torch {torch.__version__.split('+')[0]} fp32", device.type

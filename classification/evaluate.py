@@ -12,7 +12,7 @@ from steadyseg.core.dropout import is_stochastic, set_dropout_active
 from steadyseg.core.errors import InputError
 from steadyseg.core.evaluation.metrics import SMALLEST_PROBABILITY, StreamingMetrics
 from steadyseg.core.evaluation.temperature import WIDE_GRID, TemperatureFit, TemperatureScan, grid_tensor
-from steadyseg.core.novelty.head import NoveltyHead, NoveltyPredictor
+from steadyseg.core.familiarity.head import FamiliarityHead, WatchedPredictor
 from steadyseg.core.prediction import Prediction, mean_prediction
 from steadyseg.core.predictors import forward_passes, running_mean
 from steadyseg.core.preprocess import Normalize
@@ -64,13 +64,13 @@ class Classifier:
         std: tuple[float, float, float],
         device: torch.device,
         seed: int = 0,
-        head: NoveltyHead | None = None,
+        head: FamiliarityHead | None = None,
     ) -> None:
-        """head: the novelty head, for one pass without dropout of a single network."""
+        """head: the familiarity head, for one pass without dropout of a single network."""
         self.networks = [n.to(device).to(memory_format=torch.channels_last).eval() for n in networks]
         self.normalize = Normalize(mean, std).to(device)
         self.device, self.seed = device, seed
-        self.watched = NoveltyPredictor(self.networks[0], head.to(device)) if head else None
+        self.watched = WatchedPredictor(self.networks[0], head.to(device)) if head else None
         self._switch(True)
         self.has_dropout = any(map(is_stochastic, self.networks))
 
@@ -81,7 +81,7 @@ class Classifier:
         """Yields after 1, 2, ... networks with dropout off (dnn), or 1, 2, ... `samples` passes by all networks (bnn).
 
         A tensor (T, 1, 1) of temperatures gives (T, K, B) predictions, one for each temperature. With None each picture
-        has a temperature of its own, which the novelty head computes (mode dnn only).
+        has a temperature of its own, which the familiarity head computes (mode dnn only).
         """
         first, pictures, _ = batch
         x = self.normalize(pictures.to(self.device).permute(0, 3, 1, 2))

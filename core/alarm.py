@@ -12,18 +12,18 @@ from typing import NamedTuple
 KAPPA, LEANS = 0.25, 0.1
 """A familiarity p becomes the mean of two e-values (Vovk and Wang 2021, arXiv 1912.06116): kappa p^(kappa - 1), and
 1 / 0.1 if p is at most 0.1. The second one detects a place whose frames are only slightly unfamiliar. The form was
-chosen on simulated streets (docs/records/novelty)."""
+chosen on simulated streets (docs/records/familiarity)."""
 BLOCK_S = 1.0
 """Seconds of a block. Its value is the mean over its frames: a mean of e-values is an e-value, even if they depend on
 each other."""
 BLOCKS_BETWEEN = 3600.0
-"""Blocks between two false alarms: an hour, if the blocks of a drive were independent (docs/records/novelty)."""
+"""Blocks between two false alarms: an hour, if the blocks of a drive were independent (docs/records/familiarity)."""
 LIMIT = math.log(BLOCKS_BETWEEN)
 LOW_ACCURACY = 0.8
 """Default limit of the expected accuracy; the included networks have 0.87 to 0.93 on their training domain."""
 LOW_BLOCKS = 2
 """The alarm begins after this many blocks in a row below the limit, and ends after as many at or above it. With a
-smaller number, it began twice on one simulated street (docs/records/novelty)."""
+smaller number, it began twice on one simulated street (docs/records/familiarity)."""
 
 
 def e_value(familiarity: float) -> float:

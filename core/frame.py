@@ -51,20 +51,20 @@ class Frame:
             raise ValueError(f"a label must be {image.shape[:2]} uint8 or int32, got {label.shape} {label.dtype}")
 
 
-class FrameNovelty(NamedTuple):
-    """Score, temperature and energy of each picture of a batch (core/novelty), as tensors. An executor gives the
+class FrameScores(NamedTuple):
+    """Score, temperature and energy of each picture of a batch (core/familiarity), as tensors. An executor gives the
     values of its one picture as floats and an array (h', w')."""
 
     score: Any
-    """(B,) novelty score, in standard deviations of the network's training domain."""
+    """(B,) familiarity score, in standard deviations of the network's training domain."""
     temperature: Any
     """(B,) divisor of the logits."""
     energy: Any
     """(B, h', w'). 0 is the training domain's median, 1 its 99th percentile."""
 
-    def blend(self, other: "FrameNovelty", weight: Any) -> "FrameNovelty":
+    def blend(self, other: "FrameScores", weight: Any) -> "FrameScores":
         """(1 - weight) * self + weight * other, as of several passes over one picture."""
-        return FrameNovelty(*(mine + (its - mine) * weight for mine, its in zip(self, other, strict=True)))
+        return FrameScores(*(mine + (its - mine) * weight for mine, its in zip(self, other, strict=True)))
 
 
 class Below(NamedTuple):
@@ -91,7 +91,7 @@ class Maps:
     """(K, h, w) float32, the smoothed mean, on request."""
     familiarity: float | None = None
     """Share of the frames of the network's training domain that are at least as novel, averaged over time; at most 0.05
-    is novel. None where the checkpoint has no novelty statistics for this method."""
+    is novel. None where the checkpoint has no familiarity statistics for this method."""
     expected_accuracy: float = 0.0
     """Share of the pixels that are expected to be right, which is the mean confidence. `verdict` tells whether it is
     verified: on data unlike the training data it can be far off."""
@@ -115,7 +115,7 @@ class Maps:
 
 
 def energy_map(energy: np.ndarray, size: tuple[int, ...]) -> np.ndarray:
-    """Energy (h', w') of `FrameNovelty` -> (H, W) uint8 of `Maps.energy`."""
+    """Energy (h', w') of `FrameScores` -> (H, W) uint8 of `Maps.energy`."""
     import cv2
 
     shades = np.clip(np.nan_to_num(energy * RARE_LEVEL, nan=255.0), 0, 255).astype(np.uint8)

@@ -154,8 +154,8 @@ class MethodOptions(PassOptions):
     calibrated: bool | None = None
     """Use the temperature that was fitted for this very method; auto: if there is one."""
     adaptive: bool | None = None
-    """Raise the fitted temperature for novel frames, so that confidence falls with accuracy (docs/records/novelty has
-    gain and cost). With auto: off, or as in an .onnx file."""
+    """Raise the fitted temperature for novel frames, so that confidence falls with accuracy (docs/records/familiarity
+    has gain and cost). With auto: off, or as in an .onnx file."""
 
     def or_default(self, **defaults: Any) -> Self:
         """A copy with these values for settings that are not given."""

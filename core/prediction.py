@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from steadyseg.core.frame import FrameNovelty
+from steadyseg.core.frame import FrameScores
 from steadyseg.core.tracing import is_exporting
 
 FINITE = 1e9
@@ -32,8 +32,8 @@ class Prediction:
     """(B, K, ...) mean probabilities; they sum to 1 over dimension 1."""
     member_entropy: Tensor
     """(B, ...) mean entropy of the members in nats."""
-    novelty: FrameNovelty | None = None
-    """Novelty of this frame alone, averaged over its passes; a mean over frames has none."""
+    scores: FrameScores | None = None
+    """Familiarity of this frame alone, averaged over its passes; a mean over frames has none."""
     finite: Tensor | None = None
     """(B, 1) bool: False where the network's own prediction was NaN, so `probs` are a guess. None if not checked."""
 
@@ -56,7 +56,7 @@ class Prediction:
         return Prediction(
             self.probs + (other.probs - self.probs) * weight,
             self.member_entropy + (other.member_entropy - self.member_entropy) * weight,
-            self.novelty.blend(other.novelty, weight) if self.novelty and other.novelty else None,
+            self.scores.blend(other.scores, weight) if self.scores and other.scores else None,
         )
 
     def is_finite(self) -> Tensor:
@@ -70,7 +70,7 @@ class Prediction:
         return Prediction(
             torch.where(inner[:, None], self.probs, 1.0 / self.probs.shape[1]),
             torch.where(inner, self.member_entropy, self.max_entropy),
-            self.novelty,
+            self.scores,
             finite,
         )
 

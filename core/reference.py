@@ -12,7 +12,7 @@ NOVEL = 0.05
 """A frame of this share or less is novel, as one frame in twenty of the training domain is."""
 CLEARLY = 0.5
 """A frame is fully novel this many deviations above the last score that is not novel (0.25 to 1 make no difference in
-docs/records/novelty)."""
+docs/records/familiarity)."""
 BILLION = 10**9
 MIN_FRAMES = 20
 """With fewer held-out frames, a share of 5 % cannot be measured."""

@@ -13,7 +13,7 @@ import numpy as np
 from steadyseg.core.alarm import LOW_ACCURACY, LowAccuracy, PlaceAlarm
 from steadyseg.core.classes import ClassList
 from steadyseg.core.cuts import CutDetector
-from steadyseg.core.frame import Below, Frame, FrameNovelty, Maps, Verdict, energy_map
+from steadyseg.core.frame import Below, Frame, FrameScores, Maps, Verdict, energy_map
 from steadyseg.core.method import Method
 from steadyseg.core.motion import Motion, MotionEstimator
 from steadyseg.core.reference import NOVEL, ReferenceScores, smooth_score
@@ -110,7 +110,7 @@ class Executor(Protocol):
     keep_probs: bool
     """True if maps come with the mean probabilities, at the cost of a copy of a few MB."""
     reference: ReferenceScores | None
-    """Scores of the reference frames; None where no novelty is computed."""
+    """Scores of the reference frames; None where no familiarity is computed."""
     classes: ClassList
     method: Method
     size: tuple[int, int]
@@ -119,8 +119,8 @@ class Executor(Protocol):
     def state_size(self, height: int, width: int) -> tuple[int, int]:
         """(h, w) of the temporal mean of frames of H x W, at which motion is estimated."""
 
-    def compute(self, image: np.ndarray, gap: int, motion: Motion | None) -> tuple[Maps, FrameNovelty | None]:
-        """Computes the maps of an image (H, W, 3) uint8 RGB; the second value is its novelty, None if the maps contain
+    def compute(self, image: np.ndarray, gap: int, motion: Motion | None) -> tuple[Maps, FrameScores | None]:
+        """Computes the maps of an image (H, W, 3) uint8 RGB; the second value is its scores, None if the maps contain
         it.
 
         `gap`: source frames since the last image, 0 to start anew. The clock gets the time of preprocess, network and
@@ -189,22 +189,22 @@ class Segmenter:
         if self.method.motion:
             motion = self._estimate_motion(frame.image, self._executor.state_size(*frame.image.shape[:2]), gap)
         motion_ms = (time.perf_counter() - started) * 1e3
-        maps, novelty = self._executor.compute(frame.image, gap, motion)
+        maps, scores = self._executor.compute(frame.image, gap, motion)
         started = time.perf_counter()
-        maps = dataclasses.replace(maps, cut=cut, **self._about(frame, gap, maps, novelty))
+        maps = dataclasses.replace(maps, cut=cut, **self._about(frame, gap, maps, scores))
         self.clock.extend("smoothing", motion_ms + (time.perf_counter() - started) * 1e3)
         return maps
 
-    def _about(self, frame: Frame, gap: int, maps: Maps, novelty: FrameNovelty | None) -> dict[str, Any]:
+    def _about(self, frame: Frame, gap: int, maps: Maps, scores: FrameScores | None) -> dict[str, Any]:
         """The fields of a frame's maps that the executor does not compute."""
         about: dict[str, Any] = {}
         if not maps.finite:
             self.resets["not_finite"] += 1
             about["probs"] = None if maps.probs is None else np.full_like(maps.probs, 1.0 / len(maps.probs))
         familiarity, accuracy = maps.familiarity, float(maps.confidence.mean()) / 255
-        if novelty is not None and self.reference is not None:
-            familiarity = self.reference.share(self._mean_score(novelty.score, gap, maps.finite))
-            about["energy"] = energy_map(novelty.energy, maps.label.shape)
+        if scores is not None and self.reference is not None:
+            familiarity = self.reference.share(self._mean_score(scores.score, gap, maps.finite))
+            about["energy"] = energy_map(scores.energy, maps.label.shape)
         if familiarity is not None:
             about |= self._over_time(familiarity, accuracy, frame.time_s)
         verdict = verdict_of(maps.finite, familiarity, self.method.calibrated, about.get("ood_s"))
@@ -219,7 +219,7 @@ class Segmenter:
         return gap, False
 
     def _mean_score(self, score: float, gap: int, finite: bool) -> float:
-        """The mean novelty score over time. A frame that is not finite is fully novel, and the mean leaves it out."""
+        """The mean score over time. A frame that is not finite is fully novel, and the mean leaves it out."""
         assert self.reference is not None
         tau, (mean, mass) = self.method.tau, self._score
         decay = math.exp(-gap / tau) if gap and tau else 0.0

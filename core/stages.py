@@ -52,7 +52,7 @@ class StageFeatures:
         """Takes the features of the last pass in the order of `stages`. InputError if a stage did not run."""
         seen = self.seen()
         if absent := [name for name in self.stages if name not in seen]:
-            raise InputError(f"stage {absent[0]!r} is not run by this network: novelty cannot be fitted on it")
+            raise InputError(f"stage {absent[0]!r} is not run by this network: familiarity cannot be fitted on it")
         return [seen[name] for name in self.stages]
 
     def seen(self) -> dict[str, Tensor]:

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, get_args
 
 from steadyseg.core.errors import InputError, shorten
+from steadyseg.core.familiarity.record import reference_scores
 from steadyseg.core.method import Method
 from steadyseg.core.model.model import Model
-from steadyseg.core.novelty.record import reference_scores
 from steadyseg.core.picture_size import network_size
 from steadyseg.core.seeds import carry_seed
 from steadyseg.core.segmenter import Executor

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from steadyseg.core.classes import ClassList
-from steadyseg.core.frame import FrameNovelty, Maps
+from steadyseg.core.frame import FrameScores, Maps
 from steadyseg.core.method import Method
 from steadyseg.core.motion import Motion
 from steadyseg.core.reference import ReferenceScores
@@ -56,13 +56,13 @@ class CpuExecutor:
         )
         self._head_stride, self._open, self._size_rule = head_stride, open_network, size_rule
         self._compiled: tuple[int, int] | None = None
-        self._novelty: FrameNovelty | None = None
+        self._scores: FrameScores | None = None
 
     def state_size(self, height: int, width: int) -> tuple[int, int]:
         height, width = (-(-length // self._head_stride) for length in self._size_rule(height, width))
         return height, width
 
-    def compute(self, image: np.ndarray, gap: int, motion: Motion | None) -> tuple[Maps, FrameNovelty | None]:
+    def compute(self, image: np.ndarray, gap: int, motion: Motion | None) -> tuple[Maps, FrameScores | None]:
         height, width = image.shape[:2]
         size = self._size_rule(height, width)
         with self.clock.measure("preprocess"):
@@ -77,23 +77,23 @@ class CpuExecutor:
                 resize_map(values, (height, width), is_label=values is maps.label) for values in maps
             )
             probs = self._postprocess.probs if self.keep_probs else None
-            return Maps(label, confidence, entropy, disagreement, probs), self._novelty
+            return Maps(label, confidence, entropy, disagreement, probs), self._scores
 
     def _passes(self, picture: np.ndarray) -> Iterator[np.ndarray]:
         """Yields the logits of each dropout pass when the kernel asks for them: passes share a buffer.
 
-        After the last pass, `_novelty` is the mean over the passes.
+        After the last pass, `_scores` is the mean over the passes.
         """
         seconds, passes = 0.0, self._network.passes(picture, self.method.samples)
         for number in range(self.method.samples):
             started = time.perf_counter()
             logits = next(passes)
             seconds += time.perf_counter() - started
-            novelty = self._network.novelty
-            if novelty and self.method.adaptive:
-                self._postprocess.temperature = novelty.temperature
-            mean = self._novelty
-            self._novelty = mean.blend(novelty, 1 / (number + 1)) if number and novelty and mean else novelty
+            scores = self._network.scores
+            if scores and self.method.adaptive:
+                self._postprocess.temperature = scores.temperature
+            mean = self._scores
+            self._scores = mean.blend(scores, 1 / (number + 1)) if number and scores and mean else scores
             yield logits
         self.clock.add("network", seconds * 1e3)
 

@@ -6,10 +6,10 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Self
 
 from steadyseg.core.errors import InputError
+from steadyseg.core.familiarity.record import reference_scores
 from steadyseg.core.method import Method, draws_dropout, no_dropout
 from steadyseg.core.model.checkpoint import CheckpointMeta
 from steadyseg.core.model.model import Model
-from steadyseg.core.novelty.record import reference_scores
 from steadyseg.runtime.converted import Converted, ShippedGraphs, file_key, kept, was_kept
 from steadyseg.runtime.networks import FrameNetwork, frame_network
 

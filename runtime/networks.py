@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from steadyseg.core.frame import FrameNovelty
+from steadyseg.core.frame import FrameScores
 from steadyseg.core.seeds import masks_seed
 from steadyseg.core.system.machine import onednn_may_use_bf16
 from steadyseg.export.file.sessions import compile_openvino, cpu_session, import_onnxruntime, openvino_core
@@ -19,11 +19,11 @@ class FrameNetwork:
 
     executor: str
     """Name, version and number format, for the report."""
-    novelty: FrameNovelty | None = None
-    """Novelty in the last pass; None where the network has no statistics of its training domain."""
+    scores: FrameScores | None = None
+    """Familiarity in the last pass; None where the network has no statistics of its training domain."""
 
     def outputs(self, frame: np.ndarray) -> list[np.ndarray]:
-        """Runs one pass: the logits, then score, temperature and energy if the network detects novelty."""
+        """Runs one pass: the logits, then score, temperature and energy if the network has familiarity statistics."""
         raise NotImplementedError
 
     def __call__(self, frame: np.ndarray) -> np.ndarray:
@@ -35,9 +35,9 @@ class FrameNetwork:
             yield self.logits(self.outputs(frame))
 
     def logits(self, outputs: list[np.ndarray]) -> np.ndarray:
-        """Keeps the novelty among the outputs, its energy copied out of the runtime's memory; returns the logits."""
-        logits, *novelty = outputs
-        self.novelty = FrameNovelty(float(novelty[0]), float(novelty[1]), novelty[2].copy()) if novelty else None
+        """Keeps the scores among the outputs, their energy copied out of the runtime's memory; returns the logits."""
+        logits, *scores = outputs
+        self.scores = FrameScores(float(scores[0]), float(scores[1]), scores[2].copy()) if scores else None
         return logits
 
 

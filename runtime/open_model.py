@@ -102,7 +102,7 @@ def resolve_method(model: Model | OnnxFile, options: MethodOptions, members: Seq
     """Returns the method that runs: a graph file has one method, an ensemble has no fitted temperature."""
     if isinstance(model, Model):
         refuse_classifier(model.meta, model.name)
-        return options.resolve(replace(model.meta, calibration={}, novelty={}) if members else model.meta)
+        return options.resolve(replace(model.meta, calibration={}, familiarity={}) if members else model.meta)
     if members:
         raise InputError(f"{model.path}: a graph file holds one network; use the checkpoints instead")
     require_stream(model)

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from steadyseg.core.frame import FrameNovelty, Maps
+from steadyseg.core.frame import FrameScores, Maps
 from steadyseg.core.method import Method
 from steadyseg.core.model.checkpoint import CheckpointMeta
 from steadyseg.core.model.int8 import Ranges, round_convolutions
@@ -51,7 +51,7 @@ class TorchExecutor:
         return self.module.state_size(height, width)
 
     @torch.inference_mode()
-    def compute(self, image: np.ndarray, gap: int, motion: Motion | None) -> tuple[Maps, FrameNovelty | None]:
+    def compute(self, image: np.ndarray, gap: int, motion: Motion | None) -> tuple[Maps, FrameScores | None]:
         with self.clock.measure("preprocess"):
             pixels = np.require(image, requirements=["C", "W"])  # torch takes no reversed or read-only view
             batch = self.module.preprocess(torch.from_numpy(pixels).to(self.device)[None])
@@ -61,15 +61,15 @@ class TorchExecutor:
             outputs = self.module.maps(mean, *image.shape[:2])
             label, confidence, entropy, disagreement = (tensor[0].cpu().numpy() for tensor in outputs[:4])
             probs = outputs.prediction.probs[0].float().cpu().numpy() if self.keep_probs else None
-            maps, novelty = Maps(label, confidence, entropy, disagreement, probs), prediction.novelty
-            if novelty is None:
+            maps, scores = Maps(label, confidence, entropy, disagreement, probs), prediction.scores
+            if scores is None:
                 return maps, None
-            energy = novelty.energy[0].float().cpu().numpy()
-            return maps, FrameNovelty(float(novelty.score), float(novelty.temperature), energy)
+            energy = scores.energy[0].float().cpu().numpy()
+            return maps, FrameScores(float(scores.score), float(scores.temperature), energy)
 
     def at_temperature(self, temperature: float, network: nn.Module | None = None) -> "TorchExecutor":
         """Returns an executor of this or an equal network at another temperature, for another stream and without
-        novelty."""
+        scores."""
         module = self.module
         network, method = network or self.network, replace(module.method, temperature=temperature)
         return self._like(StreamingSegmenter(network, self.meta.mean, self.meta.std, module.height, method))

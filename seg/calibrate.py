@@ -12,9 +12,9 @@ from steadyseg.core.errors import InputError
 from steadyseg.core.evaluation.conformal import ClassRisk, ConformalScores, Coverage
 from steadyseg.core.evaluation.kept_logits import SplitLogits
 from steadyseg.core.evaluation.temperature import GRID, TemperatureFit, TemperatureScan, grid_tensor
+from steadyseg.core.familiarity.statistics import subsample
 from steadyseg.core.frame import Frame, Maps
 from steadyseg.core.motion import MotionEstimator
-from steadyseg.core.novelty.statistics import subsample
 from steadyseg.core.segmenter import Continuity
 from steadyseg.core.temporal import State
 from steadyseg.seg.evaluate import enlarge, probs_at

@@ -8,9 +8,9 @@ from torch import Tensor, nn
 
 from steadyseg.core.cuts import CUT, MAX_GAP, distance, structure, thumbnail
 from steadyseg.core.dropout import drawing_dropouts, dropout_calls
-from steadyseg.core.frame import FAMILIARITY_OUTPUTS, MOTION_INPUTS, RARE_LEVEL, FrameNovelty
+from steadyseg.core.familiarity.head import WatchedPredictor
+from steadyseg.core.frame import FAMILIARITY_OUTPUTS, MOTION_INPUTS, RARE_LEVEL, FrameScores
 from steadyseg.core.motion import Motion, no_motion
-from steadyseg.core.novelty.head import NoveltyPredictor
 from steadyseg.core.picture_size import SIZE_MULTIPLE
 from steadyseg.core.prediction import Prediction
 from steadyseg.core.predictors import OnePass
@@ -33,7 +33,7 @@ class ExportedStep(nn.Module):
     / s, 2) and (1, h / s, w / s) of `core.motion.Motion` where the mean follows motion; a reset ignores them. `probs`:
     (1, K, h / s, w / s), the prediction of a method without memory. In other methods the mean is the first state.
     `image` is the network's normalised input. `inner` is its logits, if it runs once a frame. A calibrated method with
-    a novelty head outputs `FAMILIARITY_OUTPUTS` as `familiarity` and all of `NETWORK_OUTPUTS` as `inner`. Its state
+    a familiarity head outputs `FAMILIARITY_OUTPUTS` as `familiarity` and all of `NETWORK_OUTPUTS` as `inner`. Its state
     before the last is the score's mean and mass. The last state is the structure of the frame, by which a scene cut is
     found: a cut starts anew as a reset does. With `mask_inputs` every dropout mask is an input instead of a random
     draw, for proofs.
@@ -53,7 +53,7 @@ class ExportedStep(nn.Module):
         super().__init__()
         segmenter.fixed_size = (height, width)
         watches = reference is not None and segmenter.method.calibrated
-        self.watched = segmenter.predictor if watches and isinstance(segmenter.predictor, NoveltyPredictor) else None
+        self.watched = segmenter.predictor if watches and isinstance(segmenter.predictor, WatchedPredictor) else None
         self.register_buffer("reference", torch.tensor(reference.scores if reference else ()), persistent=False)
         self.most = reference.max if reference else 0.0
         self.segmenter, self.mask_inputs = segmenter.eval(), mask_inputs
@@ -74,21 +74,21 @@ class ExportedStep(nn.Module):
             reset = torch.maximum(reset, (is_far & (gap <= MAX_GAP)).float())
             state = forget(State(*rest[:fields]), reset)
         inner: list[Tensor] = []
-        novelties: list[FrameNovelty | None] = []
+        frame_scores: list[FrameScores | None] = []
 
         def predict(image: Tensor) -> Prediction:
             network, now = self._predict(image, masks)
             inner.extend((image, *network))
-            novelties.append(now.novelty)
+            frame_scores.append(now.scores)
             return now
 
         outputs, after = self.segmenter(frame, state, gap, motion, predict)
         probs = (outputs.prediction.probs,) if self.returns_probs else ()
         states: tuple[Tensor, ...] = tuple(after or ())
         familiarity: tuple[Tensor, ...] = ()
-        if self.watched and novelties[0]:
+        if self.watched and frame_scores[0]:
             before = rest[fields] * (1.0 - reset) if score_fields else torch.zeros_like(reset).expand(-1, 2)
-            score_state, familiarity = self._familiarity_outputs(outputs, novelties[0], before, gap)
+            score_state, familiarity = self._familiarity_outputs(outputs, frame_scores[0], before, gap)
             states = (*states, score_state) if score_fields else states
         states = states if seen is None else (*states, seen)
         return (*outputs[:4], *probs, *states, *familiarity, *inner)
@@ -99,7 +99,7 @@ class ExportedStep(nn.Module):
         return structure(thumbnail(resize(frame.permute(0, 3, 1, 2), size).float()))
 
     def _familiarity_outputs(
-        self, outputs: Outputs, frame: FrameNovelty, before: Tensor, gap: Tensor
+        self, outputs: Outputs, frame: FrameScores, before: Tensor, gap: Tensor
     ) -> tuple[Tensor, tuple[Tensor, ...]]:
         """Returns the score's mean and mass, and `FAMILIARITY_OUTPUTS`, computed as in core/segmenter.py."""
         tau, finite = self.segmenter.method.tau, outputs.prediction.finite
@@ -158,11 +158,11 @@ class ExportedStep(nn.Module):
         for position, dropout in enumerate(self.dropouts):
             dropout.masks = list(masks[position :: len(self.dropouts)]) if masks else None
         predictor = self.segmenter.predictor
-        if not isinstance(predictor, OnePass | NoveltyPredictor) or self.segmenter.method.samples > 1:
+        if not isinstance(predictor, OnePass | WatchedPredictor) or self.segmenter.method.samples > 1:
             return (), predictor(image)
         if self.watched:
-            logits, novelty = self.watched.forward_with_novelty(image)
-            return (logits, *novelty), self.watched.predict(logits, novelty)
+            logits, scores = self.watched.forward_with_scores(image)
+            return (logits, *scores), self.watched.predict(logits, scores)
         logits = predictor.network(image)
         temperature = 1.0 if predictor.temperature is None else predictor.temperature
         return (logits,), Prediction.from_logits(logits, temperature)

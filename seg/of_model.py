@@ -9,11 +9,11 @@ from torch.utils._pytree import tree_flatten, tree_leaves, tree_unflatten
 
 from steadyseg.core.dropout import drawing_dropouts, dropout_calls
 from steadyseg.core.errors import InputError
-from steadyseg.core.frame import FrameNovelty
+from steadyseg.core.familiarity.head import WatchedPredictor
+from steadyseg.core.familiarity.stored import familiarity_head
+from steadyseg.core.frame import FrameScores
 from steadyseg.core.method import Method
 from steadyseg.core.model.model import Model
-from steadyseg.core.novelty.head import NoveltyPredictor
-from steadyseg.core.novelty.stored import novelty_head
 from steadyseg.core.predictors import Ensemble
 from steadyseg.seg.streaming import StreamingSegmenter
 
@@ -26,7 +26,7 @@ def streaming_module(
     members: Sequence[Model] = (),
     size: int | None = None,
 ) -> StreamingSegmenter:
-    """Returns the computation of a frame with the novelty of the model's record; an ensemble has no novelty.
+    """Returns the computation of a frame with the familiarity of the model's record; an ensemble has no familiarity.
 
     `network` replaces the model's own, and `size` its height in pixels.
     """
@@ -35,7 +35,7 @@ def streaming_module(
         network = ensemble([model, *members])
     elif network is None:
         network = model.network()
-    head = None if members else novelty_head(model, method)
+    head = None if members else familiarity_head(model, method)
     return StreamingSegmenter(network, meta.mean, meta.std, meta.height if size is None else size, method, head)
 
 
@@ -65,15 +65,15 @@ class FrameToLogits(nn.Module):
         super().__init__()
         predictor = segmenter.eval().predictor
         self.normalize, network = segmenter.normalize, predictor.get_submodule("network")
-        self.network = predictor if isinstance(predictor, NoveltyPredictor) else network
+        self.network = predictor if isinstance(predictor, WatchedPredictor) else network
         self.dropouts = drawing_dropouts(network)
 
     def forward(self, frame: Tensor, *masks: Tensor) -> Tensor | tuple[Tensor, ...]:
         self.use_masks(masks)
         image = self.normalize(frame.permute(0, 3, 1, 2))
         return flat(
-            self.network.forward_with_novelty(image)
-            if isinstance(self.network, NoveltyPredictor)
+            self.network.forward_with_scores(image)
+            if isinstance(self.network, WatchedPredictor)
             else self.network(image)
         )
 
@@ -127,8 +127,8 @@ class DrawnPart(nn.Module):
         return flat(self.whole.network.suffix(tree_unflatten(leaves, self.form)))  # type: ignore[operator]
 
 
-def flat(seen: Tensor | tuple[Tensor, FrameNovelty]) -> Tensor | tuple[Tensor, ...]:
-    """Flattens logits and novelty into tensors."""
+def flat(seen: Tensor | tuple[Tensor, FrameScores]) -> Tensor | tuple[Tensor, ...]:
+    """Flattens logits and familiarity into tensors."""
     return seen if isinstance(seen, Tensor) else (seen[0], *seen[1])
 
 

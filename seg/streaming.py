@@ -9,10 +9,10 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from steadyseg.core.dropout import is_stochastic, set_dropout_active
+from steadyseg.core.familiarity.head import FamiliarityHead, WatchedPredictor
 from steadyseg.core.frame import UNKNOWN
 from steadyseg.core.method import Method, draws_dropout, no_dropout
 from steadyseg.core.motion import Motion
-from steadyseg.core.novelty.head import NoveltyHead, NoveltyPredictor
 from steadyseg.core.picture_size import network_size
 from steadyseg.core.prediction import Prediction
 from steadyseg.core.predictors import AllMembers, Ensemble, MonteCarlo, OneMember, OnePass
@@ -46,9 +46,9 @@ class StreamingSegmenter(nn.Module):
         std: tuple[float, float, float],
         height: int,
         method: Method,
-        head: NoveltyHead | None = None,
+        head: FamiliarityHead | None = None,
     ) -> None:
-        """`head`: the novelty head for passes like this method's; an adaptive method uses its temperature."""
+        """`head`: the familiarity head for passes like this method's; an adaptive method uses its temperature."""
         super().__init__()
         network_size(height, height, height)  # refuses a height out of range before any frame comes
         self.method, self.height = method, height
@@ -64,7 +64,7 @@ class StreamingSegmenter(nn.Module):
             raise no_dropout(method.mode)
         self.head = head
         self.predictor = (
-            NoveltyPredictor(network, head, None if method.adaptive else method.temperature, method.samples)
+            WatchedPredictor(network, head, None if method.adaptive else method.temperature, method.samples)
             if head
             else self.predictor_of(network, method.temperature)
         )

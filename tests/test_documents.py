@@ -112,11 +112,11 @@ def test_no_record_of_the_analysis_shows_pictures_of_the_data() -> None:
     assert not list(DOCS.rglob("worst.png"))
 
 
-def test_novelty_and_corruptions_are_of_the_included_weights() -> None:
+def test_familiarity_and_corruptions_are_of_the_included_weights() -> None:
     trained = read_record("results", "networks.json")
-    for name, found in read_record("novelty")["networks"].items():
+    for name, found in read_record("familiarity")["networks"].items():
         weights = trained[name]["weights"] if name in trained else digest_of(name)
-        assert found["weights"] == weights, f"{name}: python -m steadyseg.studies.novelty.collect measures it again"
+        assert found["weights"] == weights, f"{name}: python -m steadyseg.studies.familiarity.collect measures it again"
     for name in ("camvid-realtime", "camvid-mobile", "camvid-quality"):
         assert read_record("robustness", f"{name}/report.json")["digest"] == digest_of(name)
 
@@ -130,7 +130,7 @@ def test_networks_carry_the_thresholds_of_the_guide() -> None:
 
 
 def test_what_the_front_page_says_of_other_roads_and_of_averaging() -> None:
-    roads = [read_record("novelty")["networks"][name]["foreign"] for name in ("camvid-realtime", "camvid-unet-s")]
+    roads = [read_record("familiarity")["networks"][name]["foreign"] for name in ("camvid-realtime", "camvid-unet-s")]
     metrics = read_meta(find_checkpoint("camvid-realtime")).metrics
     for said in (
         "From two motorway clips {0[motorway 1][pictures]} and {0[motorway 2][pictures]} frames were sampled. In fp32 "

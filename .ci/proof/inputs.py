@@ -10,7 +10,7 @@ import numpy as np
 from steadyseg import Street
 
 CIFAR10 = "airplane automobile bird cat deer dog frog horse ship truck".split()
-NOVELTY_FRAMES = 60
+FAMILIARITY_FRAMES = 60
 """The shortest recording that `calibrate --familiarity` takes."""
 PICTURES = 10
 """Largest number of pictures of a class and split."""
@@ -27,7 +27,7 @@ def draw(folder: Path, frames: int) -> None:
     for frame in Street(seed=7).frames(frames):
         write(folder / "video" / f"{frame.index:06}.png", frame.image)
         write(folder / "labels" / f"{frame.index:06}.png", frame.label)
-    for seed, (split, count) in enumerate({"train": NOVELTY_FRAMES, "val": 10, "test": 6}.items()):
+    for seed, (split, count) in enumerate({"train": FAMILIARITY_FRAMES, "val": 10, "test": 6}.items()):
         for frame in Street(seed=seed, height=144, width=192).frames(count):
             name = f"{split}_{frame.index:06}.png"
             write(folder / "data" / split / name, frame.image)

@@ -10,15 +10,15 @@ from steadyseg.app.console import track
 from steadyseg.app.evaluation.flags import CalibrateJob
 from steadyseg.classification.data.open import TRAINED, open_split_of
 from steadyseg.classification.evaluate import Batch, batch_size, batches, fit_temperature, predict
-from steadyseg.classification.novelty import default_stages, fit_statistics
+from steadyseg.classification.familiarity import default_stages, fit_statistics
 from steadyseg.classification.pretrained import require_classes
 from steadyseg.core.dropout import set_dropout_active
 from steadyseg.core.errors import InputError
 from steadyseg.core.evaluation.kept_logits import KeptLogits
 from steadyseg.core.evaluation.temperature import TemperatureFit
+from steadyseg.core.familiarity.stored import FamiliarityFit
 from steadyseg.core.method import Method, MethodOptions
 from steadyseg.core.model.model import Model
-from steadyseg.core.novelty.stored import NoveltyFit
 from steadyseg.core.system.machine import choose_device
 from steadyseg.runtime.open_model import frame_flags, refuse_flags
 
@@ -49,7 +49,7 @@ class ClassifierFits:
                 "--familiarity --mode bnn: a classifier tells familiarity without dropout; use --mode dnn or omit it"
             )
         self.job, self.model = job, model
-        plain = model.with_record(replace(model.meta, calibration={}, novelty={}))
+        plain = model.with_record(replace(model.meta, calibration={}, familiarity={}))
         opened = CheckpointClassifier(plain, MethodOptions(**vars(job.method)), [], choose_device(job.device), 0)
         self.classifier, self.methods = opened.classifier, list(opened.methods.values())
         [self.network] = self.classifier.networks
@@ -78,8 +78,8 @@ class ClassifierFits:
         size = self.model.meta.height
         return track(batches(self.data, size), title, total=-(-len(self.data) // batch_size(size)))
 
-    def novelty(self) -> NoveltyFit:
-        """Fits novelty on the network's training pictures and on the pictures of the split."""
+    def familiarity(self) -> FamiliarityFit:
+        """Fits familiarity on the network's training pictures and on the pictures of the split."""
         network, meta = self.network, self.model.meta
         set_dropout_active(network, False)
         trained, stages = open_split_of(self.job.data, TRAINED, meta, self.job.model), default_stages(network)

@@ -15,19 +15,19 @@ from steadyseg.core.classes import ClassList
 from steadyseg.core.errors import InputError
 from steadyseg.core.evaluation.kept_logits import KeptLogits
 from steadyseg.core.evaluation.temperature import WIDE_GRID, BeyondGrid, TemperatureFit, describe_extreme
+from steadyseg.core.familiarity.stored import FamiliarityFit
 from steadyseg.core.frame import Frame
 from steadyseg.core.method import Method, MethodOptions, is_temporal
 from steadyseg.core.model.model import Model
-from steadyseg.core.model.tensor_file import without_novelty
-from steadyseg.core.novelty.stored import NoveltyFit
+from steadyseg.core.model.tensor_file import without_familiarity
 from steadyseg.core.segmenter import Segmenter
 from steadyseg.core.system.machine import choose_device
 from steadyseg.runtime.torch_executor import torch_executor
 from steadyseg.seg.calibrate import adjust_head, fit_temperature
 from steadyseg.seg.data.label_folder import open_split
 from steadyseg.seg.evaluate import predict, seed_frames
-from steadyseg.seg.novelty.fit import default_stages, fit_statistics
-from steadyseg.seg.novelty.frames import Frames
+from steadyseg.seg.familiarity.fit import default_stages, fit_statistics
+from steadyseg.seg.familiarity.frames import Frames
 
 DATA_KEYS = ("data", "split", "protocol", "frames", "frame_list_hash", "mode", "tau", "motion")
 """Keys of a fit that the record of int8 repeats."""
@@ -86,8 +86,8 @@ class SegmenterFits:
         frames = track(seed_frames(chosen.frames), title, total=chosen.count)
         return (frame for frame in frames if keeps_all or frame.label is not None)
 
-    def novelty(self) -> NoveltyFit:
-        """Fits novelty on the train images, for all methods of the network."""
+    def familiarity(self) -> FamiliarityFit:
+        """Fits familiarity on the train images, for all methods of the network."""
         network, meta, stages = self.executor.network, self.executor.meta, default_stages(self.executor.network)
         device, temperature = torch.device(self.executor.device), self.executor.method.temperature
         return fit_statistics(network, meta, self.trained, stages, device, temperature, track)
@@ -108,7 +108,7 @@ def find_class(name: str | None, classes: ClassList) -> int | None:
 
 def with_adjusted_logits(model: Model) -> Model:
     """Returns the model with logits adjusted for the class weights of its training, without calibration or metrics."""
-    tensors = without_novelty(adjust_head(model.tensors, model.meta.training))
+    tensors = without_familiarity(adjust_head(model.tensors, model.meta.training))
     training = model.meta.training | {"class_weights_undone": True}
-    meta = dataclasses.replace(model.meta, calibration={}, metrics={}, novelty={}, int8={}, training=training)
+    meta = dataclasses.replace(model.meta, calibration={}, metrics={}, familiarity={}, int8={}, training=training)
     return model.with_record(meta, tensors)

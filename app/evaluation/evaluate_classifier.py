@@ -70,8 +70,8 @@ class EvaluatedClassifier:
         for batch in track(batches(data, classifier.size), f"{data.name} {self.mode}", total=count):
             for mode, metrics in by_mode.items():
                 last = metrics.update(classifier.by_size(batch, mode), batch[2])
-                if last.novelty is not None and classifier.reference is not None:
-                    shares += [classifier.reference.share(score) for score in last.novelty.score.tolist()]
+                if last.scores is not None and classifier.reference is not None:
+                    shares += [classifier.reference.share(score) for score in last.scores.score.tolist()]
             if sets:
                 sets.update(last.probs.cpu().T, batch[2])
         seconds = time.perf_counter() - started

@@ -71,7 +71,7 @@ class EvaluatedSegmenter:
         """Measures in one pass over the frames; the dropout masks of a frame depend only on the seed and its number."""
         job, segmenter, chosen, classes = self.job, self.opened, self.chosen, self.opened.classes
         check = ConformalCheck(self.fit, classes) if "conformal" in self.fit else None
-        live, promised = FrameMetrics.of(classes, job.cutoff), NoveltyMetrics(classes.void_id)
+        live, promised = FrameMetrics.of(classes, job.cutoff), ExpectedMetrics(classes.void_id)
         edges = EdgeMetrics(classes, job.edge_width) if "edges" in job.by else None
         recordings = RecordingMetrics(chosen, classes) if "recording" in job.by else None
         started = time.perf_counter()
@@ -139,7 +139,7 @@ def describe_classes(pixels: list[int], names: tuple[str, ...], total: int) -> d
     }
 
 
-class NoveltyMetrics:
+class ExpectedMetrics:
     """Error of the expected accuracy, and shares of novel frames, over the evaluated frames."""
 
     def __init__(self, void: int) -> None:
@@ -157,7 +157,7 @@ class NoveltyMetrics:
             self.gaps.append(maps.expected_accuracy - float(is_right(maps.label, frame.label)[kept].mean()))
 
     def record(self) -> dict[str, Any]:
-        """JSON values; empty without novelty. A difference is the expected accuracy minus the accuracy of one frame."""
+        """JSON values, if any. A difference is the expected accuracy minus the accuracy of one frame."""
         if not self.familiarity:
             return {}
         told = familiarity_record(self.familiarity)

@@ -22,7 +22,7 @@ from steadyseg.core.evaluation.metrics import StreamingMetrics
 from steadyseg.core.evaluation.temperature import describe_few, temperature_record
 from steadyseg.core.method import Method, MethodOptions, PassOptions, draws_dropout, mode_title, settings
 from steadyseg.core.model.model import Model
-from steadyseg.core.model.tensor_file import without_novelty
+from steadyseg.core.model.tensor_file import without_familiarity
 from steadyseg.core.preprocess import Normalize
 from steadyseg.core.system.files import require_place
 from steadyseg.export.file.foreign import ForeignGraph
@@ -66,7 +66,7 @@ def calibrate_checkpoint(job: CalibrateJob) -> int:
     model = open_checkpoint(job.model)
     fits = ClassifierFits(job, model) if is_classifier(model) else SegmenterFits(job, model)
     records = {method: fit_method(job, fits, method)[0] for method in fits.methods}
-    model, lines = with_novelty(job, fits)
+    model, lines = with_familiarity(job, fits)
     meta = model.meta
     if isinstance(fits, SegmenterFits) and job.int8:
         (record,) = records.values()
@@ -87,7 +87,7 @@ def calibrate_graph(job: CalibrateJob) -> int:
     MethodOptions(**vars(job.method)).require(held, job.model)
     fits, record = fit_given(model, held, job)
     (method,), thresholds = fits.methods, record.pop("thresholds")
-    fitted, lines = with_novelty(job, fits)
+    fitted, lines = with_familiarity(job, fits)
     print_fits({method: record})
     print("".join(f"{line}\n" for line in lines), end="")
     export = ExportJob(
@@ -130,14 +130,14 @@ def model_of(file: OnnxFile, familiarity: bool) -> GivenModel:
     return GivenModel(str(file.path), source, digest, record, {}, {}, given, is_file=False)
 
 
-def with_novelty(job: CalibrateJob, fits: SegmenterFits | ClassifierFits) -> tuple[Model, list[str]]:
-    """Returns the model of the fits, with novelty if the job asks for it, and lines that describe the novelty."""
+def with_familiarity(job: CalibrateJob, fits: SegmenterFits | ClassifierFits) -> tuple[Model, list[str]]:
+    """Returns the model of the fits, with familiarity if the job asks for it, and lines that describe it."""
     if not job.familiarity:
         return fits.model, []
-    novelty, model = fits.novelty(), fits.model
-    tensors = without_novelty(model.tensors) | novelty.tensors
-    model = model.with_record(replace(model.meta, novelty=novelty.record), tensors)
-    return model, [describe_familiarity(novelty.record["about"])]
+    familiarity, model = fits.familiarity(), fits.model
+    tensors = without_familiarity(model.tensors) | familiarity.tensors
+    model = model.with_record(replace(model.meta, familiarity=familiarity.record), tensors)
+    return model, [describe_familiarity(familiarity.record["about"])]
 
 
 def fit_given(model: GivenModel, method: Method, job: CalibrateJob) -> tuple[SegmenterFits, dict[str, Any]]:

@@ -45,7 +45,7 @@ def export_classifier(job: ExportJob, model: Model, console: Console) -> tuple[T
     if asked.adaptive:
         raise InputError("--adaptive on: a classifier's graph file has one temperature; omit it")
     method = replace(asked, mode="bnn" if samples else "dnn", samples=samples or 1, adaptive=False).resolve(meta)
-    if meta.novelty:
+    if meta.familiarity:
         console.print("a classifier's graph file has one temperature and no familiarity", soft_wrap=True)
     if method.note:
         console.print(f"not calibrated: {method.note}", soft_wrap=True)

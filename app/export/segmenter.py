@@ -15,9 +15,9 @@ from steadyseg.app.export.flags import ExportJob
 from steadyseg.app.export.onnx_network import OnnxNetwork
 from steadyseg.app.sources.open_source import open_source
 from steadyseg.core.errors import CheckFailed, InputError
+from steadyseg.core.familiarity.stored import familiarity_head
 from steadyseg.core.method import Method, MethodOptions, draws_dropout, is_temporal, method_of_fit, settings
 from steadyseg.core.model.model import Model
-from steadyseg.core.novelty.stored import novelty_head
 from steadyseg.core.picture_size import network_size
 from steadyseg.core.reference import ReferenceScores
 from steadyseg.export.file.metadata import GraphMeta, KindName
@@ -107,7 +107,7 @@ def plan_export(job: ExportJob, model: Model) -> ExportPlan:
     meta, (height, width) = model.meta, job.shape
     method = exported_options(job).resolve(meta)
     refuse_precision(job.precision, method)
-    head = novelty_head(model, method) if job.precision == "fp32" else None  # statistics of the frame need fp32
+    head = familiarity_head(model, method) if job.precision == "fp32" else None  # statistics of the frame need fp32
     module = StreamingSegmenter(
         model.network(), meta.mean, meta.std, meta.height if height is None else height, method, head
     )

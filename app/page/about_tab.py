@@ -80,7 +80,7 @@ def facts(meta: CheckpointMeta) -> list[str]:
         where = f" on {fit['frames']} pictures of {fit['data']} {fit['split']}" if "data" in fit else ""
         fits.append(f"{method_of_fit(fit)} (temperature {fit['temperature']:.2f}{where})")
     familiarity = "no, so the page cannot tell you whether your pictures are like those it was trained on"
-    if isinstance(data := meta.novelty.get("about"), dict):
+    if isinstance(data := meta.familiarity.get("about"), dict):
         more = f"{data.get('held_out')} more that set the scale of familiarity"
         familiarity = f"yes, from {data.get('frames')} frames, and {more}"
     return [

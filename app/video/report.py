@@ -70,7 +70,7 @@ class StreamReport:
         self.means = {"mean_confidence": 0.0, "mean_entropy": 0.0, "mean_disagreement": 0.0}
         self.class_pixels = np.zeros(len(classes))
         self.metrics: LabelMetrics | None = None
-        self.whole_frames = NoveltySummary()
+        self.whole_frames = FamiliaritySummary()
         self.started = self.ended = time.perf_counter()
 
     def update(self, frame: Frame, maps: Maps) -> FrameFigures:
@@ -151,7 +151,7 @@ class Spans:
         self._was_on = for_s is not None
 
 
-class NoveltySummary:
+class FamiliaritySummary:
     """Summary of familiarity and expected accuracy over the frames."""
 
     def __init__(self) -> None:

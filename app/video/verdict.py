@@ -17,7 +17,7 @@ WORDS: dict[Verdict, str] = {
     "no answer": "no answer: the logits are not finite",
 }
 """A frame's verdict in words. `right`: the expected accuracy, which is claimed for no other frame. `data`: the training
-data. Under corruption the mean confidence at one temperature is 9 to 10 points off (docs/records/novelty)."""
+data. Under corruption the mean confidence at one temperature is 9 to 10 points off (docs/records/familiarity)."""
 ROADS = {"camvid": "CamVid's roads"}
 """Training data in words; other data are `THE_DATA`."""
 THE_DATA = "the training data"

@@ -88,7 +88,7 @@ class TimmNetwork(nn.Module):
 def channels_first(channels: int, features: Any) -> Tensor:
     """Turns (B, C, h, w), (B, h, w, C) or tokens (B, N, C) into (B, C, h, w) or (B, C, N, 1); InputError for others."""
     if not isinstance(features, Tensor) or features.ndim not in (3, 4):
-        raise InputError("a stage of this network gives no map and no tokens: novelty cannot be fitted on it")
+        raise InputError("a stage of this network gives no map and no tokens: familiarity cannot be fitted on it")
     if features.ndim == 3:
         return features.mT[..., None]
     return features if features.shape[1] == channels else features.permute(0, 3, 1, 2)

@@ -16,13 +16,13 @@ from steadyseg.core.errors import InputError, shorten
 from steadyseg.core.method import Method, draws_dropout, method_of_fit, settings
 from steadyseg.core.model.int8_record import is_int8_record, is_proven
 from steadyseg.core.model.tensor_file import (
-    NOVELTY_PREFIX,
+    FAMILIARITY_PREFIX,
     StoredTensors,
     header_text,
     opened,
     read_header,
     read_whole,
-    without_novelty,
+    without_familiarity,
     write_tensors,
 )
 from steadyseg.core.model.thresholds import is_threshold_record
@@ -63,9 +63,9 @@ class CheckpointMeta:
     """Measured metrics by protocol and mode, each with its data, frame list hash and seed."""
     training: dict[str, Any] = field(default_factory=dict)
     """The training configuration, command, hours and machine."""
-    novelty: dict[str, Any] = field(default_factory=dict)
-    """Statistics of the network's training domain (core/novelty/record.py); their matrices are tensors named
-    `NOVELTY_PREFIX`..."""
+    familiarity: dict[str, Any] = field(default_factory=dict)
+    """Statistics of the network's training domain (core/familiarity/record.py); their matrices are tensors named
+    `FAMILIARITY_PREFIX`..."""
     int8: dict[str, Any] = field(default_factory=dict)
     """`ranges` of the convolutions (core/model/int8.py), the data of the fit, and metrics of (float32, int8)."""
     thresholds: dict[str, Any] = field(default_factory=dict)
@@ -97,8 +97,8 @@ class CheckpointMeta:
         return replace(method, temperature=method.temperature * ratio) if method.calibrated else method
 
     def can_adapt(self, method: Method) -> bool:
-        """True if the record has novelty statistics for this method, by which the temperature can follow a frame."""
-        return bool(self.novelty and (self.novelty.get("dropout") or not draws_dropout(method.mode)))
+        """True if the record has familiarity statistics for this method; the temperature can follow a frame by them."""
+        return bool(self.familiarity and (self.familiarity.get("dropout") or not draws_dropout(method.mode)))
 
     def with_fit(self, method: Method, fit: dict[str, Any]) -> "CheckpointMeta":
         """A copy with the calibration of one more method; it replaces the method's earlier calibration."""
@@ -113,7 +113,7 @@ class CheckpointMeta:
 def save_checkpoint(path: Path, tensors: "Mapping[str, Tensor]", meta: CheckpointMeta) -> None:
     """Writes `path` (.safetensors) atomically, then the readable copy of its header beside it (.json). Weights that the
     record's `weights` names are left out where they lie beside `path`."""
-    if meta.weights and held_beside(path, meta, weights := without_novelty(tensors)):
+    if meta.weights and held_beside(path, meta, weights := without_familiarity(tensors)):
         tensors = {name: tensor for name, tensor in tensors.items() if name not in weights}
     else:
         meta = replace(meta, weights={})
@@ -148,7 +148,7 @@ def _needs_weights(path: Path, meta: CheckpointMeta) -> InputError:
 def held_beside(path: Path, meta: CheckpointMeta, weights: "Mapping[str, Tensor]") -> bool:
     """True if the file that the record's `weights` names is another one than `path` and holds these tensors."""
     try:
-        found = without_novelty(_weights_beside(path, meta))
+        found = without_familiarity(_weights_beside(path, meta))
     except InputError:
         return False
     return found.keys() == weights.keys() and all(found[name].equal(weights[name]) for name in weights)
@@ -163,9 +163,9 @@ def file_of_weights(path: Path, meta: CheckpointMeta) -> Path:
 
 
 def digest_of_weights(data: bytes) -> str:
-    """First 12 digits of the SHA-256 of the tensors in a checkpoint's bytes, without the novelty statistics."""
+    """First 12 digits of the SHA-256 of the tensors in a checkpoint's bytes, without the familiarity statistics."""
     start = 8 + int.from_bytes(data[:8], "little")
-    entries = without_novelty(parse_json(data[8:start]))
+    entries = without_familiarity(parse_json(data[8:start]))
     places = sorted(entry["data_offsets"] for name, entry in entries.items() if name != "__metadata__")
     return hashlib.sha256(b"".join(data[start + begin : start + end] for begin, end in places)).hexdigest()[:12]
 
@@ -177,7 +177,7 @@ def read_meta(path: Path) -> CheckpointMeta:
 
 
 def count_parameters(path: Path) -> int:
-    """Counts the trained numbers of a checkpoint by its header: no statistics of novelty or of batch normalisation."""
+    """Counts the trained numbers by a checkpoint's header: no statistics of familiarity or batch normalisation."""
     path = file_of_weights(path, read_meta(path))
     with opened(path) as file:
         header = read_header(file, path)
@@ -185,7 +185,7 @@ def count_parameters(path: Path) -> int:
     return sum(
         math.prod(tensor["shape"])
         for name, tensor in header.items()
-        if not name.startswith((NOVELTY_PREFIX, "__")) and not name.endswith(buffers)
+        if not name.startswith((FAMILIARITY_PREFIX, "__")) and not name.endswith(buffers)
     )
 
 
@@ -211,6 +211,7 @@ def parse_meta(text: str, path: Path) -> CheckpointMeta:
         classes = record["classes"]
         record["classes"] = ClassList.of_record(classes["names"], classes["colors"], classes["void"])
         record["mean"], record["std"] = tuple(map(float, record["mean"])), tuple(map(float, record["std"]))
+        record.setdefault("familiarity", record.get("novelty", {}))  # its name before 0.3
         meta = CheckpointMeta(**{f.name: record[f.name] for f in fields if f.name in record})
         _check(meta)
         return meta
@@ -247,7 +248,7 @@ def _check(meta: CheckpointMeta) -> None:
 def load_weights(network: "nn.Module", tensors: "Mapping[str, Tensor]", path: Path) -> None:
     """Strict load: missing, surplus or misshapen tensors raise InputError with the first of them."""
     expected = network.state_dict()
-    tensors = without_novelty(tensors)
+    tensors = without_familiarity(tensors)
     for problem, names in (
         ("lacks", expected.keys() - tensors.keys()),
         ("has an unknown", tensors.keys() - expected.keys()),

@@ -30,13 +30,13 @@ EXPONENTS: dict[str, tuple[Any, int]] = {
 """Number types: the integer of the same size, and the bits of the exponent in it."""
 MAX_HEADER_BYTES = 16 * 2**20
 """A header of ours is a few hundred kB; a file that claims more is refused before anything is allocated."""
-NOVELTY_PREFIX = "novelty."
+FAMILIARITY_PREFIX = "novelty."  # the name in files since 0.1
 """Prefix of tensors that are not weights of the network."""
 
 
-def without_novelty(tensors: Mapping[str, Any]) -> dict[str, Any]:
+def without_familiarity(tensors: Mapping[str, Any]) -> dict[str, Any]:
     """The tensors of the network alone."""
-    return {name: value for name, value in tensors.items() if not name.startswith(NOVELTY_PREFIX)}
+    return {name: value for name, value in tensors.items() if not name.startswith(FAMILIARITY_PREFIX)}
 
 
 def below(tensors: "Mapping[str, Tensor]", prefix: str) -> "dict[str, Tensor]":
@@ -144,13 +144,13 @@ class StoredTensors(Mapping[str, Any]):
     def _loaded(self) -> "dict[str, Tensor]":
         from safetensors.torch import load
 
-        return ({} if self._weights is None else without_novelty(self._weights)) | load(self._data)
+        return ({} if self._weights is None else without_familiarity(self._weights)) | load(self._data)
 
     @cached_property
     def arrays(self) -> dict[str, np.ndarray]:
         from safetensors.numpy import load
 
-        return ({} if self._weights is None else without_novelty(self._weights.arrays)) | load(self._data)
+        return ({} if self._weights is None else without_familiarity(self._weights.arrays)) | load(self._data)
 
     def __getitem__(self, name: str) -> "Tensor":
         return self._loaded[name]

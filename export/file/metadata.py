@@ -72,7 +72,7 @@ class GraphMeta:
     licence: str
     """Licence note of weights and training data."""
     reference_scores: tuple[float, ...] = ()
-    """Novelty scores of held-out frames, ascending; with them the graph computes familiarity and expected accuracy."""
+    """Scores of held-out frames, ascending; with them the graph computes familiarity and expected accuracy."""
     fit: dict[str, Any] = field(default_factory=dict)
     """The calibration of the method, as `CheckpointMeta.calibration` has it; empty in files without one."""
     thresholds: dict[str, Any] = field(default_factory=dict)

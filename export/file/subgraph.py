@@ -9,8 +9,8 @@ from typing import Any
 from steadyseg.core.errors import InputError
 
 FRAME, IMAGE, LOGITS, FEATURES = "frame", "image", "logits", "features"
-NOVELTY = ("score", "temperature", "energies")
-"""Outputs after the logits of a network with novelty statistics."""
+FAMILIARITY = ("score", "temperature", "energies")
+"""Outputs after the logits of a network with familiarity statistics."""
 PREFIX = "network."
 """Prefix of the names inside a network that is put into a graph."""
 
@@ -23,7 +23,7 @@ def network_of(model: Any, height: int, width: int) -> Any:
     import onnx
 
     values = _values(model)
-    ends = [LOGITS, *(name for name in NOVELTY if name in values)]
+    ends = [LOGITS, *(name for name in FAMILIARITY if name in values)]
     frame = onnx.helper.make_tensor_value_info(FRAME, onnx.TensorProto.UINT8, [1, height, width, 3])
     network = _part(model, inside(model, FRAME, ends), [frame], [values[end] for end in ends])
     return onnx.shape_inference.infer_shapes(network)

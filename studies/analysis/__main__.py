@@ -24,7 +24,7 @@ STUDIES = {
     "landscape": "Loss and accuracy on a plane through the weights.",
     "lesion": "What is lost without one convolution, attention or MLP block, block or smoothing layer at a time.",
     "similarity": "How alike layers are (CKA), of one network or several, and how far maps correlate in space.",
-    "reliability": "How honest confidence is by class, distance from a boundary, region size and novelty.",
+    "reliability": "How honest confidence is by class, distance from a boundary, region size and familiarity.",
 }
 ROBUSTNESS = Command(
     "Study how networks stand corruptions, small changes, attacks and other pictures; several are compared.",

@@ -1,4 +1,4 @@
-"""The study `reliability`: how honest confidence is by class, distance from a boundary, region size and novelty."""
+"""The study `reliability`: how honest confidence is by class, distance from a boundary, region size and familiarity."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -27,11 +27,11 @@ ABOUT = (
     "over-confident. The ECE is that of 15 bins within the group. `confident errors` is the share of samples that "
     f"are wrong at a confidence above {CONFIDENT:g}. Samples are grouped by true class; by the distance of a pixel "
     "from the nearest boundary of the true labels, in steps; by the size of the region of equal true labels, in "
-    "pixels; and by novelty. The last are five equal groups of pictures by the score of their statistics, or by their "
-    "mean entropy where the network has no statistics for the method. Fitted temperatures are used for the "
+    "pixels; and by familiarity. The last are five equal groups of pictures by the score of their statistics, or by "
+    "their mean entropy where the network has no statistics for the method. Fitted temperatures are used for the "
     "methods that have one."
 )
-NOVELTY_GROUPS = 5
+FAMILIARITY_GROUPS = 5
 
 
 class Reliability:
@@ -43,12 +43,12 @@ class Reliability:
         self.distances = GroupTally(len(DISTANCES) + 1)
         self.sizes = GroupTally(len(SIZES) + 1)
         self.pictures = GroupTally(pictures)
-        self.novelty: dict[int, float] = {}
+        self.familiarity: dict[int, float] = {}
         self.measured_by = "entropy"
 
     def add(self, number: int, probs: Tensor, truth: Tensor, score: float | None = None) -> None:
-        """Adds one picture: probs (1, K, ...) and labels (1, ...) of one size, and its novelty where the network tells
-        it."""
+        """Adds one picture: probs (1, K, ...) and labels (1, ...) of one size, and its familiarity where the network
+        tells it."""
         void = self.target.subject.meta.classes.void
         kept = torch.ones_like(truth, dtype=torch.bool) if void is None else truth != void
         if not bool(kept.any()):
@@ -65,18 +65,18 @@ class Reliability:
             score = float((entropy(probs) / math.log(probs.shape[1]))[kept].mean())
         else:
             self.measured_by = "score"
-        self.novelty[number] = score
+        self.familiarity[number] = score
 
     def rows(self) -> list[Results]:
         """One row for each group of every kind."""
         classes = self.target.subject.meta.classes.names
-        ranked = sorted(self.novelty, key=self.novelty.__getitem__)
-        parts = [list(part) for part in np.array_split(ranked, max(1, min(NOVELTY_GROUPS, len(ranked))))]
+        ranked = sorted(self.familiarity, key=self.familiarity.__getitem__)
+        parts = [list(part) for part in np.array_split(ranked, max(1, min(FAMILIARITY_GROUPS, len(ranked))))]
         names = [f"{place + 1} of {len(parts)}, {self._range_of(part)}" for place, part in enumerate(parts)]
         found = [
             ("all", self.pictures.merged([ranked]), ["all"]),
             ("class", self.classes, list(classes)),
-            ("novelty", self.pictures.merged(parts), names),
+            ("familiarity", self.pictures.merged(parts), names),
         ]
         if self.target.subject.is_segmentation:
             found += [
@@ -89,7 +89,7 @@ class Reliability:
     def _range_of(self, part: Sequence[int]) -> str:
         if not part:  # so far all pixels are void
             return "no picture"
-        values = [self.novelty[number] for number in part]
+        values = [self.familiarity[number] for number in part]
         return f"{self.measured_by} {min(values):.3f} to {max(values):.3f}"
 
 
@@ -111,7 +111,7 @@ def measure(context: StudyContext) -> Iterator[Results]:
             for method, prediction in target.subject.predict(images, list(mine), seed):
                 probs = at_size_of(prediction.probs.float(), truth)
                 for place, number in enumerate(numbers):
-                    score = float(prediction.novelty.score[place]) if prediction.novelty else None
+                    score = float(prediction.scores.score[place]) if prediction.scores else None
                     mine[method].add(number, probs[place : place + 1], truth[place : place + 1], score)
         yield {"rows": [row for tally in tallies for row in tally.rows()]}
 
@@ -131,7 +131,7 @@ TITLES = {
     "class": "By true class",
     "distance": "By distance from a boundary, pixels",
     "size": "By size of the region, pixels",
-    "novelty": "By novelty of the picture",
+    "familiarity": "By familiarity of the picture",
 }
 
 
@@ -142,17 +142,17 @@ def figures(results: Results) -> dict[str, "Figure"]:
     groups = list(dict.fromkeys((row["model"], row["mode"]) for row in rows))
     for axis, kind in zip(axes, kinds, strict=False):
         names = list(dict.fromkeys(row["group"] for row in rows if row["by"] == kind))
-        if kind == "novelty":  # every network has groups of its own
-            names = [f"{place + 1}" for place in range(NOVELTY_GROUPS)]
+        if kind == "familiarity":  # every network has groups of its own
+            names = [f"{place + 1}" for place in range(FAMILIARITY_GROUPS)]
         for number, group in enumerate(groups):
             mine = [row for row in rows if row["by"] == kind and (row["model"], row["mode"]) == group]
-            places = range(len(mine)) if kind == "novelty" else [names.index(row["group"]) for row in mine]
+            places = range(len(mine)) if kind == "familiarity" else [names.index(row["group"]) for row in mine]
             for key, line, size in (("accuracy", "o-", 4), ("confidence", "x--", 5)):
                 label = f"{' '.join(group)}, {key}"
                 axis.plot(places, [row[key] for row in mine], line, color=f"C{number}", ms=size, label=label)
         slope: dict[str, Any] = {"rotation": 35, "ha": "right"} if kind == "class" else {}
         axis.set_xticks(range(len(names)), names, fontsize=7, **slope)
-        axis.set_title(TITLES[kind] + (" (5: most novel)" if kind == "novelty" else ""), fontsize=9)
+        axis.set_title(TITLES[kind] + (" (5: most novel)" if kind == "familiarity" else ""), fontsize=9)
         axis.set_ylabel("share")
     for axis in axes[len(kinds) :]:
         axis.set_axis_off()

@@ -14,14 +14,14 @@ WEIGHTS = "harness.networks:rests_on"
 
 
 def all_steps() -> list[Step]:
-    return [*fits(), *cards(), *on_camvid(), *novelty()]
+    return [*fits(), *cards(), *on_camvid(), *familiarity()]
 
 
 def fits() -> list[Step]:
-    """Temperature, prediction sets and bound of missed pedestrians of each method; novelty and int8 with the first."""
+    """Temperature, prediction sets, bound of missed pedestrians of each method; familiarity and int8 with the first."""
     published = "--tau 1.25 --motion off"
     return [
-        fit("dnn", "stills", "--mode dnn --familiarity --int8", beside=("novelty", "int8")),
+        fit("dnn", "stills", "--mode dnn --familiarity --int8", beside=("familiarity", "int8")),
         fit("bnn x5", "stills", "--mode bnn --samples 5"),
         fit("vq-dnn, tau 8, motion", "moving-stills", "--mode vq-dnn"),
         fit("vq-bnn, tau 8, motion", "moving-stills", "--mode vq-bnn"),
@@ -105,12 +105,15 @@ def on_camvid() -> list[Step]:
     ]
 
 
-def novelty() -> list[Step]:
-    """Scores of pictures stay in runs/novelty; `python -m steadyseg.studies.novelty` makes the record from them."""
-    collect = "novelty.collect --data DATA --every 2 NAMES; novelty.streams --data DATA NAMES; novelty"
-    own = "novelty.collect:novelty_digest"
-    alarms, told = "novelty.alarm_scores --data DATA NAMES; novelty.alarm", "novelty.alarm_scores:alarm_digest"
+def familiarity() -> list[Step]:
+    """Scores of pictures stay in runs/familiarity; `python -m steadyseg.studies.familiarity` makes the record."""
+    collect = "familiarity.collect --data DATA --every 2 NAMES; familiarity.streams --data DATA NAMES; familiarity"
+    own = "familiarity.collect:familiarity_digest"
+    alarms, told = (
+        "familiarity.alarm_scores --data DATA NAMES; familiarity.alarm",
+        "familiarity.alarm_scores:alarm_digest",
+    )
     return [
-        study("novelty", [UNET, REALTIME], "novelty/record:networks/{}", own, collect, ["streams/{}"]),
-        study("alarms", CAMVID, "novelty/alarms:{}", told, alarms),
+        study("familiarity", [UNET, REALTIME], "familiarity/record:networks/{}", own, collect, ["streams/{}"]),
+        study("alarms", CAMVID, "familiarity/alarms:{}", told, alarms),
     ]

@@ -26,20 +26,20 @@ def digest_of(model: str) -> str:
     return digest_of_weights(find_model(model))
 
 
-def rests_on(model: str, data: str, *methods: MethodOptions, novelty: bool = False) -> str:
+def rests_on(model: str, data: str, *methods: MethodOptions, familiarity: bool = False) -> str:
     """Joins the digests of all that figures of a network depend on.
 
     Args:
         model: An included network, or a file.
         data: Digest of the data.
         methods: Methods of the figures, whose fitted temperatures count.
-        novelty: True where the figures use the novelty statistics: their scores at home count, and the rule by which
-            the temperature follows a frame.
+        familiarity: True where the figures use the familiarity statistics: their scores at home count, and the rule by
+            which the temperature follows a frame.
     """
     meta = read_meta(find_model(model))
     parts = [data, digest_of(model), *(str(one.resolve(meta).temperature) for one in methods)]
-    if novelty:
-        used = json.dumps([meta.novelty.get("scores"), meta.novelty.get("warming")])
+    if familiarity:
+        used = json.dumps([meta.familiarity.get("scores"), meta.familiarity.get("warming")])
         parts.append(hashlib.sha256(used.encode()).hexdigest()[:12])
     return "-".join(parts)
 

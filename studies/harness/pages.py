@@ -10,7 +10,7 @@ from steadyseg.app.commands import load
 from steadyseg.studies.harness.study import PAGES
 from steadyseg.studies.harness.tables import Tables, write_tables
 
-STUDIES = ("guide", "novelty", "performance", "results")
+STUDIES = ("guide", "familiarity", "performance", "results")
 """Names of the folder of a study in studies and of its page in docs/records."""
 
 

@@ -11,10 +11,10 @@ from torch import Tensor, nn
 from steadyseg.classification.pretrained import require_classes
 from steadyseg.core.dropout import is_stochastic, set_dropout_active
 from steadyseg.core.errors import InputError
+from steadyseg.core.familiarity.head import FamiliarityHead, WatchedPredictor
+from steadyseg.core.familiarity.stored import familiarity_head
 from steadyseg.core.method import Method, MethodOptions, draws_dropout, method_of_fit
 from steadyseg.core.model.checkpoint import CheckpointMeta
-from steadyseg.core.novelty.head import NoveltyHead, NoveltyPredictor
-from steadyseg.core.novelty.stored import novelty_head
 from steadyseg.core.picture_size import network_size
 from steadyseg.core.prediction import Prediction
 from steadyseg.core.predictors import forward_passes
@@ -38,7 +38,7 @@ class TargetNetwork:
         meta: CheckpointMeta,
         device: torch.device,
         calibrated: bool = True,
-        head: NoveltyHead | None = None,
+        head: FamiliarityHead | None = None,
     ) -> None:
         """`head`: tells in one pass how novel a picture is."""
         self.name, self.meta, self.device = name, meta, device
@@ -150,13 +150,13 @@ class TargetNetwork:
                     yield method, means.pop(method)
 
     def _single_pass(self, batch: Tensor) -> Prediction:
-        """One pass without dropout, with novelty where the network has a head for it."""
+        """One pass without dropout, with familiarity where the network has a head for it."""
         self.switch("dnn", None)
         if self.head is None:
             return Prediction.from_logits(self.network(batch), self.temperature(DNN))
-        watched = NoveltyPredictor(self.network, self.head, self.temperature(DNN))
+        watched = WatchedPredictor(self.network, self.head, self.temperature(DNN))
         try:
-            return watched.predict(*watched.forward_with_novelty(batch))
+            return watched.predict(*watched.forward_with_scores(batch))
         finally:
             watched.taps.remove()
 
@@ -183,9 +183,9 @@ def require_alike(subjects: Sequence[TargetNetwork]) -> None:
 
 
 def open_target(model: str, name: str, device: torch.device, calibrated: bool = True) -> TargetNetwork:
-    """Opens a network, with its novelty head where it has one."""
+    """Opens a network, with its familiarity head where it has one."""
     opened = open_checkpoint(model)
-    head = novelty_head(opened, MethodOptions(mode="dnn").resolve(opened.meta))
+    head = familiarity_head(opened, MethodOptions(mode="dnn").resolve(opened.meta))
     return TargetNetwork(name, opened.network(), opened.meta, device, calibrated, head)
 
 

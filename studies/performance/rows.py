@@ -34,8 +34,8 @@ PASSES = (5, 10, 30, 50)
 ROWS: dict[str, str] = {
     "bare_plain": "network alone, without spatial smoothing",
     "bare": "network alone, with spatial smoothing",
-    "dnn": f"{mode_title('dnn')}: one pass, all maps, novelty where it is known",
-    "vq_dnn": f"{mode_title('vq-dnn')}: one pass, all maps, novelty where it is known",
+    "dnn": f"{mode_title('dnn')}: one pass, all maps, familiarity where it is known",
+    "vq_dnn": f"{mode_title('vq-dnn')}: one pass, all maps, familiarity where it is known",
     "vq_dnn_motion": "the same, the mean following motion",
     "vq_bnn": f"{mode_title('vq-bnn')}: one dropout pass, all maps",
     **{f"mc_{n}": f"{mode_title(f'bnn x{n}')}: whole passes, all maps" for n in PASSES},

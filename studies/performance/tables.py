@@ -9,9 +9,9 @@ MODELS = ("camvid-unet-s", "camvid-realtime", "camvid-mobile")
 ROWS = {
     "bare_plain": "network alone, without spatial smoothing",
     "bare": "network alone",
-    "dnn": "with all maps and novelty",
-    "vq_dnn": "VQ-DNN (published rule), all maps and novelty",
-    "vq_dnn_motion": "VQ-DNN along the motion (default), all maps and novelty",
+    "dnn": "with all maps and familiarity",
+    "vq_dnn": "VQ-DNN (published rule), all maps and familiarity",
+    "vq_dnn_motion": "VQ-DNN along the motion (default), all maps and familiarity",
     "vq_bnn": "VQ-BNN, all maps",
     "mc_5": "MC dropout, 5 whole passes",
     "mc_10": "MC dropout, 10",

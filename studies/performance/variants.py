@@ -60,7 +60,7 @@ class Subject:
         *,
         watched: bool = False,
     ) -> StreamingSegmenter:
-        """The whole step around a network. `watched`: with novelty, where the checkpoint has statistics for it."""
+        """The whole step around a network. `watched`: with familiarity, where the checkpoint has statistics for it."""
         options = MethodOptions(mode, samples, motion=motion and is_temporal(mode))
         method = dataclasses.replace(options.resolve(), temperature=self.temperature)
         head = self._head if watched else None

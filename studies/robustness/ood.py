@@ -1,4 +1,4 @@
-"""Study `ood`: uncertainty, set sizes and novelty on out-of-distribution pictures against those on the data's own."""
+"""Study `ood`: uncertainty, set sizes and familiarity on out-of-distribution pictures and on the data's own."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -26,7 +26,7 @@ SURE = 0.9
 """A sample of lower confidence is one that the network abstains from: the cutoff of Acc-90 and Freq-90."""
 SCORE_NOTES = {
     "reported_": "reported_CLASS: share of a picture in which the class whose misses are bounded is reported",
-    "novelty": "novelty: deviations of a picture's features from the mean of the training domain",
+    "familiarity": "familiarity: deviations of a picture's features from the mean of the training domain",
 }
 """Explanations of scores that only some checkpoints have."""
 
@@ -93,8 +93,8 @@ def scores_of(
         }
         if method.samples > 1:
             scores["disagreement"] = float(seen.disagreement.mean()) / seen.max_entropy
-        if seen.novelty is not None:
-            scores["novelty"] = float(seen.novelty.score)
+        if seen.scores is not None:
+            scores["familiarity"] = float(seen.scores.score)
         yield method, scores | conformal_scores(subject, method, seen)
 
 

@@ -69,7 +69,7 @@ def small_checkpoint(path: Path, world: dict[str, Any], dropout: float = 0.5, me
         width=128,
         calibration=calibration,
         licence="free to test",
-        novelty=world,
+        familiarity=world,
         **mean_std,
     )
     save_checkpoint(path, tensors | world_tensors("dec9", 4), meta)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from steadyseg.app.evaluation.data import EvaluationFrames
-from steadyseg.app.evaluation.evaluate_segmenter import NoveltyMetrics
+from steadyseg.app.evaluation.evaluate_segmenter import ExpectedMetrics
 from steadyseg.app.evaluation.recordings import RecordingMetrics, percent_with_interval
 from steadyseg.core.classes import ClassList
 from steadyseg.core.frame import Frame, Maps
@@ -25,7 +25,7 @@ def seen(right: float) -> tuple[Frame, Maps]:
 
 
 def test_the_expected_accuracy_is_compared_with_that_of_labelled_pixels() -> None:
-    metrics = NoveltyMetrics(CLASSES.void_id)
+    metrics = ExpectedMetrics(CLASSES.void_id)
     assert metrics.record() == {}
     for familiarity, expected in ((0.04, 0.9), (0.5, 0.75), (0.05, 0.825), (None, 0.1)):
         frame, maps = seen(0.8)

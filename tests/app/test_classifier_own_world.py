@@ -14,14 +14,14 @@ from PIL import Image
 
 from steadyseg.app.cli import main
 from steadyseg.classification.data.open import open_split_of
-from steadyseg.classification.novelty import with_cameras
+from steadyseg.classification.familiarity import with_cameras
 from steadyseg.classification.pretrained import read_classifier
 from steadyseg.core.dropout import set_dropout_active
 from steadyseg.core.errors import InputError
+from steadyseg.core.familiarity.record import FamiliarityRecord
+from steadyseg.core.familiarity.stored import familiarity_head
 from steadyseg.core.method import Method
 from steadyseg.core.model.checkpoint import read_meta
-from steadyseg.core.novelty.record import NoveltyRecord
-from steadyseg.core.novelty.stored import novelty_head
 from steadyseg.studies.harness.target import open_targets
 
 pytestmark = pytest.mark.slow
@@ -68,7 +68,7 @@ def test_evaluate_tells_its_own_pictures_from_others(knowing: Path, data: Path, 
     assert "novel_share" not in evaluated(knowing, data, "--members", str(knowing))
     (subject,) = open_targets([str(knowing)], torch.device("cpu"))
     ((_, seen),) = subject.predict([np.zeros((32, 32, 3), np.uint8)], [Method("dnn")], seed=0)
-    assert seen.novelty is not None
+    assert seen.scores is not None
 
 
 def test_held_out_pictures_can_be_fitted_again_and_by_passes(knowing: Path, data: Path, tmp_path: Path) -> None:
@@ -87,7 +87,7 @@ def test_held_out_pictures_can_be_fitted_again_and_by_passes(knowing: Path, data
 def test_the_score_is_the_distance_to_the_nearest_class(knowing: Path, data: Path) -> None:
     """By NumPy from the same features, with a covariance of its own."""
     model = read_classifier(knowing)
-    network, meta, head = model.network(), model.meta, novelty_head(model, Method("dnn", adaptive=True))
+    network, meta, head = model.network(), model.meta, familiarity_head(model, Method("dnn", adaptive=True))
     assert head is not None
     set_dropout_active(network, False)
     features, labels = [], []
@@ -103,7 +103,7 @@ def test_the_score_is_the_distance_to_the_nearest_class(knowing: Path, data: Pat
     x, y = np.stack(features), np.array(labels)
     means = np.stack([x[y == c].mean(0) for c in range(6)])
     within = (x - means[y]).T @ (x - means[y]) / len(x)
-    share = NoveltyRecord.read(meta.novelty).about["shrinkage"]["stage4"]
+    share = FamiliarityRecord.read(meta.familiarity).about["shrinkage"]["stage4"]
     within = (1 - share) * within + share * np.trace(within) / len(within) * np.eye(len(within))
     gaps = x[5] - means
     wanted = np.log(np.einsum("kc,cd,kd->k", gaps, np.linalg.inv(within), gaps).min() / len(within))

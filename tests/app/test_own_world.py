@@ -56,7 +56,7 @@ def told(segmenter: Segmenter, images: list[np.ndarray]) -> list[tuple[float | N
 
 
 def told_on_average(segmenter: Segmenter, images: list[np.ndarray]) -> np.ndarray:
-    """(images, 2): mean of 12 streams, since one draw of masks moves novelty by up to 0.2 (seen)."""
+    """(images, 2): mean of 12 streams, since one draw of masks moves familiarity by up to 0.2 (seen)."""
     streams = []
     for _ in range(12):
         segmenter.reset()
@@ -74,9 +74,9 @@ def noise(seed: int) -> np.ndarray:
 
 def test_the_record_says_what_it_was_fitted_on(knowing: Path) -> None:
     _, meta = load_checkpoint(knowing)
-    about, warming = meta.novelty["about"], meta.novelty["warming"]
-    assert (about["held_out"], about["held_out_pictures"], len(meta.novelty["scores"])) == (20, 60, 60)
-    assert len(meta.novelty["dropout"]["scores"]) == 60
+    about, warming = meta.familiarity["about"], meta.familiarity["warming"]
+    assert (about["held_out"], about["held_out_pictures"], len(meta.familiarity["scores"])) == (20, 60, 60)
+    assert len(meta.familiarity["dropout"]["scores"]) == 60
     assert warming["nll"] < warming["nll_one_temperature"]
     low, high = about["alarm_rate_interval"]
     assert 0 < low < 0.05 < high < 0.2
@@ -87,7 +87,7 @@ def test_noise_is_novel_and_expected_to_be_wrong_and_a_drive_is_not(knowing: Pat
     usual = told(segmenter, drive(3))
     segmenter.reset()
     novel = told(segmenter, [noise(0)])
-    assert all(novelty is not None and novelty > 0.05 for novelty, _ in usual), usual
+    assert all(familiarity is not None and familiarity > 0.05 for familiarity, _ in usual), usual
     assert novel[0][0] == pytest.approx(1 / 61)
     assert novel[0][1] is not None and usual[0][1] is not None and novel[0][1] < usual[0][1]
 
@@ -140,7 +140,7 @@ def test_a_video_says_since_when_its_expected_accuracy_is_low(knowing: Path, tmp
     assert "low_accuracy must lie in 0..1, got 80" in capsys.readouterr().err
 
 
-def test_novelty_is_averaged_over_time_and_starts_anew_with_the_stream(knowing: Path) -> None:
+def test_familiarity_is_averaged_over_time_and_starts_anew_with_the_stream(knowing: Path) -> None:
     segmenter = opened_by_torch(knowing, **METHOD)
     picture = drive(1)[0]
     noisy = (picture // 2 + noise(0) // 2).astype(np.uint8)  # still the same scene
@@ -232,11 +232,11 @@ def test_another_method_does_not_use_it_and_says_so(knowing: Path) -> None:
     assert "no temperature was fitted for bnn" in refusal(opened_by_torch, knowing, mode="bnn", adaptive=True)
 
 
-def test_reliability_groups_pictures_by_their_novelty(knowing: Path, recordings: Path, tmp_path: Path) -> None:
+def test_reliability_groups_pictures_by_their_familiarity(knowing: Path, recordings: Path, tmp_path: Path) -> None:
     flags = ["--data", str(recordings), "--split", "val", "--images", "2", "--config", "samples=2", "-o", str(tmp_path)]
     assert analyze(["reliability", str(knowing), *flags]) == 0
     rows = json.loads((tmp_path / "report.json").read_text())["results"]["rows"]
-    groups = {row["mode"]: row["group"] for row in rows if row["by"] == "novelty"}
+    groups = {row["mode"]: row["group"] for row in rows if row["by"] == "familiarity"}
     assert "score" in groups["dnn"] and "entropy" in groups["bnn x2"], groups
 
 
@@ -251,15 +251,15 @@ def test_a_checkpoint_without_it_works_as_before() -> None:
 def test_a_record_that_cannot_be_used_is_one_line(knowing: Path, tmp_path: Path) -> None:
     tensors, meta = load_checkpoint(knowing)
     path = tmp_path / "bad.safetensors"
-    stage = meta.novelty["stages"][0]
+    stage = meta.familiarity["stages"][0]
     for change, words in (
-        ({"stages": ["enc99", *meta.novelty["stages"][1:]]}, "enc99"),
-        ({"mean": [float("inf")] * len(meta.novelty["mean"])}, "mean cannot be used"),
-        ({"scores": meta.novelty["scores"][:5]}, "scores cannot be used"),
-        ({"warming": meta.novelty["warming"] | {"slopes": [0.0]}}, "warming cannot be used"),
-        ({"dropout": meta.novelty["dropout"] | {"deviation": [0.0]}}, "deviation cannot be used"),
+        ({"stages": ["enc99", *meta.familiarity["stages"][1:]]}, "enc99"),
+        ({"mean": [float("inf")] * len(meta.familiarity["mean"])}, "mean cannot be used"),
+        ({"scores": meta.familiarity["scores"][:5]}, "scores cannot be used"),
+        ({"warming": meta.familiarity["warming"] | {"slopes": [0.0]}}, "warming cannot be used"),
+        ({"dropout": meta.familiarity["dropout"] | {"deviation": [0.0]}}, "deviation cannot be used"),
     ):
-        save_checkpoint(path, tensors, dataclasses.replace(meta, novelty=meta.novelty | change))
+        save_checkpoint(path, tensors, dataclasses.replace(meta, familiarity=meta.familiarity | change))
         assert words in refusal(opened_by_torch, path, **METHOD)
     save_checkpoint(path, {k: v for k, v in tensors.items() if k != f"novelty.{stage}.whiten.bias"}, meta)
     assert "do not fit their record" in refusal(opened_by_torch, path, **METHOD)

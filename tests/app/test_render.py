@@ -301,11 +301,11 @@ def test_a_contact_sheet_has_the_colours_of_a_video() -> None:
 # --- the strip of time of a finished file
 
 
-def figures(index: int, novelty: float, accuracy: float) -> FrameFigures:
+def figures(index: int, familiarity: float, accuracy: float) -> FrameFigures:
     alarm_s = 3.0 if index > 9_990 else None
     means = (accuracy, 0.1, 0.1, np.zeros(2))
-    verdict: Verdict = "unfamiliar" if novelty <= 0.05 or alarm_s else "familiar"
-    return FrameFigures(index, index / 10, *means, novelty, accuracy, verdict, alarm_s, 1.0, cut=index == 7_003)
+    verdict: Verdict = "unfamiliar" if familiarity <= 0.05 or alarm_s else "familiar"
+    return FrameFigures(index, index / 10, *means, familiarity, accuracy, verdict, alarm_s, 1.0, cut=index == 7_003)
 
 
 def test_a_long_stream_keeps_its_worst_frames_and_its_cut() -> None:

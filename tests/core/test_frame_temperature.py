@@ -4,7 +4,7 @@ import pytest
 import torch
 from refusals import refusal
 
-from steadyseg.core.novelty.frame_temperature import fit_warmth, warmth
+from steadyseg.core.familiarity.frame_temperature import fit_warmth, warmth
 
 USUAL, SLOPE, LEVEL = 0.2, 0.5, 0.4
 
@@ -24,16 +24,16 @@ def made(frames: int, pixels: int = 4000) -> tuple[torch.Tensor, list[torch.Tens
 
 
 def test_slopes_and_level_of_novel_frames_are_found() -> None:
-    novelty = torch.tensor([0.0] * 24 + [1.0] * 24)
-    fit = fit_warmth(made(48)[0], novelty, *made(48)[1:], [True] * 24 + [False] * 24)
+    excess = torch.tensor([0.0] * 24 + [1.0] * 24)
+    fit = fit_warmth(made(48)[0], excess, *made(48)[1:], [True] * 24 + [False] * 24)
     found = torch.tensor([*fit.slopes, fit.level])
     torch.testing.assert_close(found, torch.tensor([SLOPE, 0.0, LEVEL]), atol=0.08, rtol=0)  # the ridge takes 0.06
     assert fit.nll < fit.nll_one - 0.01
 
 
-@pytest.mark.parametrize(("novelty", "deviation", "wanted"), [(-3.0, 4.0, 0.0), (0.5, 1.0, 0.75), (9.0, 1.0, 1.5)])
-def test_warmth_grows_with_novelty(novelty: float, deviation: float, wanted: float) -> None:
-    found = warmth(torch.tensor([[deviation]]), torch.tensor([novelty]), torch.tensor([1.0]), 0.5)
+@pytest.mark.parametrize(("excess", "deviation", "wanted"), [(-3.0, 4.0, 0.0), (0.5, 1.0, 0.75), (9.0, 1.0, 1.5)])
+def test_warmth_grows_with_excess(excess: float, deviation: float, wanted: float) -> None:
+    found = warmth(torch.tensor([[deviation]]), torch.tensor([excess]), torch.tensor([1.0]), 0.5)
     assert float(found) == wanted
 
 

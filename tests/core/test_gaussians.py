@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from steadyseg.core.novelty.gaussians import GaussianSums, shrink
-from steadyseg.core.novelty.statistics import ClassDistance, FrameDistance, logit_statistics, subsample
+from steadyseg.core.familiarity.gaussians import GaussianSums, shrink
+from steadyseg.core.familiarity.statistics import ClassDistance, FrameDistance, logit_statistics, subsample
 from tests.refusals import refusal
 
 CHANNELS, CLASSES = 5, 3

@@ -9,8 +9,8 @@ from torch import Tensor, nn
 
 from steadyseg.core.dropout import Dropout, set_dropout_active
 from steadyseg.core.errors import InputError
-from steadyseg.core.frame import FrameNovelty
-from steadyseg.core.novelty.head import NoveltyPredictor
+from steadyseg.core.familiarity.head import WatchedPredictor
+from steadyseg.core.frame import FrameScores
 from steadyseg.core.prediction import Prediction, entropy
 from steadyseg.core.predictors import MonteCarlo, OnePass, SplitNetwork, first_tensor, forward_passes
 from steadyseg.seg.networks.unet import UNet
@@ -158,22 +158,22 @@ class MeanOfStages(nn.Module):
 
     names = ("enc1", "dec9")
 
-    def forward(self, features: list[Tensor], logits: Tensor) -> FrameNovelty:
+    def forward(self, features: list[Tensor], logits: Tensor) -> FrameScores:
         score = features[0].mean((1, 2, 3)) + features[1].mean((1, 2, 3))
-        return FrameNovelty(score, 1.0 + score.abs(), features[1].mean(1))
+        return FrameScores(score, 1.0 + score.abs(), features[1].mean(1))
 
 
 def test_what_passes_share_is_seen_by_each_and_their_sights_are_averaged() -> None:
     unet, x = network(), picture()
-    watched = NoveltyPredictor(unet, MeanOfStages(), samples=SAMPLES)  # type: ignore[arg-type]
+    watched = WatchedPredictor(unet, MeanOfStages(), samples=SAMPLES)  # type: ignore[arg-type]
     torch.manual_seed(3)
     with torch.no_grad():
         mean = watched(x)
         torch.manual_seed(3)
-        seen = [watched.forward_with_novelty(x) for _ in range(SAMPLES)]
-    assert len({float(novelty.score) for _, novelty in seen}) == SAMPLES
-    probs = torch.stack([(logits / novelty.temperature).softmax(1) for logits, novelty in seen]).mean(0)
-    assert mean.novelty is not None and (mean.probs - probs).abs().max() < 1e-12
-    for name in FrameNovelty._fields:
-        one_by_one = torch.stack([getattr(novelty, name) for _, novelty in seen]).mean(0)
-        assert (getattr(mean.novelty, name) - one_by_one).abs().max() < 1e-12, name
+        seen = [watched.forward_with_scores(x) for _ in range(SAMPLES)]
+    assert len({float(scores.score) for _, scores in seen}) == SAMPLES
+    probs = torch.stack([(logits / scores.temperature).softmax(1) for logits, scores in seen]).mean(0)
+    assert mean.scores is not None and (mean.probs - probs).abs().max() < 1e-12
+    for name in FrameScores._fields:
+        one_by_one = torch.stack([getattr(scores, name) for _, scores in seen]).mean(0)
+        assert (getattr(mean.scores, name) - one_by_one).abs().max() < 1e-12, name

@@ -23,11 +23,11 @@ from steadyseg.classification.networks.build import build_classifier
 from steadyseg.classification.options import ClassifierOptions
 from steadyseg.core.classes import CAMVID, ClassList
 from steadyseg.core.errors import InputError
+from steadyseg.core.familiarity.stored import familiarity_head
 from steadyseg.core.method import Method, MethodOptions
 from steadyseg.core.model import model as model_module
 from steadyseg.core.model.checkpoint import CheckpointMeta, parse_meta, save_checkpoint
 from steadyseg.core.model.model import Model, limited_weights
-from steadyseg.core.novelty.stored import novelty_head
 from steadyseg.runtime.open_model import is_classifier, open_model, open_segmenter
 from steadyseg.seg.networks.build import build_network
 from steadyseg.seg.options import UNetOptions
@@ -89,14 +89,14 @@ def test_a_transformer_of_too_many_patches_is_refused_before_it_is_built(options
     assert peak_memory_bytes() - before < 2**26
 
 
-def test_a_short_vector_of_novelty_makes_no_great_matrix() -> None:
+def test_a_short_vector_of_familiarity_makes_no_great_matrix() -> None:
     """80 kB of `whiten.bias` would decide a matrix of 1.6 GB."""
     network = build_network("unet", UNetOptions(channels=2), len(CAMVID))
     tensors = network.state_dict() | world_tensors("dec9", 2)
-    meta = dataclasses.replace(META, novelty=world_record("dec9"))
+    meta = dataclasses.replace(META, familiarity=world_record("dec9"))
     model = Model("m", Path("m"), "", meta, tensors | {"novelty.dec9.whiten.bias": torch.zeros(20_000)}, {})
     before = reset_peak()
-    assert "do not fit their record" in refusal(novelty_head, model, Method("dnn"))
+    assert "do not fit their record" in refusal(familiarity_head, model, Method("dnn"))
     assert peak_memory_bytes() - before < 2**28
 
 
@@ -106,7 +106,7 @@ def test_a_file_of_every_kind_survives_damaged_records(tmp_path: Path) -> None:
     options = dataclasses.asdict(ClassifierOptions(channels=2, dropout=0.3))
     novel = world_record("dec9")
     for name, meta, state in (
-        ("seg", dataclasses.replace(META, calibration={"a": FIT}, novelty=novel), None),
+        ("seg", dataclasses.replace(META, calibration={"a": FIT}, familiarity=novel), None),
         ("class", dataclasses.replace(META, architecture="classifier", options=options, classes=animals, **sides), 1),
     ):
         path = tmp_path / f"{name}.safetensors"
@@ -122,7 +122,7 @@ def test_a_file_of_every_kind_survives_damaged_records(tmp_path: Path) -> None:
                 if is_classifier(damaged):
                     continue
                 method = MethodOptions().resolve(damaged.meta)
-                novelty_head(damaged, method)
+                familiarity_head(damaged, method)
             except InputError as error:
                 assert str(error).isprintable()
 

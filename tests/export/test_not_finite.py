@@ -18,7 +18,7 @@ from steadyseg.app.sources.source import SourceInfo
 from steadyseg.app.video.report import StreamReport
 from steadyseg.core.classes import ClassList, distinct_colors
 from steadyseg.core.errors import CheckFailed
-from steadyseg.core.frame import FrameNovelty, Maps
+from steadyseg.core.frame import FrameScores, Maps
 from steadyseg.core.method import Method
 from steadyseg.core.model.checkpoint import CheckpointMeta
 from steadyseg.core.reference import ReferenceScores
@@ -141,13 +141,13 @@ def test_no_graph_is_proven_by_a_frame_without_an_answer() -> None:
         model.prove([frame.image for frame in pictures(6, BAD)])
 
 
-def test_a_frame_without_an_answer_is_novel_and_left_out_of_the_mean_novelty() -> None:
+def test_a_frame_without_an_answer_is_novel_and_left_out_of_the_mean_familiarity() -> None:
     executor = opened("torch", "vq-dnn")
     executor.reference, compute = ReferenceScores(tuple(map(float, range(40)))), executor.compute
 
-    def scored(image: np.ndarray, gap: int, motion: Any) -> tuple[Maps, FrameNovelty]:
+    def scored(image: np.ndarray, gap: int, motion: Any) -> tuple[Maps, FrameScores]:
         score = math.nan if tuple(image[0, 0]) == POISON else float(image[0, 0, 0] % 40)
-        return compute(image, gap, motion)[0], FrameNovelty(score, 1.0, np.zeros((4, 4), np.float32))
+        return compute(image, gap, motion)[0], FrameScores(score, 1.0, np.zeros((4, 4), np.float32))
 
     executor.compute = scored  # type: ignore[method-assign]
     segmenter, frames = Segmenter(executor), pictures(6, BAD)
@@ -156,15 +156,15 @@ def test_a_frame_without_an_answer_is_novel_and_left_out_of_the_mean_novelty() -
     assert [found[index].familiarity for index in dropped] == [maps.familiarity for maps in dropped.values()]
 
 
-def test_a_graph_leaves_it_out_of_the_mean_novelty_too() -> None:
+def test_a_graph_leaves_it_out_of_the_mean_familiarity_too() -> None:
     made = module(METHODS["vq-dnn"], "nan", 1)
     step = ExportedStep(made, HEIGHT, WIDTH, reference=ReferenceScores(tuple(map(float, range(40)))))
     batch = torch.from_numpy(np.stack([frame.image for frame in pictures(2, 1)]))
     outputs, _ = made(batch, None)
     energy = torch.tensor([0.5, math.nan]).reshape(2, 1, 1).expand(2, 4, 4)
-    novelty = FrameNovelty(torch.tensor([7.0, math.nan]), torch.ones(2), energy)
+    scores = FrameScores(torch.tensor([7.0, math.nan]), torch.ones(2), energy)
     before = torch.tensor([[3.0, 1.5], [3.0, 1.5]])
-    after, (share, accuracy, shades) = step._familiarity_outputs(outputs, novelty, before, torch.ones(2, 1))
+    after, (share, accuracy, shades) = step._familiarity_outputs(outputs, scores, before, torch.ones(2, 1))
     mass = 1.5 * math.exp(-1 / 1.25)
     torch.testing.assert_close(after, torch.tensor([[3.0 + 4.0 / (1.0 + mass), 1.0 + mass], [3.0, mass]]))
     assert share[1].item() == pytest.approx(1 / 41) and share[0] > 0.5 and accuracy[1] == 0

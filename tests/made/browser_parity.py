@@ -34,7 +34,7 @@ def compare_in_browser(
 
     `page` shows the folder `site`; its first method is compared. Returns the least share of equal labels in a
     frame. For the other maps: the largest difference in levels of 255, and how many pixels differ. Where the
-    graph has frame outputs, also the largest differences of novelty and expected accuracy, and the `familiarities`.
+    graph has frame outputs, also the largest differences of familiarity and expected accuracy, and the `familiarities`.
     """
     file = first_graph(site)
     run = session_runner(file.model)

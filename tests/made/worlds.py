@@ -5,16 +5,16 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from steadyseg.core.novelty.gaussians import Gaussians
-from steadyseg.core.novelty.statistics import FrameDistance
-from steadyseg.core.novelty.stored import novelty_tensors
+from steadyseg.core.familiarity.gaussians import Gaussians
+from steadyseg.core.familiarity.statistics import FrameDistance
+from steadyseg.core.familiarity.stored import familiarity_tensors
 
 COLUMNS = 4
 """A stage and three statistics of the logits."""
 
 
 def world_record(stage: str) -> dict[str, Any]:
-    """The novelty record of one stage; it doubles the temperature."""
+    """The familiarity record of one stage; it doubles the temperature."""
     return {
         "stages": [stage],
         "steps": [1],
@@ -33,4 +33,4 @@ def world_record(stage: str) -> dict[str, Any]:
 def world_tensors(stage: str, channels: int) -> dict[str, Tensor]:
     """Features count as they are, around a mean of 0."""
     unit = Gaussians(torch.eye(channels), torch.zeros(channels), torch.zeros(1, channels), 0.0, 1)
-    return novelty_tensors((stage,), [FrameDistance.of(unit)])
+    return familiarity_tensors((stage,), [FrameDistance.of(unit)])

@@ -11,7 +11,7 @@ export { Trouble } from "./trouble.js";
 
 const MAX_THREADS = 4; // further cores of a phone are slow
 const START_MS = 10000; // longest start of several threads once their files are here: without an answer one thread computes
-const VIEW = { opacity: 0.5, hidden: [], second: "entropy" }; // second: entropy, or energy (if the method has novelty statistics)
+const VIEW = { opacity: 0.5, hidden: [], second: "entropy" }; // second: entropy, or energy (if the method has familiarity statistics)
 
 class Late extends Error {}
 
@@ -91,7 +91,7 @@ export class Segmenter {
     return this.#step(image, { gap, reset, tau, crop, watch, view });
   }
 
-  // Returns {facts, maps} instead: label, confidence, entropy, disagreement and, with novelty statistics, energy, each a
+  // Returns {facts, maps} instead: label, confidence, entropy, disagreement and, with familiarity statistics, energy, each a
   // Uint8Array.
   async maps(image, { gap = 1, reset = false, tau, crop, watch = null } = {}) {
     return this.#step(image, { gap, reset, tau, crop, watch, wantsMaps: true });

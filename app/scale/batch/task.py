@@ -43,7 +43,7 @@ class Row:
     """The errno of a full disk; it ends the batch."""
     tries: int = 1
     verdict: str = ""
-    """The report's verdict on the familiarity of the video; empty without novelty statistics."""
+    """The report's verdict on the familiarity of the video; empty without familiarity statistics."""
     skipped: bool = False
     """True if the results existed already."""
     memory_bytes: int = 0

@@ -1,4 +1,4 @@
-"""Calibration of confidence within many groups of samples at once: classes, distances, sizes, novelty."""
+"""Calibration of confidence within many groups of samples at once: classes, distances, sizes, familiarity."""
 
 from collections.abc import Sequence
 from typing import Any

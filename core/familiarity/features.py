@@ -1,11 +1,11 @@
-"""A network that returns the features of its stages too, for the fits of novelty."""
+"""A network that returns the features of its stages too, for the fits of familiarity."""
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
+from steadyseg.core.familiarity.head import FrameStatistics
 from steadyseg.core.model.checkpoint import CheckpointMeta
-from steadyseg.core.novelty.head import FrameStatistics
 from steadyseg.core.preprocess import Normalize, resize
 from steadyseg.core.stages import StageFeatures
 

@@ -8,10 +8,10 @@ import torch
 from made.worlds import world_record
 from pytorch_ood.detector import Mahalanobis
 
-from steadyseg.core.novelty.gaussians import GaussianSums
-from steadyseg.core.novelty.head import NoveltyHead
-from steadyseg.core.novelty.record import NoveltyRecord
-from steadyseg.core.novelty.statistics import ClassDistance, FrameDistance
+from steadyseg.core.familiarity.gaussians import GaussianSums
+from steadyseg.core.familiarity.head import FamiliarityHead
+from steadyseg.core.familiarity.record import FamiliarityRecord
+from steadyseg.core.familiarity.statistics import ClassDistance, FrameDistance
 from steadyseg.core.reference import ReferenceScores, binomial_interval, smooth_score
 
 WORLD = ReferenceScores(tuple(float(score) for score in range(1, 61)))
@@ -56,8 +56,8 @@ def test_binomial_intervals_are_the_published_ones(hits: int, count: int, low: f
 
 
 def test_an_energy_is_0_at_the_median_and_1_at_the_rarest_hundredth() -> None:
-    record = replace(NoveltyRecord.read(world_record("dec9")), energy_median=-2.0, energy_rare=-1.0)
-    head = NoveltyHead(record, [FrameDistance(2)], 1.5)
+    record = replace(FamiliarityRecord.read(world_record("dec9")), energy_median=-2.0, energy_rare=-1.0)
+    head = FamiliarityHead(record, [FrameDistance(2)], 1.5)
     logits = torch.tensor([[2.0, -1e4], [1.0, -1e4]])  # the energies are -2 and -1
     torch.testing.assert_close(head([torch.zeros(2, 2)], logits).energy.flatten(), torch.tensor([0.0, 1.0]))
 

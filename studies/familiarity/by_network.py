@@ -1,11 +1,11 @@
-"""Results by network of the studies of novelty, which lie in OUT/NETWORK/STUDY.pickle."""
+"""Results by network of the studies of familiarity, which lie in OUT/NETWORK/STUDY.pickle."""
 
 import argparse
 import pickle
 from pathlib import Path
 from typing import Any
 
-OUT = Path("runs/novelty")
+OUT = Path("runs/familiarity")
 
 
 def flags(about: str) -> argparse.ArgumentParser:

@@ -1,4 +1,4 @@
-"""The novelty head of a network: score, temperature and energy of a frame, from its features and logits."""
+"""The familiarity head of a network: score, temperature and energy of a frame, from its features and logits."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -6,10 +6,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from steadyseg.core.frame import FrameNovelty
-from steadyseg.core.novelty.frame_temperature import warmth
-from steadyseg.core.novelty.record import NoveltyRecord
-from steadyseg.core.novelty.statistics import ClassDistance, FrameDistance, energy, logit_statistics, subsample
+from steadyseg.core.familiarity.frame_temperature import warmth
+from steadyseg.core.familiarity.record import FamiliarityRecord
+from steadyseg.core.familiarity.statistics import ClassDistance, FrameDistance, energy, logit_statistics, subsample
+from steadyseg.core.frame import FrameScores
 from steadyseg.core.prediction import Prediction
 from steadyseg.core.predictors import SplitNetwork, forward_passes, running_mean
 from steadyseg.core.reference import ReferenceScores
@@ -43,8 +43,8 @@ class FrameStatistics(nn.Module):
         return torch.cat([torch.stack(distances, 1), logit_statistics(logits)], 1)
 
 
-class NoveltyHead(FrameStatistics):
-    """(features of `names`, logits) -> `FrameNovelty`; runs beside the network and exports with it."""
+class FamiliarityHead(FrameStatistics):
+    """(features of `names`, logits) -> `FrameScores`; runs beside the network and exports with it."""
 
     mean: Tensor
     deviation: Tensor
@@ -52,7 +52,7 @@ class NoveltyHead(FrameStatistics):
     slopes: Tensor
 
     def __init__(
-        self, record: NoveltyRecord, stages: Sequence[FrameDistance | ClassDistance], temperature: float
+        self, record: FamiliarityRecord, stages: Sequence[FrameDistance | ClassDistance], temperature: float
     ) -> None:
         """`temperature`: of all frames that are not novel."""
         super().__init__(record.stages, record.steps, stages)
@@ -63,10 +63,10 @@ class NoveltyHead(FrameStatistics):
         self.energy_median, self.energy_rare = record.energy_median, record.energy_rare
         self.reference = ReferenceScores(record.scores, str(record.about.get("data", "")))
 
-    def forward(self, features: Sequence[Tensor], logits: Tensor) -> FrameNovelty:
+    def forward(self, features: Sequence[Tensor], logits: Tensor) -> FrameScores:
         score, temperature = self.read(self.statistics(self.subsample(features), logits))
         scale = 1.0 / (self.energy_rare - self.energy_median)
-        return FrameNovelty(score, temperature, (self.energy(logits) - self.energy_median) * scale)
+        return FrameScores(score, temperature, (self.energy(logits) - self.energy_median) * scale)
 
     def read(self, statistics: Tensor) -> tuple[Tensor, Tensor]:
         """Statistics (B, S) -> score and temperature, (B,) each."""
@@ -76,14 +76,14 @@ class NoveltyHead(FrameStatistics):
         return score, self.temperature * logs.exp()
 
 
-class NoveltyPredictor(nn.Module):
-    """The mean of N passes at the given temperature. If it is None, each pass uses the one of its `FrameNovelty`.
+class WatchedPredictor(nn.Module):
+    """The mean of N passes at the given temperature. If it is None, each pass uses the one of its `FrameScores`.
 
     It is a `SplitNetwork` itself: the shared prefix also returns the features that it computes.
     """
 
     def __init__(
-        self, network: nn.Module, head: NoveltyHead, temperature: float | None = None, samples: int = 1
+        self, network: nn.Module, head: FamiliarityHead, temperature: float | None = None, samples: int = 1
     ) -> None:
         super().__init__()
         self.network, self.head, self.temperature, self.samples = network, head, temperature, samples
@@ -93,8 +93,8 @@ class NoveltyPredictor(nn.Module):
         *_, mean = running_mean(self.predict(*one) for one in forward_passes(self, batch, self.samples))
         return mean
 
-    def forward_with_novelty(self, batch: Tensor) -> tuple[Tensor, FrameNovelty]:
-        """Makes one pass: the network's logits (B, K, h, w) and the novelty of the frame."""
+    def forward_with_scores(self, batch: Tensor) -> tuple[Tensor, FrameScores]:
+        """Makes one pass: the network's logits (B, K, h, w) and the scores of the frame."""
         return self.suffix(self.prefix(batch))
 
     def prefix(self, batch: Tensor) -> tuple[Any, dict[str, Tensor]]:
@@ -102,8 +102,8 @@ class NoveltyPredictor(nn.Module):
         shared = self.network.prefix(batch) if isinstance(self.network, SplitNetwork) else batch
         return shared, self.taps.seen()
 
-    def suffix(self, shared: tuple[Any, dict[str, Tensor]]) -> tuple[Tensor, FrameNovelty]:
-        """Computes the rest of a pass; returns logits and novelty as `forward_with_novelty` does."""
+    def suffix(self, shared: tuple[Any, dict[str, Tensor]]) -> tuple[Tensor, FrameScores]:
+        """Computes the rest of a pass; returns logits and scores as `forward_with_scores` does."""
         rest, seen = shared
         logits = self.network.suffix(rest) if isinstance(self.network, SplitNetwork) else self.network(rest)
         seen = seen | self.taps.seen()
@@ -113,7 +113,7 @@ class NoveltyPredictor(nn.Module):
         with torch.autocast(logits.device.type, enabled=False):  # squared distances need more than 8 bits
             return logits, self.head(features, logits)
 
-    def predict(self, logits: Tensor, novelty: FrameNovelty) -> Prediction:
-        fitting = novelty.temperature.reshape(-1, *(1,) * (logits.ndim - 1))
+    def predict(self, logits: Tensor, scores: FrameScores) -> Prediction:
+        fitting = scores.temperature.reshape(-1, *(1,) * (logits.ndim - 1))
         plain = Prediction.from_logits(logits, fitting if self.temperature is None else self.temperature)
-        return Prediction(plain.probs, plain.member_entropy, novelty)
+        return Prediction(plain.probs, plain.member_entropy, scores)

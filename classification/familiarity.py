@@ -2,8 +2,8 @@
 
 A picture is novel if its features are far from every class mean (Lee et al. 2018, arXiv 1807.03888). The class means
 are fitted on the pictures that the classifier was trained on, unchanged and as simulated other cameras show them. The
-scale of novelty and the temperature of novel pictures are fitted on other pictures: unchanged, from other cameras, and
-under the changes of `core/corruptions/tuning.py`.
+scale of familiarity and the temperature of novel pictures are fitted on other pictures: unchanged, from other cameras,
+and under the changes of `core/corruptions/tuning.py`.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -21,19 +21,19 @@ from steadyseg.core.corruptions.camera_changes import random_camera
 from steadyseg.core.corruptions.corruptions import SMALLEST_SIDE
 from steadyseg.core.corruptions.tuning import with_changes
 from steadyseg.core.errors import InputError
+from steadyseg.core.familiarity.features import FeatureExtractor, read_statistics
+from steadyseg.core.familiarity.frame_temperature import fit_warmth
+from steadyseg.core.familiarity.gaussians import GaussianSums
+from steadyseg.core.familiarity.head import FrameStatistics
+from steadyseg.core.familiarity.record import FamiliarityRecord, Scale
+from steadyseg.core.familiarity.statistics import ClassDistance, pooled, score_weights
+from steadyseg.core.familiarity.stored import FamiliarityFit, familiarity_tensors
 from steadyseg.core.model.checkpoint import CheckpointMeta
-from steadyseg.core.novelty.features import FeatureExtractor, read_statistics
-from steadyseg.core.novelty.frame_temperature import fit_warmth
-from steadyseg.core.novelty.gaussians import GaussianSums
-from steadyseg.core.novelty.head import FrameStatistics
-from steadyseg.core.novelty.record import NoveltyRecord, Scale
-from steadyseg.core.novelty.statistics import ClassDistance, pooled, score_weights
-from steadyseg.core.novelty.stored import NoveltyFit, novelty_tensors
 from steadyseg.core.reference import MIN_FRAMES
 from steadyseg.core.stages import named_stages
 
 STAGES = 4
-"""Number of last stages that are compared: early stages detect noise, late stages classes (docs/records/novelty)."""
+"""Number of compared last stages: early stages detect noise, late stages classes (docs/records/familiarity)."""
 ENTROPY_WEIGHT = 0.5
 """Unlike a street scene, a picture of one thing is also novel if the network is undecided (0, 0.5, 1 were tried)."""
 MAX_CHANGED = 500
@@ -58,12 +58,14 @@ def fit_statistics(
     stages: tuple[str, ...],
     device: torch.device,
     watch: Watch,
-) -> NoveltyFit:
+) -> FamiliarityFit:
     """Fits all statistics, and the temperature of a picture for mode dnn; the network's dropout must be off. InputError
     for an unknown stage, too few held-out pictures, and features that are not finite.
     """
     if len(held_out) < MIN_FRAMES:
-        raise InputError(f"{len(held_out)} pictures to fit novelty on; 5 % of fewer than {MIN_FRAMES} is less than one")
+        raise InputError(
+            f"{len(held_out)} pictures to fit familiarity on; 5 % of fewer than {MIN_FRAMES} is less than one"
+        )
     if meta.height < SMALLEST_SIDE:
         raise InputError(
             f"pictures of {meta.height} pixels a side cannot be changed as the fit needs; {SMALLEST_SIDE} can"
@@ -85,7 +87,7 @@ def fit_statistics(
             all_labels += labels.split(1)
     finally:
         extractor.taps.remove()
-    fit = fit_warmth(*scale.novelty(torch.cat(statistics), weights), all_logits, all_labels, clean)
+    fit = fit_warmth(*scale.excess(torch.cat(statistics), weights), all_logits, all_labels, clean)
     about = {
         "data": trained.name,
         "frames": len(trained),
@@ -95,8 +97,8 @@ def fit_statistics(
         "shrinkage": shrinkage,
         "note": "",
     }
-    record = NoveltyRecord.of(head.names, head.steps, scale, weights, fit.record(), about)
-    return NoveltyFit(asdict(record), novelty_tensors(stages, distances))
+    record = FamiliarityRecord.of(head.names, head.steps, scale, weights, fit.record(), about)
+    return FamiliarityFit(asdict(record), familiarity_tensors(stages, distances))
 
 
 Seen = tuple[Tensor, list[Tensor], Tensor]

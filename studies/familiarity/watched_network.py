@@ -1,4 +1,4 @@
-"""A network with novelty statistics, run on one picture after the other as the page does."""
+"""A network with familiarity statistics, run on one picture after the other as the page does."""
 
 from pathlib import Path
 from typing import Any
@@ -10,44 +10,44 @@ from torch import Tensor, nn
 from steadyseg.core.classes import CAMVID
 from steadyseg.core.dropout import set_dropout_active
 from steadyseg.core.errors import InputError
+from steadyseg.core.familiarity.head import FamiliarityHead
+from steadyseg.core.familiarity.statistics import STRIDE, subsample, subsampling_step
+from steadyseg.core.familiarity.stored import familiarity_head
 from steadyseg.core.method import MethodOptions
-from steadyseg.core.novelty.head import NoveltyHead
-from steadyseg.core.novelty.statistics import STRIDE, subsample, subsampling_step
-from steadyseg.core.novelty.stored import novelty_head
 from steadyseg.core.picture_size import network_size
 from steadyseg.core.preprocess import Normalize, enlarge, nearest, resize
 from steadyseg.core.stages import StageFeatures
 from steadyseg.runtime.conversion import openvino_model
 from steadyseg.runtime.networks import OpenVinoNetwork, cpu_has_bf16
 from steadyseg.seg.pretrained import read_segmenter
-from steadyseg.studies.novelty.samples import Sample
+from steadyseg.studies.familiarity.samples import Sample
 
 
 class FeatureOutputs(nn.Module):
     """(1, 3, h, w) normalised -> logits, score, temperature, and the mean features of the scored stages."""
 
-    def __init__(self, network: nn.Module, head: NoveltyHead) -> None:
+    def __init__(self, network: nn.Module, head: FamiliarityHead) -> None:
         super().__init__()
         self.network, self.head, self.taps = network, head, StageFeatures(network, head.names)
 
     def forward(self, images: Tensor) -> tuple[Tensor, ...]:
         logits = self.network(images)
         own = self.taps.take()
-        novelty = self.head(own, logits)
+        scores = self.head(own, logits)
         height = images.shape[-2]
         means = (subsample(one, subsampling_step(height, one)).float().mean((2, 3)) for one in own)
-        return logits, novelty.score, novelty.temperature, *means
+        return logits, scores.score, scores.temperature, *means
 
 
-class NoveltyNetwork:
+class WatchedNetwork:
     """A checkpoint that carries its statistics, by OpenVINO in the page's number format."""
 
     def __init__(self, model: str | Path) -> None:
         opened = read_segmenter(model)
         network, meta = opened.network(), opened.meta
-        head = novelty_head(opened, MethodOptions(mode="dnn").resolve(meta))
+        head = familiarity_head(opened, MethodOptions(mode="dnn").resolve(meta))
         if head is None:
-            raise InputError(f"{model} has no novelty statistics; calibrate it with --familiarity")
+            raise InputError(f"{model} has no familiarity statistics; calibrate it with --familiarity")
         self.meta = meta
         set_dropout_active(network, False)
         self.outputs = FeatureOutputs(network.to(memory_format=torch.channels_last), head).eval()
@@ -69,7 +69,7 @@ class NoveltyNetwork:
         return [torch.from_numpy(tensor.data.copy()) for tensor in request.output_tensors], size
 
 
-def measure_sample(network: NoveltyNetwork, sample: Sample) -> dict[str, Any]:
+def measure_sample(network: WatchedNetwork, sample: Sample) -> dict[str, Any]:
     """Returns the record of a picture: scores, pooled features, and the accuracy where it has a label."""
     (logits, score, _, *pooled), size = network(sample.image)
     logits = enlarge(logits, size)

@@ -1,4 +1,4 @@
-"""The tables of docs/records/novelty, from its record."""
+"""The tables of docs/records/familiarity, from its record."""
 
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -21,8 +21,8 @@ SEEDS = "paper-plain"
 def tables() -> Tables:
     """The tables by their names in the page."""
     makers = {"targets": targets_table, "pictures": pictures_table}
-    alarms = bind(read_record("novelty", "alarms.json"), {"alarm-home": home, "alarm-foreign": foreign})
-    return {**bind(read_record("novelty"), makers), **alarms}
+    alarms = bind(read_record("familiarity", "alarms.json"), {"alarm-home": home, "alarm-foreign": foreign})
+    return {**bind(read_record("familiarity"), makers), **alarms}
 
 
 def included(record: Record) -> dict[str, Any]:
@@ -30,16 +30,16 @@ def included(record: Record) -> dict[str, Any]:
     return {name: found for name, found in record["networks"].items() if not name.startswith(SEEDS)}
 
 
-def worst(found: Any, kinds: tuple[str, ...], score: str = "novelty") -> float:
+def worst(found: Any, kinds: tuple[str, ...], score: str = "familiarity") -> float:
     return float(min(found["foreign"][kind]["auroc"][score] for kind in kinds))
 
 
 def motorway(clip: str) -> Figure:
-    return lambda found: float(found["foreign"][clip]["auroc"]["novelty"])
+    return lambda found: float(found["foreign"][clip]["auroc"]["familiarity"])
 
 
 def codec(clip: str) -> Figure:
-    return lambda found: float(found["controls"][f"codec of {clip}"]["auroc"]["novelty"])
+    return lambda found: float(found["controls"][f"codec of {clip}"]["auroc"]["familiarity"])
 
 
 TARGETS: tuple[tuple[str, str, Figure, str], ...] = (

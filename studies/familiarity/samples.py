@@ -14,7 +14,7 @@ from steadyseg.core.system.pictures import read_upright
 from steadyseg.seg.data.held_out import CAMVID_STRETCHES, hold_out
 from steadyseg.seg.data.label_folder import ImageFolderSplit, open_split
 from steadyseg.seg.data.moving_stills import seed_of, still_clip
-from steadyseg.seg.novelty.frames import hold_out_blocks
+from steadyseg.seg.familiarity.frames import hold_out_blocks
 from steadyseg.street.drive import Street
 from steadyseg.studies.harness.study import data_digest
 
@@ -94,7 +94,7 @@ def bank(data: Data) -> Samples:
 
 
 def held_out(data: Data) -> Samples:
-    """Yields the frames of the held-out blocks, on which the scale of novelty is fitted."""
+    """Yields the frames of the held-out blocks, on which the scale of familiarity is fitted."""
     for name, image, label in of_split(data, "train", data.blocks[1]):
         yield Sample("clean", name, image, label)
         for number in range(2):

@@ -1,6 +1,6 @@
-"""The frames on which novelty statistics are fitted, unchanged and with changes.
+"""The frames on which familiarity statistics are fitted, unchanged and with changes.
 
-Means and covariances are fitted without some blocks of neighbouring frames; the scale of novelty is fitted on these
+Means and covariances are fitted without some blocks of neighbouring frames; the scale of familiarity is fitted on these
 blocks. None of the changes is a corruption that the studies measure.
 """
 
@@ -31,7 +31,7 @@ class Frames:
     split: ImageFolderSplit
     fitted: tuple[int, ...]
     held_out: tuple[int, ...]
-    """Frames of blocks, whose statistics set the scale of novelty."""
+    """Frames of blocks, whose statistics set the scale of familiarity."""
     untrained: tuple[int, ...]
     """Frames outside the training. If the checkpoint does not record its training images: the held-out blocks."""
     note: str

@@ -1,7 +1,7 @@
 """The temperature of a novel frame: the fitted temperature times exp(warmth).
 
 A frame that is not novel has exactly the fitted temperature, so that the calibration on the training domain stays. The
-warmth of other frames grows with their novelty up to a linear function of their statistics. It is never negative: a
+warmth of other frames grows with their excess up to a linear function of their statistics. It is never negative: a
 novel frame is never trusted more. The function is fitted by the NLL of labelled pixels of changed frames.
 """
 
@@ -29,17 +29,17 @@ MAX_FITTED_DEVIATION = 10.0
 """Standardised statistics are clipped here, because a line must not extrapolate beyond the fitted frames."""
 
 
-def warmth(deviations: Tensor, novelty: Tensor, slopes: Tensor, level: float | Tensor) -> Tensor:
+def warmth(deviations: Tensor, excess: Tensor, slopes: Tensor, level: float | Tensor) -> Tensor:
     """Log of the factor on the fitted temperature, (B,), 0 or more.
 
     Args:
         deviations: (B, S) statistics in standard deviations from their mean over the training domain.
-        novelty: (B,) 0 or less where a frame is not novel, 1 or more where it is fully novel.
+        excess: (B,) 0 or less where a frame is not novel, 1 or more where it is fully novel.
         slopes: (S,).
         level: Warmth of a novel frame with mean statistics; usually negative.
     """
     full = deviations.clamp(-MAX_FITTED_DEVIATION, MAX_FITTED_DEVIATION) @ slopes + level
-    return full.clamp(0.0, MAX_WARMTH) * novelty.clamp(0.0, 1.0)
+    return full.clamp(0.0, MAX_WARMTH) * excess.clamp(0.0, 1.0)
 
 
 @dataclass(frozen=True)
@@ -67,13 +67,13 @@ class WarmthFit:
 
 def fit_warmth(
     deviations: Tensor,
-    novelty: Tensor,
+    excess: Tensor,
     logits: list[Tensor],
     labels: list[Tensor],
     is_clean: Sequence[bool],
     fitted: float = 0.0,
 ) -> WarmthFit:
-    """Fits slopes and level to N frames: deviations (N, S) and novelty (N,) as in `warmth`. Each frame has logits (P,
+    """Fits slopes and level to N frames: deviations (N, S) and excess (N,) as in `warmth`. Each frame has logits (P,
     K) and labels (P,) of its non-void pixels; `is_clean` marks the unchanged frames.
 
     Warmth counts from `fitted`, the network's temperature, or from the unchanged frames' own temperature if it is
@@ -82,7 +82,7 @@ def fit_warmth(
     """
     if len(logits) < 2 or not any(is_clean) or not all(len(one) for one in labels):
         raise InputError("warmth is fitted to two or more frames with labelled pixels each, one of them unchanged")
-    clean, columns = torch.tensor(is_clean), (deviations.double(), novelty.double())
+    clean, columns = torch.tensor(is_clean), (deviations.double(), excess.double())
     at_home = _Pixels.of(logits, labels, clean / clean.sum())
     usual = _minimise(lambda found: at_home.nll(found.expand(len(logits))), torch.zeros(1, dtype=torch.float64))
     usual = usual.clamp_min(math.log(fitted)) if fitted else usual

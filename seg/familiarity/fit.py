@@ -2,8 +2,8 @@
 --familiarity`).
 
 Means and covariances are fitted on all frames but one block per recording. Each frame is fitted unchanged and as
-another camera would give it, so that another camera is not novel. The scale of novelty is fitted on the blocks, in the
-same two ways. The temperature of novel frames is fitted on frames outside the training, under the changes of
+another camera would give it, so that another camera is not novel. The scale of familiarity is fitted on the blocks, in
+the same two ways. The temperature of novel frames is fitted on frames outside the training, under the changes of
 `core/corruptions/tuning.py`.
 """
 
@@ -16,19 +16,19 @@ from torch import Tensor, nn
 
 from steadyseg.core.dropout import has_dropout, set_dropout_active
 from steadyseg.core.errors import InputError
+from steadyseg.core.familiarity.features import FeatureExtractor, read_statistics
+from steadyseg.core.familiarity.frame_temperature import fit_warmth
+from steadyseg.core.familiarity.gaussians import GaussianSums
+from steadyseg.core.familiarity.head import FrameStatistics
+from steadyseg.core.familiarity.record import FamiliarityRecord, Scale
+from steadyseg.core.familiarity.statistics import FrameDistance, pooled, score_weights, subsample, subsampling_step
+from steadyseg.core.familiarity.stored import FamiliarityFit, familiarity_tensors
 from steadyseg.core.model.checkpoint import CheckpointMeta
-from steadyseg.core.novelty.features import FeatureExtractor, read_statistics
-from steadyseg.core.novelty.frame_temperature import fit_warmth
-from steadyseg.core.novelty.gaussians import GaussianSums
-from steadyseg.core.novelty.head import FrameStatistics
-from steadyseg.core.novelty.record import NoveltyRecord, Scale
-from steadyseg.core.novelty.statistics import FrameDistance, pooled, score_weights, subsample, subsampling_step
-from steadyseg.core.novelty.stored import NoveltyFit, novelty_tensors
 from steadyseg.core.picture_size import network_size
 from steadyseg.core.preprocess import enlarge, nearest
 from steadyseg.core.stages import named_stages
 from steadyseg.seg.data.coarse import single_ids
-from steadyseg.seg.novelty.frames import Frames, Watch, tuning_pictures, with_cameras
+from steadyseg.seg.familiarity.frames import Frames, Watch, tuning_pictures, with_cameras
 
 CAMERAS = 2
 """Number of other cameras for each held-out frame."""
@@ -37,7 +37,7 @@ GRID = 10
 
 
 def default_stages(network: nn.Module) -> tuple[str, ...]:
-    """The deepest stage of the encoder, the first and the last of the decoder (chosen in docs/records/novelty); all
+    """The deepest stage of the encoder, the first and the last of the decoder (chosen in docs/records/familiarity); all
     stages if none has such a name."""
     names = list(named_stages(network))
     deepest = [name for name in names if name.startswith("enc")][-1:]
@@ -53,7 +53,7 @@ def fit_statistics(
     device: torch.device,
     temperature: float,
     watch: Watch,
-) -> NoveltyFit:
+) -> FamiliarityFit:
     """Fits all statistics, and how novel frames raise the fitted `temperature`; dropout is off afterwards.
 
     InputError for an unknown stage, and for features that are not finite.
@@ -78,8 +78,8 @@ def fit_statistics(
         "note": frames.note,
         "shrinkage": shrinkage,
     }
-    record = NoveltyRecord.of(head.names, head.steps, scale, weights, warming, about, of_dropout)
-    return NoveltyFit(asdict(record), novelty_tensors(stages, distances))
+    record = FamiliarityRecord.of(head.names, head.steps, scale, weights, warming, about, of_dropout)
+    return FamiliarityFit(asdict(record), familiarity_tensors(stages, distances))
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,7 +116,7 @@ class _Fitting:
         return [FrameDistance.of(fit) for fit in fits], tuple(steps), shrinkage
 
     def scale(self, head: FrameStatistics, weights: Tensor, masks: bool) -> Scale:
-        """Fits the scale of novelty on held-out frames and simulated other cameras, with or without dropout masks."""
+        """Fits the scale on held-out frames and simulated other cameras, with or without dropout masks."""
         set_dropout_active(self.extractor.network, masks)
         torch.manual_seed(0)  # for the dropout masks
         pictures = with_cameras(self.frames, self.frames.held_out, self.watch, "training domain", CAMERAS)
@@ -136,7 +136,7 @@ class _Fitting:
             logits.append(on_grid(enlarge(found, size)[0]).flatten(1).T[kept].cpu())
             labels.append(small[kept])
             clean.append(is_clean)
-        return fit_warmth(*scale.novelty(torch.cat(rows), weights), logits, labels, clean, temperature).record()
+        return fit_warmth(*scale.excess(torch.cat(rows), weights), logits, labels, clean, temperature).record()
 
 
 def on_grid(values: Tensor) -> Tensor:

@@ -1,6 +1,6 @@
-"""Writes the record, the tables and the plots of docs/records/novelty from what was collected in runs/novelty.
+"""Writes the record, the tables and the plots of docs/records/familiarity from what was collected in runs/familiarity.
 
-python -m steadyseg.studies.novelty
+python -m steadyseg.studies.familiarity
 """
 
 import argparse
@@ -8,14 +8,14 @@ import json
 import pickle
 from pathlib import Path
 
+from steadyseg.studies.familiarity.by_network import OUT
+from steadyseg.studies.familiarity.figures import measure
+from steadyseg.studies.familiarity.plots import draw
+from steadyseg.studies.familiarity.tables import Record
 from steadyseg.studies.harness.pages import write_page
 from steadyseg.studies.harness.study import PAGES, origin, read_record_file, round_figures, write_record
-from steadyseg.studies.novelty.by_network import OUT
-from steadyseg.studies.novelty.figures import measure
-from steadyseg.studies.novelty.plots import draw
-from steadyseg.studies.novelty.tables import Record
 
-PAGE = PAGES / "novelty"
+PAGE = PAGES / "familiarity"
 
 
 def gather(folder: Path, known: Record) -> Record:
@@ -37,7 +37,7 @@ def main() -> None:
     record = gather(given.folder, read_record_file(path))
     write_record(path, record)
     draw(record, PAGE)
-    write_page("novelty")
+    write_page("familiarity")
 
 
 if __name__ == "__main__":

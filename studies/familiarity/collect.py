@@ -1,7 +1,7 @@
 """Runs every network over every picture once and keeps features and scores in OUT/NETWORK/GROUP.pickle. Resumable by
 group.
 
-python -m steadyseg.studies.novelty.collect --data data camvid-unet-s camvid-realtime
+python -m steadyseg.studies.familiarity.collect --data data camvid-unet-s camvid-realtime
 """
 
 import pickle
@@ -13,10 +13,10 @@ from typing import Any
 import torch
 
 from steadyseg.core.method import MethodOptions
+from steadyseg.studies.familiarity.by_network import flags, save
+from steadyseg.studies.familiarity.samples import GROUPS, Data, Sample
+from steadyseg.studies.familiarity.watched_network import WatchedNetwork, measure_sample
 from steadyseg.studies.harness.networks import digest_of, name_of, rests_on
-from steadyseg.studies.novelty.by_network import flags, save
-from steadyseg.studies.novelty.novelty_network import NoveltyNetwork, measure_sample
-from steadyseg.studies.novelty.samples import GROUPS, Data, Sample
 
 
 def subsampled(samples: Iterator[Sample], every: int) -> Iterator[Sample]:
@@ -25,10 +25,10 @@ def subsampled(samples: Iterator[Sample], every: int) -> Iterator[Sample]:
     return (sample for sample in samples if places.setdefault(sample.name, len(places)) % every == 0)
 
 
-def novelty_digest(model: str, data: str) -> str:
-    """The digests of the data, of the weights and of the novelty statistics, and the temperatures of single frames and
-    of the default mean."""
-    return rests_on(model, data, MethodOptions(mode="dnn"), MethodOptions(mode="vq-dnn"), novelty=True)
+def familiarity_digest(model: str, data: str) -> str:
+    """The digests of the data, of the weights and of the familiarity statistics, and the temperatures of single frames
+    and of the default mean."""
+    return rests_on(model, data, MethodOptions(mode="dnn"), MethodOptions(mode="vq-dnn"), familiarity=True)
 
 
 OTHER = "alarm"
@@ -54,11 +54,11 @@ def main() -> None:
     given = parser.parse_args()
     models = {given.out / name_of(model): model for model in given.models}
     torch.set_num_threads(1)
-    data, watched = Data(given.data), {folder: NoveltyNetwork(model) for folder, model in models.items()}
+    data, watched = Data(given.data), {folder: WatchedNetwork(model) for folder, model in models.items()}
     for folder, one in watched.items():
         model = models[folder]
-        about = {"weights": digest_of(model), "rests_on": novelty_digest(model, data.digest)}
-        begin(folder, {"every": given.every, "novelty": one.meta.novelty, **about})
+        about = {"weights": digest_of(model), "rests_on": familiarity_digest(model, data.digest)}
+        begin(folder, {"every": given.every, "familiarity": one.meta.familiarity, **about})
     for group, samples_of in GROUPS.items():
         missing = [folder for folder in watched if not (folder / f"{group}.pickle").exists()]
         if not missing:

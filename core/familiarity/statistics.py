@@ -11,8 +11,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from steadyseg.core.novelty.gaussians import Gaussians
-from steadyseg.core.novelty.record import LOGIT_STATISTICS
+from steadyseg.core.familiarity.gaussians import Gaussians
+from steadyseg.core.familiarity.record import LOGIT_STATISTICS
 
 STRIDE = 4
 """Pixels of the picture between two sampled places, where a stage is not coarser already."""

@@ -1,4 +1,4 @@
-"""The frames on which novelty statistics are fitted: what its training held out is fitted on last and never
+"""The frames on which familiarity statistics are fitted: what its training held out is fitted on last and never
 before."""
 
 import dataclasses
@@ -9,7 +9,7 @@ from refusals import refusal
 
 from steadyseg.core.model.checkpoint import read_meta
 from steadyseg.seg.data.label_folder import ImageFolderSplit, open_split
-from steadyseg.seg.novelty.frames import BLOCK, GAP, Frames, hold_out_blocks
+from steadyseg.seg.familiarity.frames import BLOCK, GAP, Frames, hold_out_blocks
 from steadyseg.seg.pretrained import find_checkpoint
 
 COUNT = 2 * BLOCK + 2 * GAP

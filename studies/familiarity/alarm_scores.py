@@ -1,6 +1,6 @@
 """Scores of every frame of the streams of the study of alarms, kept in OUT/NETWORK/alarm.pickle. Resumable by stream.
 
-    python -m steadyseg.studies.novelty.alarm_scores --data data camvid-realtime camvid-unet-s camvid-mobile
+    python -m steadyseg.studies.familiarity.alarm_scores --data data camvid-realtime camvid-unet-s camvid-mobile
 
 All networks of a command see a stream together.
 """
@@ -14,11 +14,11 @@ import torch
 
 from steadyseg.core.model.checkpoint import read_meta
 from steadyseg.runtime.open_model import find_model
+from steadyseg.studies.familiarity.alarm_streams import Stream, streams
+from steadyseg.studies.familiarity.by_network import flags, save
+from steadyseg.studies.familiarity.samples import Data
+from steadyseg.studies.familiarity.watched_network import WatchedNetwork
 from steadyseg.studies.harness.networks import name_of, rests_on
-from steadyseg.studies.novelty.alarm_streams import Stream, streams
-from steadyseg.studies.novelty.by_network import flags, save
-from steadyseg.studies.novelty.novelty_network import NoveltyNetwork
-from steadyseg.studies.novelty.samples import Data
 
 
 def main() -> None:
@@ -29,8 +29,8 @@ def main() -> None:
         path, digest = given.out / name_of(model) / "alarm.pickle", alarm_digest(model, data.digest)
         kept[path] = pickle.loads(path.read_bytes()) if path.exists() else {}
         if kept[path].get("rests_on") != digest:
-            kept[path] = {"rests_on": digest, "novelty": read_meta(find_model(model)).novelty, "streams": {}}
-        networks[path] = NoveltyNetwork(model)
+            kept[path] = {"rests_on": digest, "familiarity": read_meta(find_model(model)).familiarity, "streams": {}}
+        networks[path] = WatchedNetwork(model)
     for name, stream in streams(data).items():
         lacking = [path for path in networks if name not in kept[path]["streams"]]
         if not lacking:
@@ -44,11 +44,11 @@ def main() -> None:
 
 
 def alarm_digest(model: str, data: str) -> str:
-    """The digests of the data, of the weights and of the novelty statistics."""
-    return rests_on(model, data, novelty=True)
+    """The digests of the data, of the weights and of the familiarity statistics."""
+    return rests_on(model, data, familiarity=True)
 
 
-def scores(networks: Sequence[NoveltyNetwork], stream: Stream) -> np.ndarray:
+def scores(networks: Sequence[WatchedNetwork], stream: Stream) -> np.ndarray:
     """(N, 1 + networks): index and scores of every frame; a picture that returns is looked at once."""
     rows: list[list[float]] = []
     seen: dict[int, tuple[np.ndarray, list[float]]] = {}  # it holds the pictures, so that no number is used again

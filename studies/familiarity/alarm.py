@@ -1,8 +1,8 @@
 """How often the sequential alarm is wrong at home and how soon it tells another place, from kept scores.
 
-    python -m steadyseg.studies.novelty.alarm
+    python -m steadyseg.studies.familiarity.alarm
 
-Reads OUT/NETWORK/alarm.pickle of studies.novelty.alarm_scores and writes docs/records/novelty/alarms.json.
+Reads OUT/NETWORK/alarm.pickle of studies.familiarity.alarm_scores and writes docs/records/familiarity/alarms.json.
 """
 
 import argparse
@@ -15,10 +15,10 @@ import numpy as np
 
 from steadyseg.core.alarm import PlaceAlarm
 from steadyseg.core.reference import ReferenceScores, binomial_interval, smooth_score
+from steadyseg.studies.familiarity.alarm_streams import HZ
+from steadyseg.studies.familiarity.by_network import OUT
 from steadyseg.studies.harness.pages import write_page
 from steadyseg.studies.harness.study import PAGES, origin, read_record_file, round_figures, write_record
-from steadyseg.studies.novelty.alarm_streams import HZ
-from steadyseg.studies.novelty.by_network import OUT
 
 TAU = 8.0
 """Frames, of the default method: scores are averaged over time as in the product."""
@@ -33,7 +33,7 @@ class Watched(NamedTuple):
     alarms: tuple[float, ...]
     """Seconds from the start of the stream to each alarm."""
     shares: np.ndarray
-    """(N,) novelty of its frames."""
+    """(N,) familiarity of its frames."""
 
 
 def watch(rows: np.ndarray, reference: ReferenceScores) -> Watched:
@@ -70,7 +70,7 @@ def dense(rows: np.ndarray) -> np.ndarray:
 
 def measure(kept: dict[str, Any]) -> dict[str, Any]:
     """By kind of stream: how many, their seconds, alarms, and how many told no alarm in 5 s."""
-    reference = ReferenceScores(tuple(kept["novelty"]["scores"]))
+    reference = ReferenceScores(tuple(kept["familiarity"]["scores"]))
     watched = {name: watch(rows, reference) for name, rows in kept["streams"].items()}
     kinds: dict[str, list[Watched]] = {}
     for name, stream in watched.items():
@@ -111,10 +111,10 @@ def main() -> None:
     """Writes the figures of each network in place of its earlier ones."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--from", dest="folder", type=Path, default=OUT)
-    folder, record = parser.parse_args().folder, PAGES / "novelty" / "alarms.json"
+    folder, record = parser.parse_args().folder, PAGES / "familiarity" / "alarms.json"
     found = {one.parent.name: measure(pickle.loads(one.read_bytes())) for one in folder.glob("*/alarm.pickle")}
     write_record(record, round_figures(read_record_file(record) | found), sort=True)
-    write_page("novelty")
+    write_page("familiarity")
 
 
 if __name__ == "__main__":

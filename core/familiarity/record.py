@@ -1,5 +1,5 @@
-"""The novelty statistics in a checkpoint's record; `core/novelty/stored.py` builds the head. Reading a record needs no
-torch."""
+"""The familiarity statistics in a checkpoint's record; `core/familiarity/stored.py` builds the head. Reading a record
+needs no torch."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
@@ -52,7 +52,7 @@ class Scale:
             rounded(mean), rounded(deviation), median, rare, tuple(sorted(round(one, 6) for one in scores.tolist()))
         )
 
-    def novelty(self, statistics: "Tensor", weights: "Tensor") -> "tuple[Tensor, Tensor]":
+    def excess(self, statistics: "Tensor", weights: "Tensor") -> "tuple[Tensor, Tensor]":
         """Returns (N, S) statistics in standard deviations from the mean, and (N,) how far the scores are novel."""
         import torch
 
@@ -71,7 +71,7 @@ SCALE = tuple(field.name for field in fields(Scale))
 
 
 @dataclass(frozen=True)
-class NoveltyRecord:
+class FamiliarityRecord:
     """The fit of `calibrate --familiarity`, with the fields of its `Scale`."""
 
     stages: tuple[str, ...]
@@ -86,12 +86,13 @@ class NoveltyRecord:
     energy_rare: float
     scores: tuple[float, ...]
     warming: dict[str, Any]
-    """How novel frames raise the temperature (`core.novelty.frame_temperature`): `slopes`, `level`, data of the fit."""
+    """How novel frames raise the temperature (`core.familiarity.frame_temperature`): `slopes`, `level`, data of the
+    fit."""
     about: dict[str, Any]
     """Data of the statistics, their shrinkage, and the interval of the alarm rate."""
     dropout: dict[str, Any]
     """`SCALE` of passes with dropout masks, which change the statistics; if empty, modes with dropout have no
-    novelty."""
+    familiarity."""
 
     @classmethod
     def of(
@@ -120,7 +121,7 @@ class NoveltyRecord:
         )
 
     @classmethod
-    def read(cls, values: Mapping[str, Any]) -> "NoveltyRecord":
+    def read(cls, values: Mapping[str, Any]) -> "FamiliarityRecord":
         """Reads and checks the values of a record from anywhere; InputError for what cannot be used."""
         try:
             record = cls(**{name: _tuple(values[name]) for name in cls.__dataclass_fields__})
@@ -128,10 +129,12 @@ class NoveltyRecord:
             if record.dropout:
                 record.of_dropout()._check()
         except (AttributeError, KeyError, TypeError, ValueError) as error:
-            raise InputError(f"the record of novelty is malformed ({error}); calibrate the checkpoint again") from error
+            raise InputError(
+                f"the record of familiarity is malformed ({error}); calibrate the checkpoint again"
+            ) from error
         return record
 
-    def of_dropout(self) -> "NoveltyRecord":
+    def of_dropout(self) -> "FamiliarityRecord":
         """The record for passes with dropout masks."""
         return replace(self, **{name: _tuple(self.dropout[name]) for name in SCALE})
 
@@ -163,13 +166,13 @@ def _are_numbers(values: Any, count: int) -> bool:
     return len(values) == count and all(is_number(one, -MAX_STATISTIC, MAX_STATISTIC) for one in values)
 
 
-def novelty_record(meta: CheckpointMeta, method: Method) -> NoveltyRecord | None:
+def familiarity_record(meta: CheckpointMeta, method: Method) -> FamiliarityRecord | None:
     """Returns the statistics for this method. None where the checkpoint has none, or where the method draws dropout
     masks and the statistics are without masks.
     """
-    if not meta.novelty:
+    if not meta.familiarity:
         return None
-    record = NoveltyRecord.read(meta.novelty)
+    record = FamiliarityRecord.read(meta.familiarity)
     if not draws_dropout(method.mode):
         return record
     return record.of_dropout() if record.dropout else None
@@ -177,5 +180,5 @@ def novelty_record(meta: CheckpointMeta, method: Method) -> NoveltyRecord | None
 
 def reference_scores(meta: CheckpointMeta, method: Method) -> ReferenceScores | None:
     """Returns the scores of held-out frames for this method, if there are any."""
-    record = novelty_record(meta, method)
+    record = familiarity_record(meta, method)
     return ReferenceScores(record.scores, str(record.about.get("data", ""))) if record else None

@@ -1,9 +1,9 @@
-"""Several studies of novelty keep intermediate results in one folder."""
+"""Several studies of familiarity keep intermediate results in one folder."""
 
 from pathlib import Path
 
-from steadyseg.studies.novelty.by_network import save
-from steadyseg.studies.novelty.collect import begin
+from steadyseg.studies.familiarity.by_network import save
+from steadyseg.studies.familiarity.collect import begin
 
 
 def test_new_weights_leave_the_results_of_other_studies(tmp_path: Path) -> None:

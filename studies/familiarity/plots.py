@@ -1,4 +1,4 @@
-"""The picture of docs/records/novelty, drawn from its record."""
+"""The picture of docs/records/familiarity, drawn from its record."""
 
 from pathlib import Path
 from typing import Any

@@ -1,6 +1,6 @@
-"""Novelty and expected accuracy over a stream whose scene is cut: val, motorway 1, a camera over photographs, val.
+"""Familiarity and expected accuracy over a stream whose scene is cut: val, motorway 1, a camera over photographs, val.
 
-python -m steadyseg.studies.novelty.streams --data data camvid-unet-s camvid-realtime
+python -m steadyseg.studies.familiarity.streams --data data camvid-unet-s camvid-realtime
 """
 
 from collections.abc import Iterator
@@ -13,9 +13,9 @@ from steadyseg.core.errors import InputError
 from steadyseg.core.frame import Frame
 from steadyseg.core.method import MethodOptions
 from steadyseg.runtime.open_model import open_segmenter
+from steadyseg.studies.familiarity.by_network import flags, save
+from steadyseg.studies.familiarity.samples import Data, Sample, motorways, objects, of_split
 from steadyseg.studies.harness.networks import name_of
-from steadyseg.studies.novelty.by_network import flags, save
-from steadyseg.studies.novelty.samples import Data, Sample, motorways, objects, of_split
 
 HZ = 15.0
 CUTS = (("town", 40), ("motorway", 40), ("photographs", 36), ("town", 61))
@@ -35,7 +35,7 @@ def cut_stream(data: Data) -> Iterator[tuple[str, Sample]]:
 
 
 def watch_cuts(model: str, data: Data) -> list[dict[str, Any]]:
-    """Novelty and expected accuracy frame by frame, and accuracy where there are labels; default method of the page."""
+    """Familiarity and expected accuracy by frame, and accuracy where there are labels; default method of the page."""
     segmenter, rows = open_segmenter(model, MethodOptions(mode="vq-dnn")), []
     if segmenter.reference is None:
         raise InputError(f"{model}: has no statistics of familiarity; use steadyseg calibrate --familiarity")

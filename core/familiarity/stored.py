@@ -1,4 +1,4 @@
-"""The novelty head of a checkpoint: its matrices among the tensors, with the numbers of the record."""
+"""The familiarity head of a checkpoint: its matrices among the tensors, with the numbers of the record."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -8,26 +8,26 @@ import torch
 from torch import Tensor
 
 from steadyseg.core.errors import InputError, first_line
+from steadyseg.core.familiarity.head import FamiliarityHead
+from steadyseg.core.familiarity.record import FamiliarityRecord, familiarity_record
+from steadyseg.core.familiarity.statistics import ClassDistance, FrameDistance
 from steadyseg.core.method import Method
 from steadyseg.core.model.model import Model
-from steadyseg.core.model.tensor_file import NOVELTY_PREFIX as PREFIX
+from steadyseg.core.model.tensor_file import FAMILIARITY_PREFIX as PREFIX
 from steadyseg.core.model.tensor_file import below
-from steadyseg.core.novelty.head import NoveltyHead
-from steadyseg.core.novelty.record import NoveltyRecord, novelty_record
-from steadyseg.core.novelty.statistics import ClassDistance, FrameDistance
 
 
 @dataclass(frozen=True)
-class NoveltyFit:
-    """Record and tensors of a novelty fit, as they go into a checkpoint."""
+class FamiliarityFit:
+    """Record and tensors of a familiarity fit, as they go into a checkpoint."""
 
     record: dict[str, Any]
     tensors: dict[str, Tensor]
 
 
-def build_head(record: NoveltyRecord, tensors: Mapping[str, Tensor], temperature: float = 1.0) -> NoveltyHead:
-    """Builds the novelty head. `tensors`: of a checkpoint; only names with `PREFIX` are read. `temperature`: of frames
-    that are not novel."""
+def build_head(record: FamiliarityRecord, tensors: Mapping[str, Tensor], temperature: float = 1.0) -> FamiliarityHead:
+    """Builds the familiarity head. `tensors`: of a checkpoint; only names with `PREFIX` are read. `temperature`: of
+    frames that are not novel."""
     own = {name: value.float() for name, value in below(tensors, PREFIX).items()}
     try:
         parts = {name: below(own, f"{name}.") for name in record.stages}
@@ -36,9 +36,9 @@ def build_head(record: NoveltyRecord, tensors: Mapping[str, Tensor], temperature
         stages = [_distance(parts[name]) for name in record.stages]
     except (KeyError, RuntimeError) as error:
         raise InputError(
-            f"the matrices of novelty do not fit their record ({first_line(error)}); calibrate it again"
+            f"the matrices of familiarity do not fit their record ({first_line(error)}); calibrate it again"
         ) from error
-    return NoveltyHead(record, stages, temperature)
+    return FamiliarityHead(record, stages, temperature)
 
 
 def _distance(values: Mapping[str, Tensor]) -> FrameDistance | ClassDistance:
@@ -55,7 +55,7 @@ def _distance(values: Mapping[str, Tensor]) -> FrameDistance | ClassDistance:
     return found
 
 
-def novelty_tensors(names: tuple[str, ...], stages: Sequence[FrameDistance | ClassDistance]) -> dict[str, Tensor]:
+def familiarity_tensors(names: tuple[str, ...], stages: Sequence[FrameDistance | ClassDistance]) -> dict[str, Tensor]:
     """The tensors of the distances by their names in a checkpoint."""
     return {
         f"{PREFIX}{name}.{key}": value
@@ -64,7 +64,7 @@ def novelty_tensors(names: tuple[str, ...], stages: Sequence[FrameDistance | Cla
     }
 
 
-def novelty_head(model: Model, method: Method) -> NoveltyHead | None:
-    """Returns the novelty head of this method; None without statistics for it."""
-    record = novelty_record(model.meta, method)
+def familiarity_head(model: Model, method: Method) -> FamiliarityHead | None:
+    """Returns the familiarity head of this method; None without statistics for it."""
+    record = familiarity_record(model.meta, method)
     return build_head(record, model.tensors, method.temperature) if record else None

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from steadyseg.core.novelty.gaussians import GaussianSums
-from steadyseg.core.novelty.statistics import FrameDistance
+from steadyseg.core.familiarity.gaussians import GaussianSums
+from steadyseg.core.familiarity.statistics import FrameDistance
 from steadyseg.core.reference import ReferenceScores, binomial_interval
 from steadyseg.studies.harness.ood_detection import auroc
 
@@ -22,7 +22,7 @@ NEIGHBOURS = 5
 
 
 class Bank:
-    """Mean features of the training frames, as they are and as another camera would give them: baselines of novelty."""
+    """Mean features of the training frames, as they are and as another camera would give them: baselines."""
 
     def __init__(self, rows: Sequence[dict[str, Any]], scored: Sequence[str]) -> None:
         self.rows, self.scored = rows, scored
@@ -62,8 +62,8 @@ class Collected:
     def __init__(self, folder: Path) -> None:
         self.folder, self.name = folder, folder.name
         self.about = self.group("about")
-        self.reference = ReferenceScores(tuple(self.about["novelty"]["scores"]))
-        self.bank = Bank(self.group("bank"), self.about["novelty"]["stages"])
+        self.reference = ReferenceScores(tuple(self.about["familiarity"]["scores"]))
+        self.bank = Bank(self.group("bank"), self.about["familiarity"]["stages"])
 
     def group(self, name: str) -> Any:
         return pickle.loads((self.folder / f"{name}.pickle").read_bytes())
@@ -74,7 +74,7 @@ class Collected:
     def scores(self, rows: Sequence[Row]) -> dict[str, np.ndarray]:
         """Scores that are higher for what is novel."""
         return {
-            "novelty": np.array([row["score"] for row in rows]),
+            "familiarity": np.array([row["score"] for row in rows]),
             "entropy": np.array([row["entropy"] for row in rows]),
             "max-logit": np.array([-row["max_logit"] for row in rows]),
             "energy": np.array([-row["energy"] for row in rows]),
@@ -106,7 +106,7 @@ def measure(folder: Path) -> dict[str, Any]:
         "weights": seen.about["weights"],
         "rests_on": seen.about["rests_on"],
         "every": seen.about["every"],
-        "stages": list(seen.about["novelty"]["stages"]),
+        "stages": list(seen.about["familiarity"]["stages"]),
         "own_alarms": interval(seen, seen.group("held_out")),
         "alarms": {name: interval(seen, rows) for name, rows in {**drives, "val": val}.items()},
         "mild_alarms": interval(seen, controls),

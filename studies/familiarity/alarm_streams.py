@@ -14,7 +14,7 @@ from steadyseg.app.sources.open_source import open_source
 from steadyseg.core.corruptions.corruptions import BENCHMARK_CORRUPTIONS, corrupt
 from steadyseg.seg.data.moving_stills import seed_of, still_clip
 from steadyseg.street.drive import Street
-from steadyseg.studies.novelty.samples import (
+from steadyseg.studies.familiarity.samples import (
     CLIPS,
     CONTROLS,
     HEIGHT,
