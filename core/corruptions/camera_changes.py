@@ -41,7 +41,8 @@ def h264(
     require_picture(clip[0], 2)
     width = round(clip[0].shape[1] * height / clip[0].shape[0] / 2) * 2
     context: Any = av.CodecContext.create("libx264", "w")
-    context.width, context.height, context.pix_fmt = width, height, "yuv420p"
+    odd = height % 2  # the coder takes even sides alone
+    context.width, context.height, context.pix_fmt = width, height + odd, "yuv420p"
     context.time_base, context.framerate, context.thread_count = Fraction(1, 25), Fraction(25), 1
     context.options = {"preset": "medium"} | ({} if crf is None else {"crf": str(crf)})
     if bits_per_second is not None:
@@ -53,12 +54,13 @@ def h264(
         scaled = cv2.resize(
             picture, (width, height), interpolation=cv2.INTER_AREA if height < picture.shape[0] else cv2.INTER_LINEAR
         )
-        frame = av.VideoFrame.from_ndarray(np.ascontiguousarray(scaled, np.uint8), format="rgb24")
+        even = np.pad(scaled, ((0, odd), (0, 0), (0, 0)), mode="edge")
+        frame = av.VideoFrame.from_ndarray(np.ascontiguousarray(even, np.uint8), format="rgb24")
         frame.pts = number
         packets += context.encode(frame)
     packets += context.encode(None)
     frames = [frame for packet in packets for frame in decoder.decode(packet)] + decoder.decode(None)
-    return frames[-1].to_ndarray(format="rgb24")
+    return frames[-1].to_ndarray(format="rgb24")[:height]
 
 
 def random_camera(image: np.ndarray, generator: np.random.Generator) -> np.ndarray:

@@ -4,6 +4,7 @@ generator."""
 import numpy as np
 import pytest
 
+from steadyseg.core.corruptions.camera_changes import h264
 from steadyseg.core.corruptions.corruptions import BENCHMARK_CORRUPTIONS, SEVERITIES, TUNING_CORRUPTIONS, corrupt
 from steadyseg.core.corruptions.faults import FAULTS, Fault
 from steadyseg.core.errors import InputError
@@ -108,3 +109,11 @@ def test_pictures_of_a_classifier_are_large_enough() -> None:
     small = np.random.default_rng(0).integers(0, 256, (32, 32, 3), dtype=np.uint8)
     for fault in FAULTS:
         assert fault(small, 2, np.random.default_rng(1)).shape == small.shape
+
+
+@pytest.mark.parametrize("rows", [40, 41])
+def test_a_picture_of_odd_height_is_coded_too(rows: int) -> None:
+    image = picture(rows)
+    found = h264([image], rows, crf=1)
+    assert found.shape == image.shape
+    assert np.abs(found[-1].astype(int) - image[-1]).mean() < 12  # the colours have half the resolution
