@@ -17,6 +17,7 @@ import numpy as np
 
 from steadyseg.core.errors import InputError, first_line
 from steadyseg.core.system.machine import available_cpus, require_device_name
+from steadyseg.export.file.bf16_weights import round_to_bf16
 from steadyseg.export.file.provider_options import DEFAULTS
 
 Arrays = dict[str, np.ndarray]
@@ -139,7 +140,10 @@ def read_openvino(data: bytes) -> Any:
 
 
 def compile_openvino(model: Any, hint: str) -> Any:
-    """Compiles an OpenVINO model for one request at a time; `hint`: f32 or bf16, the format of its arithmetic."""
+    """Compiles an OpenVINO model for one request at a time; `hint`: f32 or bf16, the format of its arithmetic. For bf16
+    the model's weights are rounded in place."""
+    if hint == "bf16":
+        round_to_bf16(model)
     properties = {
         "INFERENCE_PRECISION_HINT": hint,
         "PERFORMANCE_HINT": "LATENCY",
