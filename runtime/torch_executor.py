@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from steadyseg.core.frame import FrameScores, Maps
 from steadyseg.core.method import Method
 from steadyseg.core.model.checkpoint import CheckpointMeta
-from steadyseg.core.model.int8 import Ranges, round_convolutions
+from steadyseg.core.model.int8 import NO_CORRECTIONS, Corrections, Ranges, round_convolutions
 from steadyseg.core.model.model import Model
 from steadyseg.core.motion import Motion
 from steadyseg.core.prediction import Prediction
@@ -74,10 +74,10 @@ class TorchExecutor:
         network, method = network or self.network, replace(module.method, temperature=temperature)
         return self._like(StreamingSegmenter(network, self.meta.mean, self.meta.std, module.height, method))
 
-    def rounded(self, ranges: Ranges) -> "TorchExecutor":
+    def rounded(self, ranges: Ranges, corrections: Corrections = NO_CORRECTIONS) -> "TorchExecutor":
         """Returns an executor of a copy whose convolutions compute in int8, for another stream."""
         module = copy.deepcopy(self.module)
-        round_convolutions(module.predictor.get_submodule("network"), ranges)
+        round_convolutions(module.predictor.get_submodule("network"), ranges, corrections)
         return self._like(module)
 
     def _like(self, module: StreamingSegmenter) -> "TorchExecutor":

@@ -1,5 +1,6 @@
 """Convolutions in int8 against integers by hand, and what cannot be rounded."""
 
+import copy
 import math
 
 import numpy as np
@@ -8,7 +9,7 @@ import torch
 from refusals import refusal
 from torch import Tensor, nn
 
-from steadyseg.core.model.int8 import Int8Conv, measure_ranges, round_convolutions
+from steadyseg.core.model.int8 import Int8Conv, measure_corrections, measure_ranges, round_convolutions
 from steadyseg.core.model.int8_record import is_int8_record, is_proven
 
 
@@ -37,6 +38,27 @@ def test_a_rounded_convolution_is_one_of_integers(kind: type[nn.Conv2d], groups:
     for least, greatest in ((0.5, 2.5), (-2.5, -0.5)):  # zero is always in the range, since padding is zero
         expected = by_hand(conv, x, min(least, 0.0), max(greatest, 0.0))
         assert torch.allclose(Int8Conv(conv, least, greatest)(x).double(), expected, atol=1e-5)
+
+
+@pytest.mark.parametrize(("kind", "groups"), [(nn.Conv2d, 1), (nn.Conv2d, 4), (nn.ConvTranspose2d, 1)])
+@pytest.mark.parametrize("bias", [True, False])
+def test_a_correction_restores_the_mean_of_each_channel(kind: type[nn.Conv2d], groups: int, bias: bool) -> None:
+    torch.manual_seed(0)
+    first = nn.Conv2d(3, 4, 1)
+    network = nn.Sequential(first, nn.ReLU(), kind(4, 8, 3, padding=1, groups=groups, bias=bias)).eval()
+    pictures = [torch.randn(1, 3, 9, 11) + 1 for _ in range(2)]
+    ranges = measure_ranges(network, pictures, max_error=math.inf)
+    corrections = measure_corrections(network, ranges, pictures)
+    shifts = []
+    for given in ({}, corrections):
+        rounded = copy.deepcopy(network)
+        round_convolutions(rounded, ranges, given)
+        errors = [rounded(picture) - network(picture) for picture in pictures]
+        shifts.append(torch.stack(errors).mean((0, 1, 3, 4)).abs().max().item())
+    assert shifts[0] > 1e-4 and shifts[1] < 1e-6, shifts
+    assert "3 corrections of '2', which has 8 channels" in refusal(
+        round_convolutions, network, ranges, {"2": torch.zeros(3)}
+    )
 
 
 def test_ranges_are_means_of_the_pictures_extremes_but_for_the_first_convolution() -> None:
