@@ -97,7 +97,7 @@ def fit_statistics(
         "shrinkage": shrinkage,
         "note": "",
     }
-    record = FamiliarityRecord.of(head.names, head.steps, scale, weights, fit.record(), about)
+    record = FamiliarityRecord.of(head.names, head.steps, scale, weights, fit.record(), about, {})
     return FamiliarityFit(asdict(record), familiarity_tensors(stages, distances))
 
 

@@ -10,6 +10,7 @@ from steadyseg.core.familiarity.record import reference_scores
 from steadyseg.core.method import Method, draws_dropout, no_dropout
 from steadyseg.core.model.checkpoint import CheckpointMeta
 from steadyseg.core.model.model import Model
+from steadyseg.core.model.tensor_file import INT8_PREFIX, below
 from steadyseg.runtime.converted import Converted, ShippedGraphs, file_key, kept, was_kept
 from steadyseg.runtime.networks import FrameNetwork, frame_network
 
@@ -35,7 +36,7 @@ class NetworkPlan:
     @classmethod
     def of(cls, meta: CheckpointMeta, method: Method, precision: str) -> Self:
         """The plan of a checkpoint's method."""
-        draws, watches = draws_dropout(method.mode), reference_scores(meta, method) is not None
+        draws, watches = draws_dropout(method.mode), reference_scores(meta, method, precision) is not None
         return cls(precision, draws, method.samples > 1, watches, method.temperature if method.adaptive else None)
 
     def name(self, height: int, width: int) -> str:
@@ -71,8 +72,8 @@ class StoredNetwork:
 
         network = self.model.network()
         if self.plan.precision == "int8":
-            round_convolutions(network, self.model.meta.int8["ranges"])
-        return streaming_module(self.model, self.method, network=network)
+            round_convolutions(network, self.model.meta.int8["ranges"], below(self.model.tensors, INT8_PREFIX))
+        return streaming_module(self.model, self.method, network=network, precision=self.plan.precision)
 
     def open(self, height: int, width: int) -> FrameNetwork:
         """Opens the network for frames of h x w."""

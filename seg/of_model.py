@@ -25,17 +25,18 @@ def streaming_module(
     network: nn.Module | None = None,
     members: Sequence[Model] = (),
     size: int | None = None,
+    precision: str = "fp32",
 ) -> StreamingSegmenter:
     """Returns the computation of a frame with the familiarity of the model's record; an ensemble has no familiarity.
 
-    `network` replaces the model's own, and `size` its height in pixels.
+    `network` replaces the model's own, `size` its height in pixels, and `precision` is the network's number format.
     """
     meta = model.meta
     if members:
         network = ensemble([model, *members])
     elif network is None:
         network = model.network()
-    head = None if members else familiarity_head(model, method)
+    head = None if members else familiarity_head(model, method, precision)
     return StreamingSegmenter(network, meta.mean, meta.std, meta.height if size is None else size, method, head)
 
 

@@ -19,7 +19,7 @@ from steadyseg.core.familiarity.stored import FamiliarityFit
 from steadyseg.core.frame import Frame
 from steadyseg.core.method import Method, MethodOptions, is_temporal
 from steadyseg.core.model.model import Model
-from steadyseg.core.model.tensor_file import without_familiarity
+from steadyseg.core.model.tensor_file import INT8_PREFIX, below, replaced, weights_alone
 from steadyseg.core.segmenter import Segmenter
 from steadyseg.core.system.machine import choose_device
 from steadyseg.runtime.torch_executor import torch_executor
@@ -87,14 +87,22 @@ class SegmenterFits:
         return (frame for frame in frames if keeps_all or frame.label is not None)
 
     def familiarity(self) -> FamiliarityFit:
-        """Fits familiarity on the train images, for all methods of the network."""
-        network, meta, stages = self.executor.network, self.executor.meta, default_stages(self.executor.network)
+        """Fits familiarity on the train images, for all methods of the network, and in int8 if it has ranges."""
+        network, meta, stages = self.executor.network, self.model.meta, default_stages(self.executor.network)
         device, temperature = torch.device(self.executor.device), self.executor.method.temperature
-        return fit_statistics(network, meta, self.trained, stages, device, temperature, track)
+        rounded = None
+        if meta.int8:
+            rounded = self.executor.rounded(meta.int8["ranges"], below(self.model.tensors, INT8_PREFIX)).network
+        return fit_statistics(network, meta, self.trained, stages, device, temperature, track, rounded)
 
-    def int8(self, record: dict[str, Any]) -> dict[str, Any]:
-        """Fits the ranges of int8 on the train images and measures what int8 loses on the frames of this job."""
-        return {key: record[key] for key in DATA_KEYS} | fit_int8(self.job.data, self.executor, self.frames)
+    def fit_int8(self, record: dict[str, Any]) -> None:
+        """Fits int8 on the train images and measures what it loses on the frames of this job; the model has the fit
+        from now on. Scales of familiarity of an earlier rounding are dropped."""
+        fit, meta = fit_int8(self.job.data, self.executor, self.frames), self.model.meta
+        int8 = {key: record[key] for key in DATA_KEYS} | fit.record
+        familiarity = {key: one for key, one in meta.familiarity.items() if not key.startswith("int8")}
+        meta = dataclasses.replace(meta, int8=int8, familiarity=familiarity)
+        self.model = self.model.with_record(meta, replaced(self.model.tensors, INT8_PREFIX, fit.tensors))
 
 
 def find_class(name: str | None, classes: ClassList) -> int | None:
@@ -108,7 +116,7 @@ def find_class(name: str | None, classes: ClassList) -> int | None:
 
 def with_adjusted_logits(model: Model) -> Model:
     """Returns the model with logits adjusted for the class weights of its training, without calibration or metrics."""
-    tensors = without_familiarity(adjust_head(model.tensors, model.meta.training))
+    tensors = weights_alone(adjust_head(model.tensors, model.meta.training))
     training = model.meta.training | {"class_weights_undone": True}
     meta = dataclasses.replace(model.meta, calibration={}, metrics={}, familiarity={}, int8={}, training=training)
     return model.with_record(meta, tensors)

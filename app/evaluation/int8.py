@@ -1,6 +1,7 @@
 """`steadyseg calibrate --int8`: the ranges of the convolutions on train images, and the loss of int8 on others."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,9 @@ import torch
 from steadyseg.app.console import track
 from steadyseg.core.evaluation.temperature import GRID, WIDE_GRID
 from steadyseg.core.frame import Frame
-from steadyseg.core.model.int8 import measure_ranges
+from steadyseg.core.model.checkpoint import CheckpointMeta
+from steadyseg.core.model.int8 import measure_corrections, measure_ranges
+from steadyseg.core.model.tensor_file import INT8_PREFIX
 from steadyseg.core.segmenter import Segmenter
 from steadyseg.runtime.torch_executor import TorchExecutor
 from steadyseg.seg.calibrate import fit_temperature
@@ -17,18 +20,33 @@ from steadyseg.seg.data.label_folder import open_split
 from steadyseg.seg.evaluate import FrameMetrics
 
 MAX_FITTED = 64
+CORRECTED_STEP = 4
+"""The corrections are fitted on every so many of the pictures."""
 FIGURES = ("accuracy", "miou", "nll", "ece")
 
 
-def fit_int8(data: Path, executor: TorchExecutor, frames: Callable[[str], Iterable[Frame]]) -> dict[str, Any]:
-    """Returns the int8 record of a checkpoint. `frames(title)` gives the labelled frames of the executor's temperature
-    fit; the rounded network's own temperature is fitted on the same frames.
+@dataclass(frozen=True)
+class Int8Fit:
+    """Record and tensors of an int8 fit, as they go into a checkpoint."""
+
+    record: dict[str, Any]
+    tensors: dict[str, torch.Tensor]
+
+
+def fit_int8(data: Path, executor: TorchExecutor, frames: Callable[[str], Iterable[Frame]]) -> Int8Fit:
+    """Fits int8. `frames(title)` gives the labelled frames of the executor's temperature fit; the rounded network's own
+    temperature is fitted on the same frames.
     """
     split = open_split(data, "train", executor.classes).spaced(MAX_FITTED)
-    images = track(range(len(split)), "int8: ranges")
-    pictures = (executor.module.preprocess(torch.from_numpy(split[place][0])[None]) for place in images)
-    ranges = measure_ranges(executor.network, pictures)
-    rounded = executor.rounded(ranges)
+
+    def pictures(title: str, step: int = 1) -> Iterator[torch.Tensor]:
+        for place in track(range(0, len(split), step), title):
+            yield executor.module.preprocess(torch.from_numpy(split[place][0])[None].to(executor.device))
+
+    ranges = measure_ranges(executor.network, pictures("int8: ranges"))
+    means = measure_corrections(executor.network, ranges, pictures("int8: corrections", CORRECTED_STEP))
+    corrections = {name: mean.half().cpu() for name, mean in means.items()}
+    rounded = executor.rounded(ranges, corrections)
     # Rounding changed the temperature of each included network by at most 1 %. Neighbours on the grid differ by 20 %.
     grid = GRID if GRID[1] <= executor.method.temperature <= GRID[-2] else WIDE_GRID
     temperature = fit_temperature(rounded.module, frames("int8: temperature"), executor.classes, grid).temperature
@@ -42,21 +60,28 @@ def fit_int8(data: Path, executor: TorchExecutor, frames: Callable[[str], Iterab
         equal.append(float((full.label == small.label).mean()))
     results = [total.result() for total in metrics]
     pairs = {key: [round(float(result[key]), 6) for result in results] for key in FIGURES}
-    return {
+    record = {
         "ranges": ranges,
         "fitted": len(split),
         "temperature_ratio": round(temperature / executor.method.temperature, 4),
         "labels_equal": round(sum(equal) / len(equal), 6),
         **pairs,
     }
+    return Int8Fit(record, {INT8_PREFIX + name: one for name, one in corrections.items()})
 
 
-def describe_int8(record: dict[str, Any], is_proven: bool) -> str:
-    """Describes the record in one line."""
+def describe_int8(meta: CheckpointMeta) -> str:
+    """Describes the record of int8 in one line."""
+    record = meta.int8
     changes = ", ".join(f"{key} {record[key][0]:.4f} to {record[key][1]:.4f}" for key in FIGURES)
     taken = (
         "taken where a processor has no bf16 or is slower in it"
-        if is_proven
-        else "loses too much: taken with --precision int8 alone"
+        if meta.int8_is_proven
+        else "taken with --precision int8 alone: "
+        + (
+            "familiarity is not fitted in it"
+            if meta.familiarity and not meta.familiarity.get("int8")
+            else "it loses too much"
+        )
     )
     return f"int8: {record['labels_equal']:.1%} of the labels are fp32's, {changes}; {taken}"

@@ -22,7 +22,7 @@ from steadyseg.core.evaluation.metrics import StreamingMetrics
 from steadyseg.core.evaluation.temperature import describe_few, temperature_record
 from steadyseg.core.method import Method, MethodOptions, PassOptions, draws_dropout, mode_title, settings
 from steadyseg.core.model.model import Model
-from steadyseg.core.model.tensor_file import without_familiarity
+from steadyseg.core.model.tensor_file import FAMILIARITY_PREFIX, replaced
 from steadyseg.core.preprocess import Normalize
 from steadyseg.core.system.files import require_place
 from steadyseg.export.file.foreign import ForeignGraph
@@ -66,12 +66,12 @@ def calibrate_checkpoint(job: CalibrateJob) -> int:
     model = open_checkpoint(job.model)
     fits = ClassifierFits(job, model) if is_classifier(model) else SegmenterFits(job, model)
     records = {method: fit_method(job, fits, method)[0] for method in fits.methods}
+    if in_int8 := isinstance(fits, SegmenterFits) and job.int8:
+        fits.fit_int8(*records.values())
     model, lines = with_familiarity(job, fits)
     meta = model.meta
-    if isinstance(fits, SegmenterFits) and job.int8:
-        (record,) = records.values()
-        meta = replace(meta, int8=fits.int8(record))
-        lines.append(describe_int8(meta.int8, meta.int8_is_proven))
+    if in_int8:
+        lines.append(describe_int8(meta))
     for method, record in records.items():
         meta = meta.with_fit(method, record)
     model.with_record(meta).save(job.output)
@@ -135,7 +135,7 @@ def with_familiarity(job: CalibrateJob, fits: SegmenterFits | ClassifierFits) ->
     if not job.familiarity:
         return fits.model, []
     familiarity, model = fits.familiarity(), fits.model
-    tensors = without_familiarity(model.tensors) | familiarity.tensors
+    tensors = replaced(model.tensors, FAMILIARITY_PREFIX, familiarity.tensors)
     model = model.with_record(replace(model.meta, familiarity=familiarity.record), tensors)
     return model, [describe_familiarity(familiarity.record["about"])]
 

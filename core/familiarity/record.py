@@ -2,14 +2,14 @@
 needs no torch."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from steadyseg.core.errors import InputError
-from steadyseg.core.method import Method, draws_dropout
-from steadyseg.core.model.checkpoint import CheckpointMeta
+from steadyseg.core.method import Method
+from steadyseg.core.model.checkpoint import OTHER_SCALES, CheckpointMeta, other_scale
 from steadyseg.core.options import is_number
 from steadyseg.core.reference import MIN_FRAMES, ReferenceScores, binomial_interval
 
@@ -66,7 +66,7 @@ def rounded(values: "Tensor") -> tuple[float, ...]:
     return tuple(round(one, 8) for one in values.tolist())
 
 
-SCALE = tuple(field.name for field in fields(Scale))
+SCALE = tuple(one.name for one in fields(Scale))
 """The fields of a record that a `Scale` gives."""
 
 
@@ -90,9 +90,13 @@ class FamiliarityRecord:
     fit."""
     about: dict[str, Any]
     """Data of the statistics, their shrinkage, and the interval of the alarm rate."""
-    dropout: dict[str, Any]
-    """`SCALE` of passes with dropout masks, which change the statistics; if empty, modes with dropout have no
+    dropout: dict[str, Any] = field(default_factory=dict)
+    """`SCALE` of passes with dropout masks, which change the statistics. If a scale is empty, such passes have no
     familiarity."""
+    int8: dict[str, Any] = field(default_factory=dict)
+    """`SCALE` of the network in int8, without masks."""
+    int8_dropout: dict[str, Any] = field(default_factory=dict)
+    """`SCALE` of the network in int8, with masks."""
 
     @classmethod
     def of(
@@ -103,13 +107,14 @@ class FamiliarityRecord:
         weights: "Tensor",
         warming: dict[str, Any],
         about: Mapping[str, Any],
-        dropout: Scale | None = None,
+        others: Mapping[str, Scale],
     ) -> Self:
         """The record of a fit, with the number of novel held-out frames. `weights` (S,): of the statistics in the
-        score."""
+        score. `others`: by `OTHER_SCALES`."""
         count, alarms = len(scale.scores), sum(map(ReferenceScores(scale.scores).is_novel, scale.scores))
         interval = [round(end, 4) for end in binomial_interval(alarms, count)]
         counts = {"held_out_pictures": count, "alarms": alarms, "alarm_rate_interval": interval}
+        scales: dict[str, Any] = {name: asdict(one) for name, one in others.items()}
         return cls(
             stages=stages,
             steps=steps,
@@ -117,26 +122,28 @@ class FamiliarityRecord:
             **asdict(scale),
             warming=warming,
             about={**about, **counts},
-            dropout=asdict(dropout) if dropout else {},
+            **scales,
         )
 
     @classmethod
     def read(cls, values: Mapping[str, Any]) -> "FamiliarityRecord":
         """Reads and checks the values of a record from anywhere; InputError for what cannot be used."""
         try:
-            record = cls(**{name: _tuple(values[name]) for name in cls.__dataclass_fields__})
+            given = [name for name in cls.__dataclass_fields__ if name in values or name not in OTHER_SCALES]
+            record = cls(**{name: _tuple(values[name]) for name in given})
             record._check()
-            if record.dropout:
-                record.of_dropout()._check()
+            for scale in filter(None, map(record.scale_of, OTHER_SCALES)):
+                scale._check()
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise InputError(
                 f"the record of familiarity is malformed ({error}); calibrate the checkpoint again"
             ) from error
         return record
 
-    def of_dropout(self) -> "FamiliarityRecord":
-        """The record for passes with dropout masks."""
-        return replace(self, **{name: _tuple(self.dropout[name]) for name in SCALE})
+    def scale_of(self, other: str) -> "FamiliarityRecord | None":
+        """The record with one of the `OTHER_SCALES` instead of its own; None where it was not fitted."""
+        scale = getattr(self, other)
+        return replace(self, **{name: _tuple(scale[name]) for name in SCALE}) if scale else None
 
     def _check(self) -> None:
         columns = len(self.stages) + len(LOGIT_STATISTICS)
@@ -152,7 +159,7 @@ class FamiliarityRecord:
             "scores": MIN_FRAMES <= len(self.scores) <= MAX_SCORES
             and _are_numbers(self.scores, len(self.scores))
             and list(self.scores) == sorted(self.scores),
-            "dropout": isinstance(self.dropout, dict),
+            **{name: isinstance(getattr(self, name), dict) for name in OTHER_SCALES},
         }.items():
             if not holds:
                 raise ValueError(f"{name} cannot be used")
@@ -166,19 +173,17 @@ def _are_numbers(values: Any, count: int) -> bool:
     return len(values) == count and all(is_number(one, -MAX_STATISTIC, MAX_STATISTIC) for one in values)
 
 
-def familiarity_record(meta: CheckpointMeta, method: Method) -> FamiliarityRecord | None:
-    """Returns the statistics for this method. None where the checkpoint has none, or where the method draws dropout
-    masks and the statistics are without masks.
+def familiarity_record(meta: CheckpointMeta, method: Method, precision: str = "fp32") -> FamiliarityRecord | None:
+    """Returns the statistics for this method in a number format. None where the checkpoint has none, or has no scale
+    for dropout masks or int8 where the network has them. bf16 has fp32's scale.
     """
     if not meta.familiarity:
         return None
-    record = FamiliarityRecord.read(meta.familiarity)
-    if not draws_dropout(method.mode):
-        return record
-    return record.of_dropout() if record.dropout else None
+    record, other = FamiliarityRecord.read(meta.familiarity), other_scale(method, precision)
+    return record.scale_of(other) if other else record
 
 
-def reference_scores(meta: CheckpointMeta, method: Method) -> ReferenceScores | None:
-    """Returns the scores of held-out frames for this method, if there are any."""
-    record = familiarity_record(meta, method)
+def reference_scores(meta: CheckpointMeta, method: Method, precision: str = "fp32") -> ReferenceScores | None:
+    """Returns the scores of held-out frames for this method in a number format, if there are any."""
+    record = familiarity_record(meta, method, precision)
     return ReferenceScores(record.scores, str(record.about.get("data", ""))) if record else None

@@ -64,7 +64,7 @@ def familiarity_tensors(names: tuple[str, ...], stages: Sequence[FrameDistance |
     }
 
 
-def familiarity_head(model: Model, method: Method) -> FamiliarityHead | None:
-    """Returns the familiarity head of this method; None without statistics for it."""
-    record = familiarity_record(model.meta, method)
+def familiarity_head(model: Model, method: Method, precision: str = "fp32") -> FamiliarityHead | None:
+    """Returns the familiarity head of this method in a number format; None without statistics for it."""
+    record = familiarity_record(model.meta, method, precision)
     return build_head(record, model.tensors, method.temperature) if record else None

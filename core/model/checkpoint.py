@@ -16,13 +16,13 @@ from steadyseg.core.errors import InputError, shorten
 from steadyseg.core.method import Method, draws_dropout, method_of_fit, settings
 from steadyseg.core.model.int8_record import is_int8_record, is_proven
 from steadyseg.core.model.tensor_file import (
-    FAMILIARITY_PREFIX,
+    PREFIXES,
     StoredTensors,
     header_text,
     opened,
     read_header,
     read_whole,
-    without_familiarity,
+    weights_alone,
     write_tensors,
 )
 from steadyseg.core.model.thresholds import is_threshold_record
@@ -38,6 +38,16 @@ NAME = re.compile(r"[A-Za-z0-9_.-]{1,99}\.safetensors")
 """Name of a file in the checkpoint's folder that its record may give; every system takes such names."""
 MIN_STD, MAX_MEAN = 1e-6, 1e6
 """Far beyond pictures of 0..1; outside, the network's input leaves float32 and its labels still look plausible."""
+
+
+OTHER_SCALES = "dropout", "int8", "int8_dropout"
+"""Scales of familiarity that a record may have beside fp32's (core/familiarity/record.py)."""
+
+
+def other_scale(method: Method, precision: str) -> str:
+    """The scale that a method needs in a number format; empty for fp32's, which is bf16's as well."""
+    parts = {"int8": precision == "int8", "dropout": draws_dropout(method.mode)}
+    return "_".join(name for name, needs in parts.items() if needs)
 
 
 @dataclass(frozen=True)
@@ -67,7 +77,8 @@ class CheckpointMeta:
     """Statistics of the network's training domain (core/familiarity/record.py); their matrices are tensors named
     `FAMILIARITY_PREFIX`..."""
     int8: dict[str, Any] = field(default_factory=dict)
-    """`ranges` of the convolutions (core/model/int8.py), the data of the fit, and metrics of (float32, int8)."""
+    """`ranges` of the convolutions (core/model/int8.py), the data of the fit, and metrics of (float32, int8). The
+    corrections of the biases are tensors named `INT8_PREFIX`..."""
     thresholds: dict[str, Any] = field(default_factory=dict)
     """Pixels that remain above `thresholds` of confidence with one method, by set of frames (core/model/thresholds.py,
     docs/records/guide)."""
@@ -88,17 +99,19 @@ class CheckpointMeta:
 
     @property
     def int8_is_proven(self) -> bool:
-        """True if `--precision auto` may choose int8."""
-        return bool(self.int8) and is_proven(self.int8["accuracy"], self.int8["ece"])
+        """True if `--precision auto` may choose int8: its loss is small, and it knows what is familiar if fp32 does."""
+        knows = not self.familiarity or bool(self.familiarity.get("int8"))
+        return bool(self.int8) and knows and is_proven(self.int8["accuracy"], self.int8["ece"])
 
     def method_in_int8(self, method: Method) -> Method:
         """Returns the method of the rounded network: int8 multiplies a fitted temperature by its fitted ratio."""
         ratio = float(self.int8["temperature_ratio"])
         return replace(method, temperature=method.temperature * ratio) if method.calibrated else method
 
-    def can_adapt(self, method: Method) -> bool:
+    def can_adapt(self, method: Method, precision: str = "fp32") -> bool:
         """True if the record has familiarity statistics for this method; the temperature can follow a frame by them."""
-        return bool(self.familiarity and (self.familiarity.get("dropout") or not draws_dropout(method.mode)))
+        other = other_scale(method, precision)
+        return bool(self.familiarity and (not other or self.familiarity.get(other)))
 
     def with_fit(self, method: Method, fit: dict[str, Any]) -> "CheckpointMeta":
         """A copy with the calibration of one more method; it replaces the method's earlier calibration."""
@@ -113,7 +126,7 @@ class CheckpointMeta:
 def save_checkpoint(path: Path, tensors: "Mapping[str, Tensor]", meta: CheckpointMeta) -> None:
     """Writes `path` (.safetensors) atomically, then the readable copy of its header beside it (.json). Weights that the
     record's `weights` names are left out where they lie beside `path`."""
-    if meta.weights and held_beside(path, meta, weights := without_familiarity(tensors)):
+    if meta.weights and held_beside(path, meta, weights := weights_alone(tensors)):
         tensors = {name: tensor for name, tensor in tensors.items() if name not in weights}
     else:
         meta = replace(meta, weights={})
@@ -148,7 +161,7 @@ def _needs_weights(path: Path, meta: CheckpointMeta) -> InputError:
 def held_beside(path: Path, meta: CheckpointMeta, weights: "Mapping[str, Tensor]") -> bool:
     """True if the file that the record's `weights` names is another one than `path` and holds these tensors."""
     try:
-        found = without_familiarity(_weights_beside(path, meta))
+        found = weights_alone(_weights_beside(path, meta))
     except InputError:
         return False
     return found.keys() == weights.keys() and all(found[name].equal(weights[name]) for name in weights)
@@ -163,9 +176,9 @@ def file_of_weights(path: Path, meta: CheckpointMeta) -> Path:
 
 
 def digest_of_weights(data: bytes) -> str:
-    """First 12 digits of the SHA-256 of the tensors in a checkpoint's bytes, without the familiarity statistics."""
+    """First 12 digits of the SHA-256 of the tensors in a checkpoint's bytes, without statistics."""
     start = 8 + int.from_bytes(data[:8], "little")
-    entries = without_familiarity(parse_json(data[8:start]))
+    entries = weights_alone(parse_json(data[8:start]))
     places = sorted(entry["data_offsets"] for name, entry in entries.items() if name != "__metadata__")
     return hashlib.sha256(b"".join(data[start + begin : start + end] for begin, end in places)).hexdigest()[:12]
 
@@ -177,7 +190,7 @@ def read_meta(path: Path) -> CheckpointMeta:
 
 
 def count_parameters(path: Path) -> int:
-    """Counts the trained numbers by a checkpoint's header: no statistics of familiarity or batch normalisation."""
+    """Counts the trained numbers by a checkpoint's header: no statistics, and no corrections of int8."""
     path = file_of_weights(path, read_meta(path))
     with opened(path) as file:
         header = read_header(file, path)
@@ -185,7 +198,7 @@ def count_parameters(path: Path) -> int:
     return sum(
         math.prod(tensor["shape"])
         for name, tensor in header.items()
-        if not name.startswith((FAMILIARITY_PREFIX, "__")) and not name.endswith(buffers)
+        if not name.startswith((*PREFIXES, "__")) and not name.endswith(buffers)
     )
 
 
@@ -248,7 +261,7 @@ def _check(meta: CheckpointMeta) -> None:
 def load_weights(network: "nn.Module", tensors: "Mapping[str, Tensor]", path: Path) -> None:
     """Strict load: missing, surplus or misshapen tensors raise InputError with the first of them."""
     expected = network.state_dict()
-    tensors = without_familiarity(tensors)
+    tensors = weights_alone(tensors)
     for problem, names in (
         ("lacks", expected.keys() - tensors.keys()),
         ("has an unknown", tensors.keys() - expected.keys()),

@@ -31,12 +31,19 @@ EXPONENTS: dict[str, tuple[Any, int]] = {
 MAX_HEADER_BYTES = 16 * 2**20
 """A header of ours is a few hundred kB; a file that claims more is refused before anything is allocated."""
 FAMILIARITY_PREFIX = "novelty."  # the name in files since 0.1
-"""Prefix of tensors that are not weights of the network."""
+INT8_PREFIX = "int8."
+PREFIXES = FAMILIARITY_PREFIX, INT8_PREFIX
+"""Prefixes of tensors that are not weights of the network: matrices of familiarity, corrections of int8."""
 
 
-def without_familiarity(tensors: Mapping[str, Any]) -> dict[str, Any]:
+def weights_alone(tensors: Mapping[str, Any]) -> dict[str, Any]:
     """The tensors of the network alone."""
-    return {name: value for name, value in tensors.items() if not name.startswith(FAMILIARITY_PREFIX)}
+    return {name: value for name, value in tensors.items() if not name.startswith(PREFIXES)}
+
+
+def replaced(tensors: Mapping[str, Any], prefix: str, own: Mapping[str, Any]) -> dict[str, Any]:
+    """The tensors with `own` instead of those whose names begin with the prefix."""
+    return {name: tensor for name, tensor in tensors.items() if not name.startswith(prefix)} | dict(own)
 
 
 def below(tensors: "Mapping[str, Tensor]", prefix: str) -> "dict[str, Tensor]":
@@ -144,13 +151,13 @@ class StoredTensors(Mapping[str, Any]):
     def _loaded(self) -> "dict[str, Tensor]":
         from safetensors.torch import load
 
-        return ({} if self._weights is None else without_familiarity(self._weights)) | load(self._data)
+        return ({} if self._weights is None else weights_alone(self._weights)) | load(self._data)
 
     @cached_property
     def arrays(self) -> dict[str, np.ndarray]:
         from safetensors.numpy import load
 
-        return ({} if self._weights is None else without_familiarity(self._weights.arrays)) | load(self._data)
+        return ({} if self._weights is None else weights_alone(self._weights.arrays)) | load(self._data)
 
     def __getitem__(self, name: str) -> "Tensor":
         return self._loaded[name]

@@ -7,7 +7,7 @@ the same two ways. The temperature of novel frames is fitted on frames outside t
 `core/corruptions/tuning.py`.
 """
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -53,10 +53,12 @@ def fit_statistics(
     device: torch.device,
     temperature: float,
     watch: Watch,
+    in_int8: nn.Module | None = None,
 ) -> FamiliarityFit:
     """Fits all statistics, and how novel frames raise the fitted `temperature`; dropout is off afterwards.
 
-    InputError for an unknown stage, and for features that are not finite.
+    `in_int8` is the rounded network, where there is one; its frames get scales of their own. InputError for an unknown
+    stage, and for features that are not finite.
     """
     network = network.to(memory_format=torch.channels_last)  # a third faster
     extractor = FeatureExtractor(network, meta, stages, device)
@@ -65,10 +67,16 @@ def fit_statistics(
     distances, steps, shrinkage = fitting.distances()
     weights = score_weights(len(stages))  # the logits' statistics change the temperature alone
     head = FrameStatistics(stages, steps, distances).to(device)
-    of_dropout = fitting.scale(head, weights, masks=True) if has_dropout(network) else None
+    others = {"dropout": fitting.scale(head, weights, masks=True)} if has_dropout(network) else {}
     scale = fitting.scale(head, weights, masks=False)
     warming = fitting.warming(head, scale, weights, temperature)
     extractor.taps.remove()
+    if in_int8:
+        in_int8 = in_int8.to(memory_format=torch.channels_last)
+        fitting = replace(fitting, extractor=FeatureExtractor(in_int8, meta, stages, device))
+        if others:
+            others["int8_dropout"] = fitting.scale(head, weights, masks=True)
+        others["int8"] = fitting.scale(head, weights, masks=False)
     about = {
         "data": frames.split.root.absolute().name,
         "frames": len(frames.fitted),
@@ -78,7 +86,7 @@ def fit_statistics(
         "note": frames.note,
         "shrinkage": shrinkage,
     }
-    record = FamiliarityRecord.of(head.names, head.steps, scale, weights, warming, about, of_dropout)
+    record = FamiliarityRecord.of(head.names, head.steps, scale, weights, warming, about, others)
     return FamiliarityFit(asdict(record), familiarity_tensors(stages, distances))
 
 

@@ -16,7 +16,7 @@ from steadyseg.classification.pretrained import ARCHITECTURE
 from steadyseg.classification.pretrained import FOLDER as CLASSIFIERS
 from steadyseg.core.errors import InputError
 from steadyseg.core.model.checkpoint import digest_of_weights, held_beside, load_checkpoint, read_meta, save_checkpoint
-from steadyseg.core.model.tensor_file import FAMILIARITY_PREFIX, read_whole, without_familiarity
+from steadyseg.core.model.tensor_file import PREFIXES, read_whole, weights_alone
 from steadyseg.core.picture_size import network_size
 from steadyseg.runtime.open_model import find_model
 from steadyseg.seg.pretrained import FOLDER as SEGMENTERS
@@ -60,7 +60,7 @@ def bundle(
         others, _ = load_checkpoint(find_model(mean_with))
         tensors = {key: mean_of(value, others[key]) for key, value in tensors.items()}
     half = {
-        key: value.half() if value.is_floating_point() and not key.startswith(FAMILIARITY_PREFIX) else value
+        key: value.half() if value.is_floating_point() and not key.startswith(PREFIXES) else value
         for key, value in tensors.items()
     }
     if any(not torch.isfinite(value.float()).all() for value in half.values()):
@@ -77,7 +77,7 @@ def bundle(
     if weights_of:
         file = folder / f"{weights_of}.safetensors"
         meta = dataclasses.replace(meta, weights={"file": file.name, "digest": digest_of_weights(read_whole(file))})
-        if not held_beside(target, meta, without_familiarity(half)):
+        if not held_beside(target, meta, weights_alone(half)):
             raise InputError(f"{source}: {file} has other weights; nothing is written")
     save_checkpoint(target, half, meta)
     return target

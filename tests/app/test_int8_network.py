@@ -16,6 +16,7 @@ from steadyseg.app.cli import main
 from steadyseg.core.evaluation.temperature import GRID
 from steadyseg.core.frame import Frame
 from steadyseg.core.model.checkpoint import load_checkpoint, save_checkpoint
+from steadyseg.core.model.tensor_file import INT8_PREFIX, below
 from steadyseg.runtime.open_model import open_segmenter
 from steadyseg.seg.calibrate import fit_temperature
 from steadyseg.seg.pretrained import find_checkpoint
@@ -49,7 +50,8 @@ def frames() -> list[Frame]:
 )
 def test_openvino_computes_what_the_record_measured(small: str, method: dict[str, object]) -> None:
     full = opened_by_torch(small, **method)
-    by_torch = full.rounded(load_checkpoint(Path(small))[1].int8["ranges"])
+    tensors, meta = load_checkpoint(Path(small))
+    by_torch = full.rounded(meta.int8["ranges"], below(tensors, INT8_PREFIX))
     by_openvino = opened(small, **method, executor="openvino", precision="int8")
     assert by_openvino.executor.endswith("int8")
     equal, differs = [], []
@@ -62,7 +64,7 @@ def test_openvino_computes_what_the_record_measured(small: str, method: dict[str
 
 
 def test_it_has_a_temperature_of_its_own(small: str) -> None:
-    meta = load_checkpoint(Path(small))[1]
+    tensors, meta = load_checkpoint(Path(small))
     ratio, fitted = meta.int8["temperature_ratio"], meta.calibration["dnn"]["temperature"]
     full = opened_by_torch(small, mode="dnn")
     pictures = [
@@ -71,7 +73,7 @@ def test_it_has_a_temperature_of_its_own(small: str) -> None:
     ]
     both = [
         fit_temperature(one.module, pictures, full.classes).temperature
-        for one in (full, full.rounded(meta.int8["ranges"]))
+        for one in (full, full.rounded(meta.int8["ranges"], below(tensors, INT8_PREFIX)))
     ]
     assert ratio == pytest.approx(both[1] / both[0], abs=1e-3)
     assert opened(small, mode="dnn", precision="int8").method.temperature == fitted * ratio

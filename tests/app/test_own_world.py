@@ -82,6 +82,51 @@ def test_the_record_says_what_it_was_fitted_on(knowing: Path) -> None:
     assert 0 < low < 0.05 < high < 0.2
 
 
+def test_int8_has_scales_of_its_own(knowing: Path, recordings: Path, tmp_path: Path) -> None:
+    both = tmp_path / "both.safetensors"
+    flags = ["--data", str(recordings), "--mode", "vq-dnn", "--motion", "off", "--int8"]
+    assert main(["calibrate", str(knowing), *flags, "--familiarity", "-o", str(both)]) == 0
+    tensors, meta = load_checkpoint(both)
+    assert {f"int8.{name}" for name in meta.int8["ranges"]} == {name for name in tensors if name.startswith("int8.")}
+    for one, other in (("int8", meta.familiarity), ("int8_dropout", meta.familiarity["dropout"])):
+        assert meta.familiarity[one]["mean"] != other["mean"] and len(meta.familiarity[one]["scores"]) == 60
+    full, small = (opened(both, **METHOD, executor="openvino", precision=number) for number in ("fp32", "int8"))
+    assert small.reference is not None and small.reference.scores == tuple(meta.familiarity["int8"]["scores"])
+    drawing = opened(both, mode="bnn", motion=False, executor="openvino", precision="int8")
+    assert drawing.reference is not None and drawing.reference.scores == tuple(
+        meta.familiarity["int8_dropout"]["scores"]
+    )
+    apart = [abs(a - b) for (a, _), (b, _) in zip(told(full, drive(6)), told(small, drive(6)), strict=True)]  # type: ignore[operator]
+    assert max(apart) <= 0.05, apart
+
+
+def test_int8_without_a_scale_of_its_own_knows_nothing_and_is_taken_on_request_alone(
+    knowing: Path, recordings: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    later, older = tmp_path / "later.safetensors", tmp_path / "older.safetensors"
+    tensors, meta = load_checkpoint(knowing)
+    save_checkpoint(
+        older, tensors, dataclasses.replace(meta, familiarity=meta.familiarity | {"int8": meta.familiarity["dropout"]})
+    )
+    flags = ["--data", str(recordings), "--mode", "vq-dnn", "--motion", "off", "--int8", "-o", str(later)]
+    assert main(["calibrate", str(older), *flags]) == 0
+    assert "taken with --precision int8 alone: familiarity is not fitted in it" in capsys.readouterr().out
+    found = load_checkpoint(later)[1]
+    assert "int8" not in found.familiarity, "it was of the earlier rounding"
+    plain = METHOD | {"adaptive": False}
+    segmenter = opened(later, **plain, executor="openvino", precision="int8")
+    assert "no familiarity, which has no scale in it" in segmenter.why
+    assert segmenter.reference is None and told(segmenter, drive(1))[0][0] is None
+    assert "later has no statistics of frames in int8" in refusal(opened, later, **METHOD, precision="int8")
+    full = opened(later, **plain, executor="openvino", precision="fp32")
+    assert full.reference is not None and told(full, drive(1)) == told(
+        opened(knowing, **plain, executor="openvino", precision="fp32"), drive(1)
+    )
+    is_small = {"accuracy": [0.9, 0.9], "ece": [0.01, 0.01]}
+    unproven = dataclasses.replace(found, int8=found.int8 | is_small)
+    assert not unproven.int8_is_proven and dataclasses.replace(unproven, familiarity={}).int8_is_proven
+
+
 def test_noise_is_novel_and_expected_to_be_wrong_and_a_drive_is_not(knowing: Path) -> None:
     segmenter = opened_by_torch(knowing, **METHOD)
     usual = told(segmenter, drive(3))
@@ -258,6 +303,8 @@ def test_a_record_that_cannot_be_used_is_one_line(knowing: Path, tmp_path: Path)
         ({"scores": meta.familiarity["scores"][:5]}, "scores cannot be used"),
         ({"warming": meta.familiarity["warming"] | {"slopes": [0.0]}}, "warming cannot be used"),
         ({"dropout": meta.familiarity["dropout"] | {"deviation": [0.0]}}, "deviation cannot be used"),
+        ({"int8": meta.familiarity["dropout"] | {"scores": [0.0]}}, "scores cannot be used"),
+        ({"int8_dropout": []}, "int8_dropout cannot be used"),
     ):
         save_checkpoint(path, tensors, dataclasses.replace(meta, familiarity=meta.familiarity | change))
         assert words in refusal(opened_by_torch, path, **METHOD)

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from steadyseg.core.method import Method, MethodOptions, settings
-from steadyseg.core.model.int8 import Ranges
+from steadyseg.core.model.int8 import Corrections, Ranges
 from steadyseg.core.segmenter import Segmenter
 from steadyseg.runtime.open_model import open_segmenter
 from steadyseg.runtime.torch_executor import TorchExecutor, torch_executor
@@ -41,8 +41,8 @@ class TorchSegmenter(Segmenter):
     def at_temperature(self, temperature: float) -> "TorchSegmenter":
         return TorchSegmenter(self.by_torch.at_temperature(temperature))
 
-    def rounded(self, ranges: Ranges) -> "TorchSegmenter":
-        return TorchSegmenter(self.by_torch.rounded(ranges))
+    def rounded(self, ranges: Ranges, corrections: Corrections) -> "TorchSegmenter":
+        return TorchSegmenter(self.by_torch.rounded(ranges, corrections))
 
 
 def opened_by_torch(model: str | Path, **flags: Any) -> TorchSegmenter:
