@@ -12,17 +12,20 @@ from steadyseg.core.errors import InputError, shorten
 from steadyseg.core.options import is_number, is_whole
 
 ModeName = Literal["dnn", "vq-dnn", "bnn", "vq-bnn"]
+AverageName = Literal["arithmetic", "geometric"]
 MODE_NAMES: tuple[ModeName, ...] = get_args(ModeName)
+AVERAGES: tuple[AverageName, ...] = get_args(AverageName)
 
 PUBLISHED_TAU, MOTION_TAU = 1.25, 8.0
-"""Frames: published (VQ-BNN, arXiv 1907.05911); a mean that follows motion remembers longer (docs/records/results)."""
+"""Frames: published (VQ-BNN, arXiv 1907.05911), and kept for the geometric mean; an arithmetic mean that follows motion
+remembers longer (docs/records/results)."""
 BNN_SAMPLES = 30
 """Dropout passes of mode bnn (published on CamVid)."""
 MAX_SAMPLES, MAX_TAU = 10_000, 1e6
 """Limits of passes and of frames. A larger value is a slip, or a record that asks for all memory."""
 MIN_TEMPERATURE, MAX_TEMPERATURE = 1e-3, 1e3
 """Far beyond what a fit gives. Beyond these limits, divided logits leave the range of float32."""
-SETTINGS = ("mode", "samples", "tau", "motion")
+SETTINGS = ("mode", "samples", "tau", "motion", "average")
 """The settings that a fitted temperature belongs to."""
 
 
@@ -42,6 +45,10 @@ def is_temporal(mode: str) -> bool:
 GATE_FLOOR = 0.3
 """Share of the past that stays where mean and frame predict different classes (chosen on drawn streets,
 docs/records/gating)."""
+
+
+SMALLEST_PROB = 1e-6
+"""Probabilities in a geometric mean are at least this, so that no frame excludes a class for ever."""
 
 
 def draws_dropout(mode: str) -> bool:
@@ -66,6 +73,8 @@ class Method:
     """Decay time of the temporal mean in source frames; None without a temporal mean."""
     motion: bool = False
     """True if the temporal mean is warped along the motion between frames."""
+    average: AverageName = "arithmetic"
+    """The temporal mean of probabilities, as published, or of their logarithms."""
     temperature: float = 1.0
     """Divisor of the logits."""
     calibrated: bool = False
@@ -82,11 +91,14 @@ class Method:
         samples = f"1 or more, at most {MAX_SAMPLES}" if draws else f"1 in mode {self.mode}, which has no dropout"
         tau = f"a positive number of frames, at most {MAX_TAU:g}" if temporal else f"none in mode {self.mode}"
         motion = "on or off" if temporal else f"off in mode {self.mode}, which has no memory; use vq-{self.mode}"
+        average = "arithmetic or geometric" if temporal else f"arithmetic in mode {self.mode}, which has no memory"
+        average = f"arithmetic in mode {self.mode}: passes of MC dropout are samples" if draws else average
         temperature = f"a positive number, {MIN_TEMPERATURE:g} to {MAX_TEMPERATURE:g}"
         for name, expected, holds in (
             ("samples", samples, is_whole(self.samples, 1, MAX_SAMPLES if draws else 1)),
             ("tau", tau, is_number(self.tau, 1e-6, MAX_TAU) if temporal else self.tau is None),
             ("motion", motion, self.motion is False or (self.motion is True and temporal)),
+            ("average", average, self.average in AVERAGES[: 2 if temporal and not draws else 1]),
             ("temperature", temperature, is_number(self.temperature, MIN_TEMPERATURE, MAX_TEMPERATURE)),
             ("calibrated", "true or false", isinstance(self.calibrated, bool)),
             ("adaptive", "true or false", isinstance(self.adaptive, bool)),
@@ -97,14 +109,16 @@ class Method:
     @property
     def gated(self) -> bool:
         """True if the past weighs less where it predicts another class than the new frame. False with dropout: masks
-        differ from frame to frame, and the mean is to average over them."""
-        return self.motion and not draws_dropout(self.mode)
+        differ from frame to frame, and the mean is to average over them. False for a geometric mean, whose memory is
+        short."""
+        return self.motion and not draws_dropout(self.mode) and self.average == "arithmetic"
 
     def __str__(self) -> str:
         """Everything but the temperature: `vq-bnn x5, tau 8, motion`."""
         parts = [f"{self.mode} x{self.samples}" if self.mode == "bnn" or self.samples > 1 else self.mode]
         parts += [] if self.tau is None else [f"tau {self.tau:g}"]
-        return ", ".join(parts + (["motion"] if self.motion else []))
+        parts += ["motion"] if self.motion else []
+        return ", ".join(parts + (["geometric"] if self.average == "geometric" else []))
 
 
 def settings(method: Method) -> dict[str, Any]:
@@ -114,9 +128,10 @@ def settings(method: Method) -> dict[str, Any]:
 
 def method_of_fit(fit: Mapping[str, Any]) -> Method:
     """The method that a calibration record was fitted with; InputError where it names no method."""
-    if missing := [name for name in SETTINGS if name not in fit]:
+    given = {"average": "arithmetic"} | fit  # records of versions before 0.3 lack it
+    if missing := [name for name in SETTINGS if name not in given]:
         raise InputError(f"a fit lacks {missing[0]}")
-    return Method(**{name: fit[name] for name in SETTINGS})
+    return Method(**{name: given[name] for name in SETTINGS})
 
 
 class Calibrated(Protocol):
@@ -142,9 +157,13 @@ class PassOptions:
     samples: int | None = None
     """Dropout passes per frame (default 30 for bnn, 1 for vq-bnn; for a classifier 50)."""
     tau: float | None = None
-    """Decay time of the temporal mean in source frames (default 8, and 1.25 with --motion off, as published)."""
+    """Decay time of the temporal mean in source frames (default 1.25, as published; 8 for an arithmetic mean that
+    follows motion)."""
     motion: bool | None = None
     """Motion compensation: the temporal mean is warped along the optical flow between frames; auto: on."""
+    average: AverageName | None = None
+    """The temporal mean: arithmetic, of probabilities, as published, or geometric, of their logarithms. Auto: geometric
+    where it follows motion without dropout."""
 
 
 @dataclass(frozen=True)
@@ -180,10 +199,11 @@ class MethodOptions(PassOptions):
     def _without_temperature(self, mode: ModeName) -> Method:
         samples = self.samples if self.samples is not None else BNN_SAMPLES if mode == "bnn" else 1
         if not is_temporal(mode):
-            return Method(mode, samples, motion=bool(self.motion))
+            return Method(mode, samples, motion=bool(self.motion), average=self.average or "arithmetic")
         motion = self.motion is None or self.motion
-        tau = self.tau if self.tau is not None else default_tau(motion)
-        return Method(mode, samples, tau, motion)
+        average = self.average or default_average(mode, motion)
+        tau = self.tau if self.tau is not None else default_tau(motion, average)
+        return Method(mode, samples, tau, motion, average)
 
     def _with_temperature(self, method: Method, meta: Calibrated | None) -> Method:
         if self.calibrated is False or meta is None:
@@ -214,10 +234,16 @@ class MethodKeywords(TypedDict, total=False):
     samples: int | None
     tau: float | None
     motion: bool | None
+    average: AverageName | None
     calibrated: bool | None
     adaptive: bool | None
 
 
-def default_tau(motion: bool) -> float:
+def default_average(mode: str, motion: bool) -> AverageName:
+    """The default temporal mean of a mode, with or without motion compensation."""
+    return "geometric" if motion and not draws_dropout(mode) else "arithmetic"
+
+
+def default_tau(motion: bool, average: str) -> float:
     """The default decay time with or without motion compensation."""
-    return MOTION_TAU if motion else PUBLISHED_TAU
+    return MOTION_TAU if motion and average == "arithmetic" else PUBLISHED_TAU

@@ -8,20 +8,23 @@ Beyond the paper, the mean can follow the motion: it is warped along the optical
 weighs less where a pixel looks unlike its earlier position (`core/motion.py`). A gate lets the past also weigh less
 where it predicts another class than the new frame. So objects that the flow loses do not smear.
 
+The mean may also be geometric: of log probabilities, normalised again. An arithmetic mean of calibrated predictions is
+less confident than it is right; a geometric one keeps their confidence (docs/records/results).
+
 A frame whose prediction is NaN is left out: the past is warped and ages, as for a dropped frame.
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from steadyseg.core.errors import InputError
-from steadyseg.core.method import GATE_FLOOR, Method
+from steadyseg.core.method import GATE_FLOOR, SMALLEST_PROB, Method
 from steadyseg.core.motion import Motion, warp
-from steadyseg.core.prediction import Prediction
+from steadyseg.core.prediction import Prediction, entropy
 
 GATE_SQUARINGS = 4
 """Probabilities are raised to the power 2^4 before mean and frame are compared (docs/records/gating)."""
@@ -35,7 +38,7 @@ class State(NamedTuple):
     probs: Tensor
     """(B, K, ...)"""
     member_entropy: Tensor
-    """(B, ...)"""
+    """(B, ...); of a geometric mean the divergence of its frames, sum of weight_t KL(mean || p_t)."""
     mass: Tensor
     """(B, 1), or (B, h, w) where the mean follows motion: sum of the weights. At most 1 / (1 - exp(-1 / tau)); 0 before
     the first frame."""
@@ -56,6 +59,8 @@ class TemporalSmoothing:
     gated: bool = False
     """Let the past weigh less where it predicts another class (`keep_alike`); needs `motion`, whose weights are by
     pixel."""
+    geometric: bool = False
+    """Average log probabilities and not probabilities."""
 
     def __post_init__(self) -> None:
         if not (self.tau > 0 and math.isfinite(self.tau)):
@@ -79,17 +84,25 @@ class TemporalSmoothing:
         if isinstance(gap, int) and gap < 1:
             raise ValueError(f"the frame gap must be 1 or more, got {gap}")
         state = self.start(now) if state is None else state
+        if self.geometric:
+            state = state._replace(probs=_logs(state.probs))
         state = warp_state(state, motion) if motion else state
         past = keep_alike(now, state) if self.gated and self.motion else state
-        _, after = smooth_recursive(now, past, self.tau, gap)
+        step = smooth_geometric if self.geometric else smooth_recursive
+        _, after = step(now, past, self.tau, gap)
         finite = now.is_finite()
+        if self.geometric:
+            state = state._replace(probs=state.probs.exp())
         after = _where(finite, after, state._replace(mass=_decay(self.tau, gap, state.mass) * state.mass))
-        return Prediction(after.probs, after.member_entropy, finite=finite), after
+        mean = divergent(after) if self.geometric else Prediction(after.probs, after.member_entropy)
+        return replace(mean, finite=finite), after
 
 
 def smoothing_of(method: Method) -> TemporalSmoothing | None:
     """The rule of a method; None for a method without a temporal mean."""
-    return None if method.tau is None else TemporalSmoothing(method.tau, method.motion, method.gated)
+    return None if method.tau is None else TemporalSmoothing(
+        method.tau, method.motion, method.gated, method.average == "geometric"
+    )
 
 
 def forget(state: State, reset: Tensor) -> State:
@@ -107,6 +120,26 @@ def smooth_recursive(now: Prediction, state: State, tau: float, gap: int | Tenso
         torch.lerp(state.member_entropy, now.member_entropy, _over(weight, now.member_entropy)),
     )
     return mean, State(mean.probs, mean.member_entropy, mass)
+
+
+def smooth_geometric(now: Prediction, state: State, tau: float, gap: int | Tensor = 1) -> tuple[Prediction, State]:
+    """One step of the recursion of log probabilities, with the mass of `smooth_recursive`; `state` has logarithms.
+
+    The mean g = p^w g'^(1 - w) / z of frame p and past g' is normalised by z <= 1. The divergence of its frames,
+    sum of weight_t KL(g || p_t), which is 0 if they agree, becomes (1 - w) divergence' - log z.
+    """
+    mass = 1.0 + _decay(tau, gap, state.mass) * state.mass
+    weight = 1.0 / mass
+    mixed = torch.lerp(state.probs, _logs(now.probs), _over(weight, now.probs))
+    log_z = torch.logsumexp(mixed, 1, keepdim=True)
+    past = (1.0 - _over(weight, now.member_entropy)) * state.member_entropy
+    after = State((mixed - log_z).exp(), past - log_z[:, 0], mass)
+    return divergent(after), after
+
+
+def divergent(state: State) -> Prediction:
+    """The prediction of a geometric mean, whose disagreement is the divergence of its frames."""
+    return Prediction(state.probs, entropy(state.probs) - state.member_entropy)
 
 
 def warp_state(state: State, motion: Motion) -> State:
@@ -127,6 +160,10 @@ def keep_alike(now: Prediction, state: State) -> State:
     length = ((frame * frame).sum(1) * (past * past).sum(1)).sqrt()
     share = GATE_FLOOR + (1.0 - GATE_FLOOR) * (frame * past).sum(1) / length
     return state._replace(mass=state.mass * share)
+
+
+def _logs(probs: Tensor) -> Tensor:
+    return probs.clamp_min(SMALLEST_PROB).log()
 
 
 def _sharpen(probs: Tensor) -> Tensor:

@@ -53,6 +53,7 @@ class CpuExecutor:
             stride=head_stride,
             motion=method.motion,
             gated=method.gated,
+            geometric=method.average == "geometric",
         )
         self._head_stride, self._open, self._size_rule = head_stride, open_network, size_rule
         self._compiled: tuple[int, int] | None = None

@@ -112,7 +112,7 @@ def resolve_method(model: Model | OnnxFile, options: MethodOptions, members: Seq
 
 def frame_flags(options: PassOptions) -> dict[str, bool]:
     """Returns the flags that only make sense for streams; True: the flag was given."""
-    return {f"--{name}": getattr(options, name) is not None for name in ("tau", "motion")}
+    return {f"--{name}": getattr(options, name) is not None for name in ("tau", "motion", "average")}
 
 
 def refuse_flags(model: str, given: Mapping[str, bool]) -> None:

@@ -57,7 +57,7 @@ class StreamingSegmenter(nn.Module):
         self.normalize = Normalize(mean, std)
         self.smoothing = smoothing_of(method)
         if isinstance(network, Ensemble) and self.smoothing:
-            self.smoothing = replace(self.smoothing, gated=False)  # members differ from frame to frame
+            self.smoothing = replace(self.smoothing, gated=False, geometric=False)  # as passes of dropout
         self.head_stride: int = getattr(network, "head_stride", 1)
         set_dropout_active(network, draws_dropout(method.mode))
         if draws_dropout(method.mode) and not is_stochastic(network):

@@ -29,7 +29,7 @@ from steadyseg.seg.evaluate import predict, seed_frames
 from steadyseg.seg.familiarity.fit import default_stages, fit_statistics
 from steadyseg.seg.familiarity.frames import Frames
 
-DATA_KEYS = ("data", "split", "protocol", "frames", "frame_list_hash", "mode", "tau", "motion")
+DATA_KEYS = ("data", "split", "protocol", "frames", "frame_list_hash", "mode", "tau", "motion", "average")
 """Keys of a fit that the record of int8 repeats."""
 
 

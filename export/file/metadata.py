@@ -123,6 +123,7 @@ class GraphMeta:
 def from_props(props: Mapping[str, str], name: str) -> GraphMeta:
     """Reads a file's metadata_props; InputError names the file and what is missing or malformed."""
     require_format(props, name)
+    props = {"average": '"arithmetic"', **props}  # which files of versions before 0.3 lack
     version = props[FORMAT_KEY]
     if version != FORMAT:
         raise InputError(f"{name}: export format {shorten(version)}, this version reads {FORMAT!r}; {REMEDY}")

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from steadyseg.core.frame import UNKNOWN
-from steadyseg.core.method import GATE_FLOOR
+from steadyseg.core.method import GATE_FLOOR, SMALLEST_PROB
 from steadyseg.core.motion import Motion, warp_plane
 from steadyseg.core.system.machine import available_cpus
 from steadyseg.runtime.kernels.enlarge import enlarge_kernel
@@ -27,6 +27,8 @@ MAX_FIXED_POINT_MASS = 4.0
 MAX_MOVED_MASS = 9.0
 """The limit for a mean that follows motion, which is rounded once more by each warp: 1.4e-4 (tau 8)."""
 
+CODING = (np.float32(65535.0), np.float32(0.5))
+"""Of probabilities in fixed point: the level of 1, and what is added before the cast."""
 FAR = np.float32(1e5)
 """Distance from the largest logit at which a probability is 0, at temperatures up to 1,000."""
 
@@ -53,25 +55,29 @@ class FusedPostprocess:
         stride: int = 1,
         motion: bool = False,
         gated: bool = False,
+        geometric: bool = False,
         threads: int | None = None,
     ) -> None:
         """With `tau` None there is no temporal smoothing. `samples`: dropout passes per frame. `stride`: the stride of
         the network's head, 1 or 2. `motion`: True if calls give a motion, along which the mean is warped. `gated`: True
         if the past weighs less where it predicts another class (core/temporal.py), with motion and one pass a frame.
+        `geometric`: True if log probabilities are averaged, with one pass a frame.
 
         Compiles: 4 s in the first process on a machine, 0.4 s later (one core, measured).
         """
         self.num_classes, self.temperature, self.tau = num_classes, temperature, tau
         self.samples, self.stride, self.motion = samples, stride, motion and tau is not None
         self._floor = np.float32(GATE_FLOOR if gated else 1.0)
+        self._smallest = np.float32(SMALLEST_PROB if geometric and tau is not None else 0.0)
         self.threads = available_cpus() if threads is None else threads
         # Several members are summed in the state: N roundings in the same direction would be N / 2 steps.
         most = MAX_MOVED_MASS if motion else MAX_FIXED_POINT_MASS
-        fixed_point = samples == 1 and (tau is None or 1.0 / -math.expm1(-1.0 / tau) <= most)
+        fixed_point = samples == 1 and not geometric and (tau is None or 1.0 / -math.expm1(-1.0 / tau) <= most)
         self._type: Any = np.uint16 if fixed_point else np.float32
-        self._coding = (np.float32(65535.0), np.float32(0.5)) if fixed_point else (np.float32(1.0), np.float32(0.0))
+        self._coding = CODING if fixed_point else (np.float32(1.0), np.float32(0.0))
         name = np.dtype(self._type).name
-        self._update, self._enlarge = update_kernel(name), enlarge_kernel(name) if stride == 2 else None
+        coarse = "uint16" if self._smallest else name
+        self._update, self._enlarge = update_kernel(name), enlarge_kernel(coarse) if stride == 2 else None
         self.reset()
 
     def reset(self) -> None:
@@ -79,6 +85,7 @@ class FusedPostprocess:
         self._size: tuple[int, int] | None = None
         self._mass = np.empty((0, 0), np.float32)
         self._state = np.empty((self.num_classes, 0, 0), self._type)
+        self._coded = np.empty((self.num_classes, 0, 0), np.uint16)
         self._member_entropy = np.empty((0, 0), np.float32)
 
     def __call__(
@@ -128,11 +135,11 @@ class FusedPostprocess:
     @property
     def probs(self) -> np.ndarray:
         """(K, h, w) float32, a copy of the mean probabilities; in fixed point their sum is 1 within K / 131070."""
-        return self._state.astype(np.float32) / self._coding[0]
+        return np.exp(self._state) if self._smallest else self._state.astype(np.float32) / self._coding[0]
 
     @property
     def member_entropy(self) -> np.ndarray:
-        """(h, w) float32, a copy of the mean entropy of the members in nats."""
+        """(h, w) float32, a copy of the mean entropy of the members, or of the divergence, in nats."""
         return self._member_entropy.copy()
 
     @property
@@ -146,6 +153,7 @@ class FusedPostprocess:
             if height < 1 or width < 1:
                 raise ValueError(f"the network's size must be positive, got {size}")
             self._state = np.zeros((self.num_classes, height, width), self._type)
+            self._coded = np.zeros(self._state.shape if self._smallest else (0, 0, 0), np.uint16)
             self._member_entropy = np.zeros((height, width), np.float32)
             self._mass = np.zeros((height, width) if self.motion else (1, 1), np.float32)
             self._size = size
@@ -180,6 +188,8 @@ class FusedPostprocess:
             self._coding,
             weight.reshape(pixels),
             self._floor,
+            self._smallest,
+            self._coded.reshape(len(self._coded), pixels if self._smallest else 0),
             (np.float32(count == 1), np.float32(1.0 / self.samples)),
             block,
             count == self.samples,
@@ -203,7 +213,8 @@ class FusedPostprocess:
         if self.stride == 1:
             return PostprocessMaps(*coarse)
         fine = tuple(np.empty(size, np.uint8) for _ in range(4))
-        self._share(size[0], self._enlarge, self._state, self._coding, (coarse[2], coarse[3]), fine)
+        mean = (self._coded, CODING) if self._smallest else (self._state, self._coding)
+        self._share(size[0], self._enlarge, *mean, (coarse[2], coarse[3]), fine)
         return PostprocessMaps(*fine)
 
     def _share(self, pieces: int, kernel: Any, *arguments: Any) -> None:

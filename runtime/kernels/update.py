@@ -169,6 +169,49 @@ def _member(total: Any, moment: Any, member_entropy: Any, weight: Any, first: An
 
 
 @loop
+def _mix_logs(logits: Any, top: Any, log_total: Any, rule: Any, state: Any, weight: Any, highest: Any) -> None:
+    """Adds the logarithm of the frame's p to the mean of logarithms in `state`, and raises `highest` to it."""
+    inverse_temperature, smallest = rule
+    least = _log(smallest)
+    for i in range(highest.size):
+        now = max((logits[i] - top[i]) * inverse_temperature - log_total[i], least)
+        mean = weight[i] * now + (F(1.0) - weight[i]) * max(F(state[i]), least)
+        state[i] = mean
+        highest[i] = max(highest[i], F(mean))
+
+
+@loop
+def _logs(total: Any, out: Any) -> None:
+    for i in range(total.size):
+        out[i] = _log(total[i])
+
+
+@loop
+def _from_logs(state: Any, highest: Any, p: Any, total: Any) -> None:
+    for i in range(p.size):
+        p[i] = _exp(F(state[i]) - highest[i])
+        total[i] += p[i]
+
+
+@loop
+def _diverge(highest: Any, total: Any, divergence: Any, weight: Any) -> None:
+    """Adds -log z to the divergence (`core.temporal.smooth_geometric`); leaves log z in `highest`, 1 / total in
+    `total`."""
+    for i in range(total.size):
+        highest[i] += _log(total[i])
+        divergence[i] = (F(1.0) - weight[i]) * divergence[i] - highest[i]
+        total[i] = F(1.0) / total[i]
+
+
+@loop
+def _normalise(state: Any, p: Any, log_z: Any, factor: Any, coded: Any) -> None:
+    for i in range(p.size):
+        state[i] = F(state[i]) - log_z[i]
+        p[i] *= factor[i]
+        coded[i] = p[i] * F(65535.0) + F(0.5)
+
+
+@loop
 def _mix(state: Any, p: Any, factor: Any, keep: Any, unit: Any, full: Any, half: Any) -> None:
     """Updates the mean: rounded in `state`, exact in `p`. `half`: 0.5 if the cast to the state's type truncates, else
     0."""
@@ -206,6 +249,8 @@ def _update(
     coding: Any,
     weight: Any,
     floor: Any,
+    smallest: Any,
+    coded: Any,
     turn: Any,
     block: int,
     emit: bool,
@@ -214,7 +259,9 @@ def _update(
 ) -> None:
     """Adds logits (K, n) to state (K, n) and member_entropy (n,), by blocks of pixels that fit the cache, and fills 4
     maps (n,). `weight` (n,) is the frame's weight in the mean; floor < 1 raises it where the past predicts another
-    class (one pass a frame). `turn` is (1 in the frame's first pass, else 0; 1 / number of passes).
+    class (one pass a frame). With `smallest` > 0, the least
+    probability, the mean is geometric: `state` has logarithms (one pass, float32), `coded` (K, n) gets 65535 times the
+    mean, and member_entropy is the divergence. `turn` is (1 in the frame's first pass, else 0; 1 / number of passes).
     """
     classes, n = logits.shape
     full, half = coding
@@ -250,14 +297,31 @@ def _update(
             for c in range(classes):
                 _compare(planes[c, :m], state[c, start:stop], other, entropy, best, keep)
             _gate(entropy, best, keep, floor, weight[start:stop])
-        _member(total, moment, member_entropy[start:stop], weight[start:stop], first, share, keep)
-        for c in range(classes):
-            _mix(state[c, start:stop], planes[c, :m], total, keep, unit, full, half)
+        if smallest > F(0.0):
+            best[:] = F(-3e38)
+            _logs(total, moment)
+            rule = (inverse_temperature, smallest)
+            for c in range(classes):
+                before = state[c, start:stop]
+                _mix_logs(logits[c, start:stop], top, moment, rule, before, weight[start:stop], best)
+            total[:] = F(0.0)
+            for c in range(classes):
+                _from_logs(state[c, start:stop], best, planes[c, :m], total)
+            _diverge(best, total, member_entropy[start:stop], weight[start:stop])
+            for c in range(classes):
+                _normalise(state[c, start:stop], planes[c, :m], best, total, coded[c, start:stop])
+        else:
+            _member(total, moment, member_entropy[start:stop], weight[start:stop], first, share, keep)
+            for c in range(classes):
+                _mix(state[c, start:stop], planes[c, :m], total, keep, unit, full, half)
         if emit:
             entropy[:], best[:] = F(0.0), F(-1.0)
             for c in range(classes):
                 _statistics(planes[c, :m], entropy, best, labels[:m], I32(c))
-            _to_bytes(entropy, member_entropy[start:stop], best, labels[:m], scale, maps, start)
+            other[:] = member_entropy[start:stop]
+            if smallest > F(0.0):
+                other[:] = entropy - other
+            _to_bytes(entropy, other, best, labels[:m], scale, maps, start)
 
 
 @functools.cache
@@ -278,6 +342,8 @@ def update_kernel(state_type: str) -> Callable[..., None]:
         pair,
         weight,
         real,
+        real,
+        types.Array(types.uint16, 2, "C"),
         pair,
         types.int64,
         types.boolean,

@@ -19,7 +19,9 @@ CALIBRATED = META.with_fit(FITTED, settings(FITTED) | {"temperature": 0.9})
 @pytest.mark.parametrize(
     ("options", "method"),
     [
-        (MethodOptions(), Method("vq-dnn", tau=8.0, motion=True)),
+        (MethodOptions(), Method("vq-dnn", tau=1.25, motion=True, average="geometric")),
+        (MethodOptions(average="arithmetic"), Method("vq-dnn", tau=8.0, motion=True)),
+        (MethodOptions(average="geometric", motion=False), Method("vq-dnn", tau=1.25, average="geometric")),
         (MethodOptions(motion=False), Method("vq-dnn", tau=1.25)),
         (MethodOptions("vq-bnn", samples=3, tau=2.0), Method("vq-bnn", 3, 2.0, motion=True)),
         (MethodOptions("bnn", tau=2.0), Method("bnn", 30)),
@@ -36,6 +38,9 @@ def test_what_is_left_out_is_decided(options: MethodOptions, method: Method) -> 
         (MethodOptions("dnn", samples=2), "no dropout"),
         (MethodOptions("bnn", samples=0), "1 or more"),
         (MethodOptions("dnn", motion=True), "use vq-dnn"),
+        (MethodOptions("vq-bnn", average="geometric"), "passes of MC dropout are samples"),
+        (MethodOptions("dnn", average="geometric"), "which has no memory"),
+        (MethodOptions(average="harmonic"), "arithmetic or geometric"),  # type: ignore[arg-type]
         (MethodOptions("knn"), "choose from dnn"),  # type: ignore[arg-type]
         (MethodOptions("dnn", calibrated=True), "no temperature was fitted"),
     ],
@@ -56,22 +61,25 @@ def test_a_temperature_is_used_with_the_method_it_was_fitted_with_and_no_other()
     ):
         method = other.resolve(CALIBRATED)
         assert method.temperature == 1.0 and not method.calibrated and method.note
-    assert "vq-dnn, tau 8, motion" in MethodOptions(motion=False).resolve(CALIBRATED).note  # what there is one for
+    assert "vq-dnn, tau 1.25, motion, geometric" in MethodOptions(motion=False).resolve(CALIBRATED).note  # what there is one for
 
 
 def test_a_fit_belongs_to_its_settings_whatever_its_key_is() -> None:
     whole = {"of last week": fit("vq-dnn", 0.9, tau=8.0, motion=True)}
-    assert MethodOptions().resolve(replace(META, calibration=whole)).temperature == 0.9
+    of_old = {"of a version before": {k: v for k, v in whole["of last week"].items() if k != "average"}}
+    for fits in (whole, of_old):
+        assert MethodOptions(average="arithmetic").resolve(replace(META, calibration=fits)).temperature == 0.9
+        assert not MethodOptions().resolve(replace(META, calibration=fits)).calibrated
     still = replace(META, calibration={"vq-dnn, tau 8, motion": fit("vq-dnn", 0.9, tau=8.0)})
-    assert not MethodOptions().resolve(still).calibrated
+    assert not MethodOptions(average="arithmetic").resolve(still).calibrated
     assert MethodOptions(motion=False, tau=8.0).resolve(still).calibrated
 
 
 def test_a_new_fit_takes_the_place_of_the_same_method_s_alone() -> None:
-    meta = replace(META, calibration={"vq-dnn": fit("vq-dnn", 2.0, tau=8.0, motion=True), "dnn": fit("dnn", 3.0)})
+    meta = replace(META, calibration={"vq-dnn": fit("vq-dnn", 2.0, tau=1.25, motion=True, average="geometric"), "dnn": fit("dnn", 3.0)})
     assert {
         key: fit["temperature"] for key, fit in meta.with_fit(FITTED, {"temperature": 0.9}).calibration.items()
-    } == {"dnn": 3.0, "vq-dnn, tau 8, motion": 0.9}
+    } == {"dnn": 3.0, "vq-dnn, tau 1.25, motion, geometric": 0.9}
 
 
 def test_a_graph_file_computes_what_it_was_made_for() -> None:

@@ -3,6 +3,7 @@
 import math
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
@@ -114,7 +115,35 @@ def test_streams_of_a_batch_have_gaps_and_resets_of_their_own() -> None:
             torch.testing.assert_close(result.member_entropy[place, None], expected.member_entropy)
 
 
-@pytest.mark.parametrize("rule", [TemporalSmoothing(1.25), TemporalSmoothing(8.0, motion=True, gated=True)])
+def test_the_geometric_mean_is_the_normalised_product_of_powers() -> None:
+    """Against numpy, all frames at once: g ~ prod p_t^w_t, and the divergence sum w_t KL(g || p_t)."""
+    frames, gaps, ages, tau = stream(5), [1, 3, 1, 2, 1], np.array([7, 4, 3, 1, 0]), 1.25
+    weights = np.exp(-ages / tau) / np.exp(-ages / tau).sum()
+    probs = np.stack([frame.probs.numpy() for frame in frames])
+    product = np.prod(probs ** weights.reshape(-1, 1, 1, 1, 1), axis=0)
+    mean = product / product.sum(1, keepdims=True)
+    apart = np.einsum("t,tbkhw->bhw", weights, mean * np.log(mean / probs))
+    result = run(TemporalSmoothing(tau, geometric=True), frames, gaps)[0][-1]
+    np.testing.assert_allclose(result.probs, mean, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(result.disagreement, apart, rtol=0, atol=1e-12)
+
+
+def test_no_frame_excludes_a_class_from_the_geometric_mean() -> None:
+    sure, other = certain(torch.tensor([1.0, 0.0])), Prediction(torch.tensor([[0.3, 0.7]]), torch.zeros(1))
+    results, _ = run(TemporalSmoothing(geometric=True), [sure, *[other] * 40])
+    torch.testing.assert_close(results[0].probs, sure.probs, rtol=0, atol=1e-6)
+    torch.testing.assert_close(results[-1].probs, other.probs)
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        TemporalSmoothing(1.25),
+        TemporalSmoothing(8.0, motion=True, gated=True),
+        TemporalSmoothing(1.25, motion=True, geometric=True),
+    ],
+    ids=str,
+)
 @pytest.mark.parametrize("value", [math.nan, math.inf])
 def test_a_frame_of_nan_is_as_if_dropped_and_leaves_the_other_stream_alone(
     rule: TemporalSmoothing, value: float

@@ -58,7 +58,7 @@ def test_a_reader_in_another_language_finds_plain_entries() -> None:
     props = META.to_props()
     names = (
         "steadyseg_format kind classes palette void_id input_height input_width mean std temperature mode samples tau "
-        "head_stride precision source source_sha256 versions licence motion calibrated note adaptive "
+        "head_stride precision source source_sha256 versions licence motion calibrated note adaptive average "
         "reference_scores"
     )
     assert set(props) == set(names.split())
@@ -73,7 +73,13 @@ def test_files_of_earlier_versions_are_read_but_for_those_whose_maps_come_late()
     assert "its maps come late" in refused(META.to_props() | {"lag": "2"})
 
 
-@pytest.mark.parametrize("key", sorted(META.to_props()))
+def test_a_file_of_a_version_before_03_has_an_arithmetic_mean() -> None:
+    props = META.to_props()
+    del props["average"]
+    assert from_props(props, "m.onnx").method.average == "arithmetic"
+
+
+@pytest.mark.parametrize("key", sorted(META.to_props().keys() - {"average"}))
 def test_every_entry_is_needed(key: str) -> None:
     props = META.to_props()
     del props[key]

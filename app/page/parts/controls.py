@@ -25,7 +25,7 @@ from steadyseg.app.video.render import conformal_threshold
 from steadyseg.app.video.verdict import percent
 from steadyseg.app.video.views import SCALES, MapName
 from steadyseg.core.errors import InputError
-from steadyseg.core.method import MethodOptions, default_tau, is_temporal, method_of_fit, settings
+from steadyseg.core.method import MOTION_TAU, PUBLISHED_TAU, MethodOptions, is_temporal, method_of_fit, settings
 from steadyseg.core.model.thresholds import remaining
 from steadyseg.runtime.open_model import is_graph
 
@@ -99,7 +99,9 @@ def add_controls(model: str) -> Controls:
         **QUIET,
     )
     # This runs in the browser: the server's answer could arrive after the visitor has set tau by hand.
-    motion.input(None, motion, tau, js=f"motion => motion ? {default_tau(True)} : {default_tau(False)}")
+    default = f"(mode, motion) => motion && mode === 'vq-bnn' ? {MOTION_TAU} : {PUBLISHED_TAU}"
+    for control in (mode, motion):
+        control.input(None, [mode, motion], tau, js=default)
     return Controls(offered, models, mode, samples, tau, motion, calibrated, second, opacity, min_confidence)
 
 

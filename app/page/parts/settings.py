@@ -10,7 +10,7 @@ from typing import Any
 from steadyseg.app.palette import display_classes
 from steadyseg.app.video.views import MAP_NAMES, MapName
 from steadyseg.core.errors import InputError
-from steadyseg.core.method import MODE_NAMES, MOTION_TAU, MethodOptions, ModeName, is_temporal, mode_title
+from steadyseg.core.method import MODE_NAMES, PUBLISHED_TAU, MethodOptions, ModeName, is_temporal, mode_title
 from steadyseg.core.model.checkpoint import CheckpointMeta, read_meta
 from steadyseg.core.options import is_number
 from steadyseg.core.system.machine import has_cuda
@@ -25,7 +25,7 @@ FIRST_MODE: ModeName = "vq-dnn"
 SAMPLES, MAX_SAMPLES = 5, 50
 """The papers use 30 samples; the included networks have a temperature for 5, which is fast enough to watch on two
 cores."""
-TAU, MIN_TAU, MAX_TAU = MOTION_TAU, 0.25, 16.0
+TAU, MIN_TAU, MAX_TAU = PUBLISHED_TAU, 0.25, 16.0
 """Decay time of the temporal mean in frames; 16 frames at 15 frames/s are a second."""
 
 
