@@ -107,6 +107,8 @@ class Maps:
     or less; 128 is its 99th percentile."""
     cut: bool = False
     """True for the first frame after a scene cut."""
+    network: bool = True
+    """False where the network did not run on this frame: its maps were carried along the motion (runtime/every.py)."""
 
     @property
     def finite(self) -> bool:

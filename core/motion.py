@@ -99,6 +99,26 @@ def warp(maps: "Tensor", motion: Motion) -> "Tensor":
     return F.grid_sample(maps, where, padding_mode="border", align_corners=True)
 
 
+def compose(first: Motion | None, then: Motion) -> Motion:
+    """The motion of two steps, from the frame before `first` (None: no step) to the frame after `then`."""
+    if first is None:
+        return then
+    source = warp_plane(first.source, then.source)
+    source += then.source - _clipped(then.source)
+    np.rint(source * np.float32(STEPS), out=source)
+    return Motion(source * np.float32(1 / STEPS), then.trust * warp_plane(first.trust, then.source))
+
+
+def inside(source: np.ndarray) -> np.ndarray:
+    """(h, w, 2) positions -> (h, w) bool: True where the position lies in the picture."""
+    return np.asarray(np.abs(source - _clipped(source)).max(-1) <= 0.5)
+
+
+def _clipped(source: np.ndarray) -> np.ndarray:
+    height, width = source.shape[:2]
+    return np.clip(source, 0, np.array([width - 1, height - 1], np.float32))
+
+
 def no_motion(size: tuple[int, int]) -> Motion:
     """A motion of `size` (h, w) in which every pixel stays where it was, fully trusted."""
     return Motion(_grid(*size), np.ones(size, np.float32))

@@ -19,6 +19,9 @@ ProbName = Literal["tanh", "relu6", "constant", "sigmoid", "softmax", "bn-tanh",
 PaddingName = Literal["published", "same"]
 """published: the k = 2 blur grows the map by one before the pooling; same: it keeps the size."""
 
+Every = int | Literal["auto", "live"]
+"""The frames that the network runs on (runtime/every.py)."""
+
 MAX_NETWORK_PIXELS = 2**21
 """Largest height times width at which a record's network works: 1024 x 2048, a whole frame of Cityscapes."""
 

@@ -113,6 +113,8 @@ class Executor(Protocol):
     """Scores of the reference frames; None where no familiarity is computed."""
     classes: ClassList
     method: Method
+    head_stride: int
+    """1 or 2: the network's size over the size of its maps."""
     size: tuple[int, int]
     """(h, w) in pixels at which the network was trained and measured, the only size of a graph file."""
 
@@ -139,7 +141,8 @@ class Segmenter:
         self.reference, self.fit = executor.reference, fit or {}
         self.training_data = self.reference.data if self.reference else ""
         self._estimate_motion = MotionEstimator()
-        self._is_cut = CutDetector() if self.method.tau else None
+        self._carries = getattr(executor, "carries", False)
+        self._is_cut = CutDetector() if self.method.tau or self._carries else None
         self._score = (0.0, 0.0)
         self.reset()
 
@@ -174,7 +177,14 @@ class Segmenter:
     def reset(self) -> None:
         """Forgets all earlier frames."""
         self._continuity.forget()
+        self._told: tuple[float | None, np.ndarray | None] = None, None
+        self._score_gap = 0
         self._alarm, self._low = PlaceAlarm(), LowAccuracy()
+
+    def wait(self) -> None:
+        """Waits for a network call that runs in a thread of its own, before the network is given away."""
+        if self._carries:
+            self._executor.wait()  # type: ignore[attr-defined]
 
     def frame_of(self, picture: Frame | np.ndarray) -> Frame:
         """The next frame of the stream. A picture (H, W, 3) uint8 RGB gets the next index, and the time of a stream of
@@ -186,7 +196,7 @@ class Segmenter:
         frame = self.frame_of(frame)
         started, motion = time.perf_counter(), None
         gap, cut = self._gap_before(frame)
-        if self.method.motion:
+        if self.method.motion or self._carries:
             motion = self._estimate_motion(frame.image, self._executor.state_size(*frame.image.shape[:2]), gap)
         motion_ms = (time.perf_counter() - started) * 1e3
         maps, scores = self._executor.compute(frame.image, gap, motion)
@@ -202,9 +212,13 @@ class Segmenter:
             self.resets["not_finite"] += 1
             about["probs"] = None if maps.probs is None else np.full_like(maps.probs, 1.0 / len(maps.probs))
         familiarity, accuracy = maps.familiarity, float(maps.confidence.mean()) / 255
+        self._score_gap = self._score_gap + gap if gap else 0
         if scores is not None and self.reference is not None:
-            familiarity = self.reference.share(self._mean_score(scores.score, gap, maps.finite))
-            about["energy"] = energy_map(scores.energy, maps.label.shape)
+            familiarity = self.reference.share(self._mean_score(scores.score, self._score_gap, maps.finite))
+            about["energy"], self._score_gap = energy_map(scores.energy, maps.label.shape), 0
+        elif not maps.network and self.reference is not None:  # as at the last network call
+            familiarity, about["energy"] = self._told
+        self._told = familiarity, about.get("energy")
         if familiarity is not None:
             about |= self._over_time(familiarity, accuracy, frame.time_s)
         verdict = verdict_of(maps.finite, familiarity, self.method.calibrated, about.get("ood_s"))

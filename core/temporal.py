@@ -100,8 +100,10 @@ class TemporalSmoothing:
 
 def smoothing_of(method: Method) -> TemporalSmoothing | None:
     """The rule of a method; None for a method without a temporal mean."""
-    return None if method.tau is None else TemporalSmoothing(
-        method.tau, method.motion, method.gated, method.average == "geometric"
+    return (
+        None
+        if method.tau is None
+        else TemporalSmoothing(method.tau, method.motion, method.gated, method.average == "geometric")
     )
 
 

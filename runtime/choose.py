@@ -8,6 +8,7 @@ from steadyseg.core.errors import InputError, shorten
 from steadyseg.core.familiarity.record import reference_scores
 from steadyseg.core.method import Method
 from steadyseg.core.model.model import Model
+from steadyseg.core.options import Every
 from steadyseg.core.picture_size import network_size
 from steadyseg.core.seeds import carry_seed
 from steadyseg.core.segmenter import Executor
@@ -37,6 +38,8 @@ class RunOptions(ComputeOptions):
     """Return the mean probabilities with the maps."""
     members: tuple[Model, ...] = ()
     """Further checkpoints: a deep ensemble."""
+    every: Every = 1
+    """The frames that the network runs on; the maps of the others are carried along the motion (runtime/every.py)."""
 
 
 def executor(

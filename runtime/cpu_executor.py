@@ -55,12 +55,12 @@ class CpuExecutor:
             gated=method.gated,
             geometric=method.average == "geometric",
         )
-        self._head_stride, self._open, self._size_rule = head_stride, open_network, size_rule
+        self.head_stride, self._open, self._size_rule = head_stride, open_network, size_rule
         self._compiled: tuple[int, int] | None = None
         self._scores: FrameScores | None = None
 
     def state_size(self, height: int, width: int) -> tuple[int, int]:
-        height, width = (-(-length // self._head_stride) for length in self._size_rule(height, width))
+        height, width = (-(-length // self.head_stride) for length in self._size_rule(height, width))
         return height, width
 
     def compute(self, image: np.ndarray, gap: int, motion: Motion | None) -> tuple[Maps, FrameScores | None]:

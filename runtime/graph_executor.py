@@ -138,6 +138,7 @@ class GraphExecutor:
         options: Mapping[str, str] | None = None,
     ) -> None:
         self.classes, self.method, self.size = meta.classes, meta.method, (meta.height, meta.width)
+        self.head_stride = meta.head_stride
         self.keep_probs, self.why, self.clock = keep_probs, why, StageClock()
         self._stream = GraphStream(data, meta, device, options)
         self.name, self.device = onnxruntime_name(meta.precision), self._stream.device

@@ -12,10 +12,12 @@ from steadyseg.core.errors import InputError
 from steadyseg.core.method import Method, MethodKeywords, MethodOptions, PassOptions
 from steadyseg.core.model.checkpoint import CheckpointMeta
 from steadyseg.core.model.model import Model, find_in, read_model
+from steadyseg.core.options import Every
 from steadyseg.core.segmenter import Segmenter
 from steadyseg.export.file.onnx_file import OnnxFile, read_onnx
 from steadyseg.runtime.choose import RunOptions, TakeNetwork
 from steadyseg.runtime.choose import executor as make_executor
+from steadyseg.runtime.every import CarryingExecutor, check_every
 from steadyseg.runtime.open_file import require_stream
 from steadyseg.runtime.options import ExecutorName, PrecisionName
 from steadyseg.seg.pretrained import BUILDERS as SEGMENTERS
@@ -69,6 +71,7 @@ def open_segmenter(
     device: str = "auto",
     keep_probs: bool = False,
     provider_options: Sequence[str] = (),
+    every: Every = 1,
     take: TakeNetwork | None = None,
     **method: Unpack[MethodKeywords],
 ) -> Segmenter:
@@ -79,13 +82,15 @@ def open_segmenter(
         members: Further checkpoints; with them the model is a deep ensemble.
         size: Height in pixels of the network's input.
         provider_options: NAME=VALUE of ONNX Runtime's CUDA provider, for an .onnx file on a GPU.
+        every: Run the network on every N-th frame (1: on all), and carry its maps along the motion to the others;
+            "auto": where the picture asks for it, at most 4 frames apart; "live": in a thread of its own.
         take: Returns networks that were compiled before.
         method: Fields of `MethodOptions`, such as mode="dnn", which override `options`.
 
     Raises InputError for options that the model cannot fulfil: a graph file has only the method of its export.
     """
     others = tuple(open_checkpoint(name) for name in members)
-    run = RunOptions(executor, precision, device, tuple(provider_options), size, keep_probs, others)
+    run = RunOptions(executor, precision, device, tuple(provider_options), size, keep_probs, others, every)
     return make_segmenter(open_model(str(model)), replace(options, **method), run, take)
 
 
@@ -95,7 +100,9 @@ def make_segmenter(
     """Makes a segmenter of an opened model; see `open_segmenter`."""
     method = resolve_method(model, options, run.members)
     fit = {} if run.members else model.meta.fit_in_use(method)
-    return Segmenter(make_executor(model, method, run, take), fit)
+    check_every(run.every, method)
+    executor = make_executor(model, method, run, take)
+    return Segmenter(executor if run.every == 1 else CarryingExecutor(executor, run.every), fit)
 
 
 def resolve_method(model: Model | OnnxFile, options: MethodOptions, members: Sequence[Model] = ()) -> Method:

@@ -37,6 +37,7 @@ class TorchExecutor:
     ) -> None:
         self.module = module.to(device).to(memory_format=torch.channels_last).eval()
         self.meta, self.classes, self.method, self.size = meta, meta.classes, module.method, (meta.height, meta.width)
+        self.head_stride = module.head_stride
         self.device, self.precision, self.why, self.keep_probs = device.type, precision, why, keep_probs
         self.name = f"torch {torch.__version__.split('+')[0]} {precision}"
         self.reference = module.head.reference if module.head else None

@@ -178,7 +178,8 @@ class FusedPostprocess:
             return False
         classes, pixels = self.num_classes, self._member_entropy.size
         block = max(64, BLOCK_BYTES // (4 * classes) // 64 * 64)
-        self._share(
+        share_work(
+            self.threads,
             -(-pixels // block),
             self._update,
             finite.reshape(classes, pixels),
@@ -214,17 +215,18 @@ class FusedPostprocess:
             return PostprocessMaps(*coarse)
         fine = tuple(np.empty(size, np.uint8) for _ in range(4))
         mean = (self._coded, CODING) if self._smallest else (self._state, self._coding)
-        self._share(size[0], self._enlarge, *mean, (coarse[2], coarse[3]), fine)
+        share_work(self.threads, size[0], self._enlarge, *mean, (coarse[2], coarse[3]), fine)
         return PostprocessMaps(*fine)
 
-    def _share(self, pieces: int, kernel: Any, *arguments: Any) -> None:
-        """Runs the kernel here and on idle helpers; in the end it waits only for helpers that have started."""
-        counter = np.zeros(1, np.int64)
-        helpers = [_helpers().submit(kernel, counter, *arguments) for _ in range(min(self.threads, pieces) - 1)]
-        kernel(counter, *arguments)
-        for helper in helpers:
-            if not helper.cancel():
-                helper.result()
+
+def share_work(threads: int, pieces: int, kernel: Any, *arguments: Any) -> None:
+    """Runs the kernel here and on idle helpers; in the end it waits only for helpers that have started."""
+    counter = np.zeros(1, np.int64)
+    helpers = [_helpers().submit(kernel, counter, *arguments) for _ in range(min(threads, pieces) - 1)]
+    kernel(counter, *arguments)
+    for helper in helpers:
+        if not helper.cancel():
+            helper.result()
 
 
 def finite_logits(logits: np.ndarray) -> np.ndarray | None:

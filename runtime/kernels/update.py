@@ -324,6 +324,41 @@ def _update(
             _to_bytes(entropy, other, best, labels[:m], scale, maps, start)
 
 
+@loop
+def _fade(levels: Any, lost: Any, even: Any, p: Any) -> None:
+    """Mixes a share `lost` of equal probabilities into fixed point, rounded in `levels`, exact in `p`."""
+    for i in range(p.size):
+        p[i] = (F(1.0) - lost[i]) * (F(levels[i]) * F(1 / 65535)) + lost[i] * even
+        levels[i] = p[i] * F(65535.0) + F(0.5)
+
+
+def _carry(counter: Any, levels: Any, lost: Any, block: int, scale: Any, maps: Any) -> None:
+    """Fades the mean `levels` (K, n) by `lost` (n,), fills label, confidence and entropy; disagreement is 0."""
+    classes, n = levels.shape
+    planes = np.empty((classes, block), np.float32)
+    rows = np.empty((2, block), np.float32)
+    labels = np.empty(block, np.int32)
+    while True:
+        start = take(counter) * block
+        if start >= n:
+            break
+        m = min(n, start + block) - start
+        entropy, best = rows[0, :m], rows[1, :m]
+        entropy[:], best[:] = F(0.0), F(-1.0)
+        for c in range(classes):
+            _fade(levels[c, start : start + m], lost[start : start + m], F(1.0) / F(classes), planes[c, :m])
+            _statistics(planes[c, :m], entropy, best, labels[:m], I32(c))
+        _to_bytes(entropy, entropy, best, labels[:m], scale, maps, start)
+
+
+@functools.cache
+def carry_kernel() -> Callable[..., None]:
+    """`_carry`; compiled here, or read from disk."""
+    maps = types.UniTuple(types.Array(types.uint8, 1, "C"), 4)
+    levels, lost = types.Array(types.uint16, 2, "C"), types.Array(types.float32, 1, "C")
+    return compile_kernel(_carry, (COUNTER, levels, lost, types.int64, types.float32, maps))
+
+
 @functools.cache
 def update_kernel(state_type: str) -> Callable[..., None]:
     """`_update` for a state of "uint16" or "float32"; compiled here, or read from disk."""

@@ -61,7 +61,7 @@ def test_a_temperature_is_used_with_the_method_it_was_fitted_with_and_no_other()
     ):
         method = other.resolve(CALIBRATED)
         assert method.temperature == 1.0 and not method.calibrated and method.note
-    assert "vq-dnn, tau 1.25, motion, geometric" in MethodOptions(motion=False).resolve(CALIBRATED).note  # what there is one for
+    assert str(FITTED) in MethodOptions(motion=False).resolve(CALIBRATED).note  # what there is one for
 
 
 def test_a_fit_belongs_to_its_settings_whatever_its_key_is() -> None:
@@ -76,7 +76,8 @@ def test_a_fit_belongs_to_its_settings_whatever_its_key_is() -> None:
 
 
 def test_a_new_fit_takes_the_place_of_the_same_method_s_alone() -> None:
-    meta = replace(META, calibration={"vq-dnn": fit("vq-dnn", 2.0, tau=1.25, motion=True, average="geometric"), "dnn": fit("dnn", 3.0)})
+    geometric = {"tau": 1.25, "motion": True, "average": "geometric"}
+    meta = replace(META, calibration={"vq-dnn": fit("vq-dnn", 2.0, **geometric), "dnn": fit("dnn", 3.0)})
     assert {
         key: fit["temperature"] for key, fit in meta.with_fit(FITTED, {"temperature": 0.9}).calibration.items()
     } == {"dnn": 3.0, "vq-dnn, tau 1.25, motion, geometric": 0.9}
