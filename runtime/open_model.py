@@ -26,12 +26,12 @@ from steadyseg.seg.pretrained import FOLDER as SEGMENTER_FOLDER
 FOLDERS = (SEGMENTER_FOLDER, CLASSIFIER_FOLDER)
 
 
-def is_graph(name: str) -> bool:
+def is_graph(name: str | Path) -> bool:
     """Returns True for the name of a graph file of `steadyseg export`."""
-    return name.lower().endswith(".onnx")
+    return str(name).lower().endswith(".onnx")
 
 
-def open_model(name: str) -> Model | OnnxFile:
+def open_model(name: str | Path) -> Model | OnnxFile:
     """Reads a model once: a pretrained name, a .safetensors file, or an .onnx file of `steadyseg export`.
 
     Raises InputError for anything else.
@@ -64,7 +64,7 @@ def open_segmenter(
     model: str | Path,
     options: MethodOptions = MethodOptions(),  # noqa: B008 (frozen)
     *,
-    members: Sequence[str] = (),
+    members: Sequence[str | Path] = (),
     size: int | None = None,
     executor: ExecutorName = "auto",
     precision: PrecisionName = "auto",
@@ -91,7 +91,7 @@ def open_segmenter(
     """
     others = tuple(open_checkpoint(name) for name in members)
     run = RunOptions(executor, precision, device, tuple(provider_options), size, keep_probs, others, every)
-    return make_segmenter(open_model(str(model)), replace(options, **method), run, take)
+    return make_segmenter(open_model(model), replace(options, **method), run, take)
 
 
 def make_segmenter(

@@ -36,6 +36,16 @@ def test_every_public_name_resolves() -> None:
         assert getattr(steadyseg, name) is value  # found once, then kept
 
 
+def test_paths_are_texts_or_paths(tmp_path: Path) -> None:
+    """`open_model` of a Path, and `open_classification` and `ExportJob` of a text, ended in an AttributeError."""
+    (checkpoint,) = PROJECT.glob("seg/checkpoints/street-tiny.safetensors")
+    for kind in (str, Path):
+        assert steadyseg.open_model(kind(checkpoint)).meta.classes
+        assert "no such folder" in refusal(steadyseg.open_classification, kind(tmp_path / "no"), "val")
+        job = steadyseg.ExportJob(str(checkpoint), kind(tmp_path))
+        assert str(tmp_path) in refusal(steadyseg.run_export, job)
+
+
 def test_an_unknown_name_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="no_such_name"):
         _ = steadyseg.no_such_name

@@ -29,7 +29,7 @@ MODES: tuple[ModeName, ...] = ("vq-dnn", "dnn", "vq-bnn")
 
 def run_export(job: ExportJob) -> int:
     """Traces, proves and writes the model. A proof that fails leaves no file and exits with 1."""
-    job = prepared(job)
+    job = prepared(replace(job, output=Path(job.output)))  # a program may give a text
     return export_model(job, open_checkpoint(job.model))
 
 

@@ -18,11 +18,12 @@ TRAINED = "trained"
 """Split: the part of `train` that a classifier's training saw."""
 
 
-def open_classification(data: Path, split: str) -> ClassificationSet:
+def open_classification(data: str | Path, split: str) -> ClassificationSet:
     """Opens a split (train or test, and for an image folder also val); InputError for anything else.
 
     `data` holds CIFAR's pickles, class folders (train/CLASS/*.jpg), or these in archives (train.zip, test.zip).
     """
+    data = Path(data)
     if not data.is_dir():
         raise InputError(f"{data}: no such folder; steadyseg data cifar10|cifar100 -o DIR fetches CIFAR")
     found = find_cifar(data)
