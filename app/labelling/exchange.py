@@ -18,6 +18,7 @@ from steadyseg.core.classes import ClassList
 from steadyseg.core.errors import InputError
 from steadyseg.core.system.files import require_new_folder, whole_folder
 from steadyseg.seg.data.class_file import classes_of, read_classes
+from steadyseg.seg.data.formats.names import Names
 from steadyseg.seg.data.formats.open_source import open_labels
 from steadyseg.seg.data.formats.source import NOTES_FILE, SPLITS
 from steadyseg.seg.data.import_labels import Imported, import_labels
@@ -133,10 +134,11 @@ def masks_of(job: LabelExportJob) -> tuple[ClassList, int, Iterator[Pair]]:
     require_end(source)
 
     def pairs() -> Iterator[Pair]:
-        left = dict(masks)
+        left, known = dict(masks), Names(masks)
         with source:
             for frame in source:
-                if path := left.pop(source.frame_name(frame.index), None):
+                fit = known.find(source.frame_name(frame.index))
+                if len(fit) == 1 and (path := left.pop(fit[0], None)):
                     ids = read_label(path, classes)
                     if ids.shape != frame.image.shape[:2]:
                         raise InputError(f"{path}: has another size than its picture; is {job.images} its source?")

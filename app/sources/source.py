@@ -111,29 +111,29 @@ class LabelFolder:
         if not folder.is_dir():
             raise InputError(f"{folder}: no such folder of labels; expected PNGs named like the frames (000123.png)")
         from steadyseg.seg.data.class_file import own_classes
+        from steadyseg.seg.data.formats.names import Names
 
         self._folder = folder
         self._classes, self._own = classes, own_classes(folder.parent, classes)
         self._paths = {path.stem: path for path in folder.iterdir() if has_suffix(path, (".png",))}
+        self._names = Names(self._paths)
 
     def check_names(self, names: set[str] | None) -> None:
         """Raises InputError if no label can match: `names` of the frames, or None for numbered frames."""
-        matching = (
-            self._paths.keys() & names if names is not None else filter(re.compile(r"\d{6}").fullmatch, self._paths)
-        )
+        numbered = filter(re.compile(r"\d{6}").fullmatch, self._paths)
+        matching = filter(self._names.find, names) if names is not None else numbered
         if not any(True for _ in matching):
             example = min(names) if names else "000123"
             raise InputError(f"{self._folder}: no label is named like a frame; expected names such as {example}.png")
 
     def find(self, name: str, shape: tuple[int, ...], losses: Counter[str]) -> np.ndarray | None:
         """(H, W) uint8 ids of the frame with that name, or None, which is counted. InputError for another size."""
-        path = self._paths.get(name)
-        if path is None:
+        if len(fit := self._names.find(name)) != 1:
             losses["missing_label"] += 1
             return None
         from steadyseg.seg.data.label_folder import read_label
 
-        label = read_label(path, self._classes, self._own)
+        label = read_label(path := self._paths[fit[0]], self._classes, self._own)
         if label.shape != shape:
             raise InputError(f"{path}: the label is {_size(label.shape)}, its frame {_size(shape)}; they must be equal")
         return label

@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Callable, Collection
 from importlib import import_module
 from io import BytesIO
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any, TypeVar
 
 import numpy as np
@@ -44,7 +44,7 @@ TURNS: dict[Any, Image.Transpose] = {
 Seen = TypeVar("Seen")
 
 
-def has_suffix(path: Path, suffixes: Collection[str]) -> bool:
+def has_suffix(path: PurePath, suffixes: Collection[str]) -> bool:
     """Returns True for one of these endings; False for a hidden file, such as ._NAME in a Mac's archive."""
     return path.suffix.lower() in suffixes and not path.name.startswith(".")
 

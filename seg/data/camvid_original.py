@@ -13,7 +13,7 @@ from steadyseg.core.classes import CAMVID, CAMVID_31, ClassList
 from steadyseg.core.errors import InputError
 from steadyseg.core.system.pictures import look_at
 from steadyseg.seg.data.formats.colour_pngs import color_codes, color_table
-from steadyseg.seg.data.formats.source import known_name, listed_names
+from steadyseg.seg.data.formats.names import Names, known_name, listed_names
 
 LABEL_ENDING = "_L"
 STILLS, LABELS = "701_StillsRaw_full", "LabeledApproved_full"
@@ -63,7 +63,8 @@ def find_original(root: Path, split: str) -> OriginalSplit | None:
         raise InputError(f"{root / STILLS}: no such folder; the labels of {LABELS}/ need the stills beside them")
     found = {path.stem for path in (root / STILLS).iterdir()}
     if (listed := root / f"{split}.txt").is_file():
-        names = frozenset(known_name(name, found) for name in listed_names(listed))
+        known = Names(found)
+        names = frozenset(known_name(name, known) for name in listed_names(listed))
     else:
         names = _published(split, found, root)
     return OriginalSplit(root / STILLS, root / LABELS, names)

@@ -10,6 +10,7 @@ from steadyseg.core.system.pictures import has_suffix
 from steadyseg.seg.data.camvid_original import find_original, find_published_split
 from steadyseg.seg.data.coarse import allowed_names
 from steadyseg.seg.data.formats.cityscapes import CITYSCAPES, LABELS, is_cityscapes
+from steadyseg.seg.data.formats.names import PICTURE_SUFFIXES
 from steadyseg.seg.data.formats.source import CLASSES_FILE
 
 
@@ -25,7 +26,7 @@ def classes_of(data: Path, choice: Path | None) -> ClassList:
     if is_cityscapes(data):
         return CITYSCAPES
     if str(data) != "street" and (data / "train").is_dir() and find_original(data, "train") is None:
-        names = [path.stem for path in (data / "train").iterdir() if has_suffix(path, (".png", ".jpg", ".jpeg"))]
+        names = [path.stem for path in (data / "train").iterdir() if has_suffix(path, PICTURE_SUFFIXES)]
         if not all(find_published_split(name) for name in names):
             raise InputError(
                 f"{data}: its pictures are not CamVid's, so name their classes in {data / CLASSES_FILE} "

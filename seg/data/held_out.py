@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from steadyseg.core.errors import InputError
-from steadyseg.seg.data.formats.source import known_name
+from steadyseg.seg.data.formats.names import Names, known_name
 
 GUARD = 2
 """Unused stills on either side of a stretch, neither for training nor for measuring; CamVid's are a second apart."""
@@ -48,7 +48,8 @@ def hold_out(names: Sequence[str], stretches: Sequence[tuple[str, str]], guard: 
     are in the wrong order or in two recordings.
     """
     place = {name: number for number, name in enumerate(names)}
-    stretches = [(known_name(first, place), known_name(last, place)) for first, last in stretches]
+    known = Names(place)
+    stretches = [(known_name(first, known), known_name(last, known)) for first, last in stretches]
     held: set[int] = set()
     near: set[int] = set()
     for first, last in stretches:

@@ -3,9 +3,10 @@
 import json
 import shutil
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import compress
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from steadyseg.core.system.pictures import look_at, read_upright
 from steadyseg.seg.data.coarse import allowed_bits, allowed_names
 from steadyseg.seg.data.formats.source import (
     CLASSES_FILE,
+    NOT_A_CLASS,
     NOTES_FILE,
     SPLIT_NAMES,
     UNLABELLED,
@@ -30,7 +32,9 @@ from steadyseg.seg.data.formats.source import (
     one_line,
 )
 from steadyseg.seg.data.held_out import divide
-from steadyseg.seg.data.label_folder import IMAGE_SUFFIXES
+
+COPIED = (".png", ".jpg", ".jpeg")
+"""Endings of pictures that are copied; others become PNG."""
 
 
 @dataclass
@@ -43,6 +47,8 @@ class Imported:
     pixels: dict[str, np.ndarray] = field(default_factory=dict)
     """By split the pixels of each id, (256,)."""
     remarks: list[str] = field(default_factory=list)
+    empty: Counter[str] = field(default_factory=Counter)
+    """Number of pictures without an object by split."""
 
 
 def import_labels(
@@ -59,10 +65,11 @@ def import_labels(
 ) -> Imported:
     """Writes `output` as a whole: pictures and labels by split, the class list and the remarks.
 
-    Pictures are searched below `images`. Unlabelled pixels are void, or of the class `background`. A source that has
-    val or test keeps its splits; any other source is divided by recording. InputError for the first picture that is
-    missing or does not fit its label; `skip_bad` leaves it out with a remark. `allows`: file of the network's classes
-    that each class of the source allows.
+    Pictures are searched below `images`. Unlabelled pixels are void, or of the class `background`; pixels of a name in
+    NOT_A_CLASS are always void. A source that has val or test keeps its splits; any other source is divided by
+    recording. InputError for the first picture that is missing or does not fit its label; `skip_bad` leaves it out with
+    a remark. InputError too where no picture of a split is labelled. `allows`: file of the network's classes that each
+    class of the source allows.
     """
     classes = class_list(source, background)
     record = {"names": classes.names, "colors": classes.colors} if allows is None else coarse_record(allows, classes)
@@ -71,14 +78,15 @@ def import_labels(
     given = known_splits(found, result.remarks)
     splits, remarks = (given, []) if {"val", "test"} & {*given.values()} else divide([*found], shares)
     result.remarks += remarks
-    fill = result.classes.names.index(background) if background else UNLABELLED
+    table = id_table(source.names, classes, background)
     with whole_folder(output, replace=overwrite) as folder:
         for done, (name, split) in enumerate(splits.items(), 1):
             with bad_left_out(skip_bad, result.remarks, " (--skip-bad goes on without such pictures)"):
-                add_picture(result, folder, split or "train", name, *found[name], fill)
+                add_picture(result, folder, split or "train", name, *found[name], table)
             on_picture(done, len(splits))
         if not result.pictures["train"]:
             raise InputError(f"no picture is left to train on; {'; '.join(result.remarks[:3])}")
+        result.remarks[:0] = empty_pictures(result, by_split=splits is given)
         result.remarks[:] = map(printable, result.remarks)  # a file's name can be invalid UTF-8
         (folder / CLASSES_FILE).write_text(json.dumps(record | {"void": UNLABELLED}, indent=1))
         (folder / NOTES_FILE).write_text("".join(f"{remark}\n" for remark in result.remarks))
@@ -118,17 +126,19 @@ def bad_left_out(skip_bad: bool, remarks: list[str], hint: str) -> Iterator[None
 
 
 def add_picture(
-    result: Imported, folder: Path, split: str, name: str, path: Path, picture: LabelledPicture, fill: int
+    result: Imported, folder: Path, split: str, name: str, path: Path, picture: LabelledPicture, table: np.ndarray
 ) -> None:
-    """Writes a picture and its label, and counts them; `fill`: id of unlabelled pixels. A picture that is void
-    everywhere is left out."""
-    label, remark = read_checked(path, picture)
-    label[label == UNLABELLED] = fill
+    """Writes a picture and its label, and counts them; `table`: see `id_table`. A picture that is void everywhere is
+    left out."""
+    ids, remark = read_checked(path, picture)
+    label = table[ids]
     if remark:
         result.remarks.append(f"{path.name}: {remark}")
     if (label == UNLABELLED).all():
         result.remarks.append(f"{path.name}: no pixel is labelled; left out")
         return
+    if (ids == UNLABELLED).all():
+        result.empty[split] += 1
     write_pair(folder, split, name, path, label)
     result.pictures[split] += 1
     counts = result.pixels.setdefault(split, np.zeros(256, np.int64))
@@ -146,9 +156,29 @@ def known_splits(found: dict[str, tuple[Path, LabelledPicture]], remarks: list[s
     return given
 
 
+def empty_pictures(result: Imported, by_split: bool) -> list[str]:
+    """Returns a remark about pictures without an object. InputError where no picture of the source, or of one of its
+    own splits, has an object: its labels are missing or elsewhere."""
+    total, empty = result.pictures.total(), result.empty.total()
+    for split, count in result.empty.items():
+        if empty == total or (by_split and count == result.pictures[split]):
+            first = "; ".join(result.remarks[:2])
+            raise InputError(f"no picture of {split} has a labelled pixel; are outlines missing? {first}")
+    return [f"{empty} of {total} pictures have no labelled pixel: all of it is background"] if empty else []
+
+
+def id_table(names: Sequence[str], classes: ClassList, background: str | None) -> np.ndarray:
+    """Returns the written id of each id of the source, (256,) uint8; void for a name that is no class."""
+    ids = {name: number for number, name in enumerate(classes.names)}
+    written = [*(ids.get(name, UNLABELLED) for name in names), *[UNLABELLED] * (255 - len(names))]
+    return np.array([*written, ids.get(background or "", UNLABELLED)], np.uint8)
+
+
 def class_list(source: LabelSource, background: str | None) -> ClassList:
     """Returns the source's classes, and last the class of unlabelled pixels; InputError for a single class."""
-    names, colors = source.names, source.colors or distinct_colors(len(source.names))
+    kept = [name.strip().lower() not in NOT_A_CLASS or name == background for name in source.names]
+    names = tuple(compress(source.names, kept))
+    colors = tuple(compress(source.colors, kept)) or distinct_colors(len(names))
     if background and background not in names:
         names, colors = (*names, background), (*colors, (96, 96, 96))
     if len(names) < 2:
@@ -170,6 +200,8 @@ def find_pictures(
     for picture in source.pictures:
         with bad_left_out(skip_bad, remarks, ", or --skip-bad to go on without such pictures"):
             found.append((finder.find(picture), picture))
+    if left := finder.left_over({path for path, _ in found}):
+        remarks.append(f"{len(left)} pictures beside labelled ones have no label and are left out, such as {left[0]}")
     shared = {stem for stem, count in Counter(path.stem for path, _ in found).items() if count > 1}
     named: dict[str, tuple[Path, LabelledPicture]] = {}
     for path, picture in found:
@@ -189,7 +221,7 @@ def read_checked(path: Path, picture: LabelledPicture) -> tuple[np.ndarray, str]
     size = read_upright(path).shape[:2]
     with one_line(picture.labelled_in, f"a label of {picture.named}"):
         claimed = None if picture.size is None else (int(picture.size[0]), int(picture.size[1]))
-        label = picture.read() if claimed in (None, size) else Label(np.empty(0))
+        label = picture.read(size) if claimed in (None, size) else Label(np.empty(0))
     if label.ids.shape == size:
         return label.ids, label.remark
     found = claimed or label.ids.shape
@@ -203,13 +235,13 @@ def read_checked(path: Path, picture: LabelledPicture) -> tuple[np.ndarray, str]
 
 
 def write_pair(folder: Path, split: str, name: str, path: Path, label: np.ndarray) -> None:
-    """Copies the picture (as PNG if trainings do not read its format), and writes the label, a grey PNG of ids.
+    """Copies the picture (as PNG if any other kind), and writes the label, a grey PNG of ids.
 
     No palette PNG, because `cv2.imread(path, 0)` reads the brightness of its colours.
     """
     for place in (folder / split, folder / f"{split}annot"):
         place.mkdir(exist_ok=True)
-    if path.suffix.lower() in IMAGE_SUFFIXES:
+    if path.suffix.lower() in COPIED:
         shutil.copyfile(path, folder / split / f"{name}{path.suffix.lower()}")
     else:
         Image.fromarray(read_upright(path)).save(folder / split / f"{name}.png")

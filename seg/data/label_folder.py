@@ -22,10 +22,10 @@ from steadyseg.seg.data.camvid_original import (
 from steadyseg.seg.data.class_file import own_classes
 from steadyseg.seg.data.coarse import read_allows, read_coarse_label
 from steadyseg.seg.data.formats.cityscapes import IMAGE_ENDING, IMAGES, is_cityscapes, pair_cityscapes, read_train_ids
-from steadyseg.seg.data.formats.source import known_name, listed_names
+from steadyseg.seg.data.formats.names import PICTURE_SUFFIXES, UNREAD_SUFFIXES, Names, known_name, listed_names
+from steadyseg.seg.data.formats.source import files_below
 from steadyseg.seg.data.held_out import read_words
 
-IMAGE_SUFFIXES = (".png", ".jpg", ".jpeg")
 LabelReader = Callable[[Path, ClassList], np.ndarray]
 VAL_FPS = 15.0
 """The 101 labelled val frames are every second frame of a 30 Hz recording."""
@@ -95,7 +95,8 @@ class ImageFolderSplit:
     def subset(self, names: Sequence[str]) -> "ImageFolderSplit":
         """Returns the examples with these base names, in the split's order; InputError for an unknown name."""
         known = {example.name for example in self.examples}
-        wanted = {known_name(name, known) for name in names}
+        spellings = Names(known)
+        wanted = {known_name(name, spellings) for name in names}
         kept = tuple(example for example in self.examples if example.name in wanted)
         missing = wanted - known
         if missing:
@@ -151,9 +152,10 @@ def open_split(root: Path, split: str, classes: ClassList = CAMVID) -> ImageFold
             )
     examples = _pair(images, labels, original)
     if not examples:
-        raise InputError(f"{images}: holds no images ({', '.join(IMAGE_SUFFIXES)}); is this the right folder?")
+        raise InputError(f"{images}: holds no images ({', '.join(PICTURE_SUFFIXES)}); is this the right folder?")
     present = {example.name for example in examples}
-    for listed in (known_name(name, present) for name in listed_names(root / f"{split}.txt")):
+    spellings = Names(present)
+    for listed in (known_name(name, spellings) for name in listed_names(root / f"{split}.txt")):
         if listed not in present:  # the copy is incomplete
             raise InputError(
                 f"{root / split}.txt: lists {listed}, but {root / split} has no such image; is the copy complete?"
@@ -195,15 +197,27 @@ def read_label(path: Path, classes: ClassList, own: ClassList | None = None) -> 
 
 
 def _pair(images: Path, labels: Path, original: OriginalSplit | None) -> tuple[LabelledImage, ...]:
+    """Pairs all pictures with labels; InputError for a picture that would be passed over."""
     ending = LABEL_ENDING if original else ""
-    names = original.names if original else None
     by_name = {path.stem: path for path in sorted(labels.iterdir()) if has_suffix(path, (".png",))}
-    examples: list[LabelledImage] = []
+    known, taken, examples, unread = Names(by_name), dict[Path, Path](), list[LabelledImage](), list[Path]()
     for path in sorted(images.iterdir(), key=lambda path: natural_order(path.name)):
-        if not has_suffix(path, IMAGE_SUFFIXES) or (names is not None and path.stem not in names):
+        fit = known.find(path.stem + ending)
+        if original and original.names is not None and path.stem not in original.names:
             continue
-        name = path.stem + ending
-        if name not in by_name:
-            raise InputError(f"{path}: no label {labels / name}.png; every image needs one")
-        examples.append(LabelledImage(path, by_name[name], len(examples)))
+        if path.is_dir():
+            if below := files_below(path, (*PICTURE_SUFFIXES, *UNREAD_SUFFIXES)):
+                raise InputError(f"{below[0]}: pictures in folders of {images} are not read; move them into it")
+        elif not has_suffix(path, PICTURE_SUFFIXES):
+            unread += [path] if has_suffix(path, UNREAD_SUFFIXES) or len(fit) == 1 else []
+        elif len(fit) != 1:
+            which = f"no label {labels / path.stem}{ending}.png" if not fit else f"the labels {' and '.join(fit)} fit"
+            raise InputError(f"{path}: {which}; every image needs one")
+        elif (other := taken.setdefault(by_name[fit[0]], path)).stem != path.stem:
+            raise InputError(f"{other} and {path}: {by_name[fit[0]]} fits both; every image needs a label of its own")
+        else:
+            examples.append(LabelledImage(path, by_name[fit[0]], len(examples)))
+    for path in unread:  # a note a.txt may lie beside a.png
+        if has_suffix(path, UNREAD_SUFFIXES) or by_name[known.find(path.stem + ending)[0]] not in taken:
+            raise InputError(f"{path}: pictures of this kind are not read; convert it to PNG or JPEG")
     return tuple(examples)

@@ -12,8 +12,9 @@ from steadyseg.core.errors import InputError
 from steadyseg.core.frame import Frame
 from steadyseg.core.preprocess import nearest
 from steadyseg.core.system.pictures import has_suffix, read_upright
+from steadyseg.seg.data.formats.names import PICTURE_SUFFIXES, Names
 from steadyseg.seg.data.held_out import number_of, recording_of
-from steadyseg.seg.data.label_folder import IMAGE_SUFFIXES, ImageFolderSplit, LabelledImage, name_of
+from steadyseg.seg.data.label_folder import ImageFolderSplit, LabelledImage, name_of
 
 SEQUENCE_FPS = 30.0
 """CamVid's recordings; the time of a frame is for display alone."""
@@ -34,7 +35,8 @@ class SequenceFrames:
     def frames(self) -> Iterator[Frame]:
         """Yields every frame, read when it is asked for. Numbers in the names are the time. Missing numbers are dropped
         frames; a new recording or a gap beyond `MAX_GAP` starts anew."""
-        labels = {example.name: example for example in self.split.examples}
+        known = Names(self.names)
+        labels = {name: example for example in self.split.examples for name in known.find(example.name)[:1]}
         before, index = ("", 0), 0
         for path in self.paths:
             name = name_of(path)
@@ -63,9 +65,10 @@ def open_sequence(folder: Path, split: ImageFolderSplit) -> SequenceFrames:
     because the metrics would otherwise leave it out unnoticed."""
     if not folder.is_dir():
         raise InputError(f"--sequence {folder}: no such folder; expected all frames of the videos as pictures")
-    found = [path for path in folder.rglob("*") if has_suffix(path, IMAGE_SUFFIXES)]
+    found = [path for path in folder.rglob("*") if has_suffix(path, PICTURE_SUFFIXES)]
     paths = sorted(found, key=lambda path: (recording_of(name_of(path)), number_of(name_of(path))))
-    absent = sorted({example.name for example in split.examples} - {name_of(path) for path in paths})
+    known = Names(map(name_of, paths))
+    absent = sorted(example.name for example in split.examples if len(known.find(example.name)) != 1)
     if absent:
         raise InputError(
             f"--sequence {folder}: no frame {absent[0]}, which {split.split} has a label of ({len(absent)} of "

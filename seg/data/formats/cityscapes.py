@@ -5,6 +5,7 @@ A folder is read in place, or imported as other labels are.
 
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -36,7 +37,7 @@ def read_cityscapes(root: Path) -> LabelSource:
     return source
 
 
-def _read(path: Path) -> Label:
+def _read(path: Path, _: Any = None) -> Label:
     return Label(read_train_ids(path, CITYSCAPES))
 
 

@@ -2,7 +2,7 @@
 
 import re
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from steadyseg.core.errors import InputError, shorten
-from steadyseg.seg.data.formats.masks import Overlaps, Shape, decode_coco_rle, fill_polygon, paint
-from steadyseg.seg.data.formats.source import SPLITS, LabelledPicture, LabelSource, one_line, read_json
+from steadyseg.seg.data.formats.masks import Outline, Overlaps, Shape, decode_coco_rle, paint
+from steadyseg.seg.data.formats.source import SPLITS, LabelledPicture, LabelSource, claimed_size, one_line, read_json
 
 EXPECTED = "COCO's images, categories and annotations"
 NUMBER = re.compile(r"0|[1-9][0-9]{0,18}")
@@ -68,6 +68,8 @@ def _read(path: Path) -> Content:
             )
         return number
 
+    if any("segments_info" in one for one in content["annotations"]):
+        raise InputError(f"{path}: panoptic annotations, whose objects are in PNGs; give the instance annotations")
     objects = [
         (look_up(one, "image_id", "images"), look_up(one, "category_id", "categories"), one.get("segmentation"))
         for one in content["annotations"]
@@ -84,27 +86,28 @@ def _add_pictures(source: LabelSource, path: Path, content: Content, overlaps: O
     shapes, boxes = defaultdict[Any, list[Shape]](list), defaultdict[Any, int](int)
     for number, category, segmentation in content.objects:
         if segmentation:
-            shapes[number].append(Shape(content.name_of(category), partial(draw_segmentation, segmentation)))
+            shapes[number].append(Shape(content.name_of(category), drawing_of(segmentation)))
         else:
             boxes[number] += 1
     for number, image in content.images.items():
         named = str(image["file_name"])
         if boxes[number]:
             source.remarks.append(f"{named}: {boxes[number]} boxes without an outline are left out")
-        size = image["height"], image["width"]
+        size = claimed_size(image.get("height"), image.get("width"))
         read = partial(paint, shapes[number], size, source.names, overlaps)
         source.pictures.append(LabelledPicture(named, path, read, split, size))
 
 
-def draw_segmentation(segmentation: Any, height: int, width: int) -> np.ndarray:
-    """Draws an annotation: polygons [[x, y, ...], ...], one polygon [x, y, ...], or run lengths {"size", "counts"}."""
-    if isinstance(segmentation, dict):
-        if list(segmentation["size"]) != [height, width]:
-            raise ValueError(f"run lengths of size {segmentation['size']} in a picture of {[height, width]}")
-        return decode_coco_rle(segmentation["counts"], height, width)
-    if not isinstance(segmentation, list):
+def drawing_of(segmentation: Any) -> Callable[[int, int], np.ndarray]:
+    """Returns what draws polygons [[x, y, ...], ...], one polygon [x, y, ...], or run lengths {"size", "counts"}."""
+    if isinstance(segmentation, list):
+        return Outline(segmentation if isinstance(segmentation[0], list) else [segmentation])
+    return partial(_draw_runs, segmentation)
+
+
+def _draw_runs(segmentation: Any, height: int, width: int) -> np.ndarray:
+    if not isinstance(segmentation, dict):
         raise ValueError(f"a segmentation is a list of polygons or run lengths, got {shorten(segmentation)}")
-    mask = np.zeros((height, width), bool)
-    for corners in segmentation if isinstance(segmentation[0], list) else [segmentation]:
-        mask |= fill_polygon(corners, height, width)
-    return mask
+    if list(segmentation["size"]) != [height, width]:
+        raise ValueError(f"run lengths of size {segmentation['size']} in a picture of {[height, width]}")
+    return decode_coco_rle(segmentation["counts"], height, width)

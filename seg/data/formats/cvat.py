@@ -9,8 +9,8 @@ from xml.etree import ElementTree
 import numpy as np
 
 from steadyseg.core.errors import InputError
-from steadyseg.seg.data.formats.masks import Overlaps, Shape, fill_polygon, fill_runs, paint
-from steadyseg.seg.data.formats.source import Color, Label, LabelledPicture, LabelSource, one_line
+from steadyseg.seg.data.formats.masks import Outline, Overlaps, Shape, fill_runs, paint, place_part
+from steadyseg.seg.data.formats.source import Color, Label, LabelledPicture, LabelSource, claimed_size, one_line
 
 NEEDED = {"polygon": "points", "mask": "rle"}
 """Objects that have an outline, and the attribute that holds it."""
@@ -27,7 +27,7 @@ def read_cvat(path: Path, overlaps: Overlaps) -> LabelSource:
         known = tuple(color for name in names if (color := colors.get(name)))
         source = LabelSource("CVAT", names, known if len(known) == len(names) else ())
         for image in images:
-            named, size = image.attrib["name"], (image.get("height"), image.get("width"))
+            named, size = image.attrib["name"], claimed_size(image.get("height"), image.get("width"))
             if others := [shape.tag for shape in image if shape.tag not in (*NEEDED, "tag")]:
                 kinds = ", ".join(sorted(set(others)))
                 source.remarks.append(f"{named}: {len(others)} objects that have no outline are left out ({kinds})")
@@ -50,8 +50,8 @@ def _frames(root: ElementTree.Element, path: Path) -> list[ElementTree.Element]:
     return [frames[number] for number in sorted(frames)]
 
 
-def _read(image: ElementTree.Element, size: tuple[Any, Any], names: tuple[str, ...], overlaps: Overlaps) -> Label:
-    return paint([_shape(shape) for shape in image if shape.tag in NEEDED], size, names, overlaps)
+def _read(image: ElementTree.Element, claimed: Any, names: tuple[str, ...], overlaps: Overlaps, *size: Any) -> Label:
+    return paint([_shape(shape) for shape in image if shape.tag in NEEDED], claimed, names, overlaps, *size)
 
 
 def _label_colors(root: ElementTree.Element) -> dict[str, Color | None]:
@@ -70,7 +70,7 @@ def _shape(element: ElementTree.Element) -> Shape:
     name, layer = element.attrib["label"], int(element.get("z_order", 0))
     if element.tag == "polygon":
         corners = [[float(value) for value in point.split(",")] for point in element.attrib["points"].split(";")]
-        return Shape(name, partial(fill_polygon, corners), layer)
+        return Shape(name, Outline([corners]), layer)
     lengths = [int(length) for length in element.attrib["rle"].split(",")]
     box = tuple(int(float(element.attrib[key])) for key in ("top", "left", "height", "width"))
     return Shape(name, partial(_draw_mask, lengths, box), layer)
@@ -78,9 +78,7 @@ def _shape(element: ElementTree.Element) -> Shape:
 
 def _draw_mask(lengths: list[int], box: tuple[int, ...], height: int, width: int) -> np.ndarray:
     """Draws run lengths along the rows of a box (top, left, height, width)."""
-    top, left, box_height, box_width = box
-    if min(box) < 0 or top + box_height > height or left + box_width > width:
-        raise ValueError(f"a mask at {left},{top} of {box_width}x{box_height} leaves the picture of {width}x{height}")
-    mask, runs = np.zeros((height, width), bool), fill_runs(lengths, box_height * box_width)
-    mask[top : top + box_height, left : left + box_width] = runs.reshape(box_height, box_width)
-    return mask
+    top, left, *shape = box
+    if min(shape) < 0 or shape[0] > height or shape[1] > width:
+        raise ValueError(f"a mask of {shape[1]}x{shape[0]} leaves the picture of {width}x{height}")
+    return place_part(fill_runs(lengths, shape[0] * shape[1]).reshape(shape), top, left, height, width)

@@ -2,7 +2,7 @@
 
 import re
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -11,8 +11,9 @@ from urllib.parse import unquote
 import numpy as np
 
 from steadyseg.core.system.pictures import look_at
-from steadyseg.seg.data.formats.masks import Overlaps, Shape, decode_brush, fill_polygon, paint
-from steadyseg.seg.data.formats.source import PICTURE_SUFFIXES, LabelledPicture, LabelSource, one_line, read_json
+from steadyseg.seg.data.formats.masks import Outline, Overlaps, Shape, decode_brush, paint
+from steadyseg.seg.data.formats.names import PICTURE_SUFFIXES
+from steadyseg.seg.data.formats.source import LabelledPicture, LabelSource, claimed_size, one_line, read_json
 
 EXPECTED = "Label Studio's JSON export"
 PNG_NAME = re.compile(r"task-(\d+)-annotation-\d+-by-[^-]*-[^-]+-(.+)-\d+")
@@ -30,8 +31,8 @@ def read_label_studio(path: Path, overlaps: Overlaps) -> LabelSource:
             if remark:
                 source.remarks.append(f"{named}: {remark}")
             if outlined:
-                size = outlined[0].get("original_height"), outlined[0]["original_width"]
-                shapes = [Shape(_class_of(region), partial(_draw, region["value"])) for region in outlined]
+                size = claimed_size(outlined[0].get("original_height"), outlined[0].get("original_width"))
+                shapes = [Shape(_class_of(region), _drawing_of(region["value"])) for region in outlined]
                 read = partial(paint, shapes, size, names, overlaps)
                 source.pictures.append(LabelledPicture(named, path, read, size=size, is_upload=True))
     return source
@@ -68,7 +69,9 @@ def picture_of(task: Mapping[str, Any]) -> str:
 def _outlines(task: Mapping[str, Any]) -> tuple[list[dict[str, Any]], str]:
     """Returns the regions that have an outline and a class, and a remark about all other regions."""
     kept = [one for one in task.get("annotations") or task["predictions"] if not one.get("was_cancelled")]
-    regions = [region for region in (kept[0]["result"] if kept else []) if "original_width" in region]
+    regions = [
+        region for region in (kept[0]["result"] if kept else []) if "original_width" in region or _class_of(region)
+    ]
     outlined = [region for region in regions if _class_of(region)]
     remarks = [
         f"{len(regions) - len(outlined)} regions without an outline or a label are left out" * (regions != outlined),
@@ -85,11 +88,9 @@ def _class_of(region: Mapping[str, Any]) -> str:
     return str(labels[0]) if labels and ("rle" in value or "points" in value) else ""
 
 
-def _draw(value: Mapping[str, Any], height: int, width: int) -> np.ndarray:
-    """Draws a brush, or a polygon with corners in percent of the picture's sides."""
-    if "rle" in value:
-        return decode_brush(value["rle"], height, width)
-    return fill_polygon(np.array(value["points"], np.float64) * (width / 100, height / 100), height, width)
+def _drawing_of(value: Mapping[str, Any]) -> Callable[[int, int], np.ndarray]:
+    """Returns what draws a brush, or a polygon with corners in percent of the picture's sides."""
+    return partial(decode_brush, value["rle"]) if "rle" in value else Outline([value["points"]], side=100)
 
 
 def _draw_png(path: Path, height: int, width: int) -> np.ndarray:

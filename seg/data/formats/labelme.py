@@ -2,7 +2,7 @@
 
 import base64
 import io
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from steadyseg.seg.data.formats.masks import Overlaps, Shape, fill_polygon, paint
-from steadyseg.seg.data.formats.source import LabelledPicture, LabelSource, one_line, read_json
+from steadyseg.seg.data.formats.masks import Outline, Overlaps, Shape, paint, place_part
+from steadyseg.seg.data.formats.source import Label, LabelledPicture, LabelSource, claimed_size, one_line, read_json
 
-EXPECTED = "LabelMe's shapes, imagePath, imageHeight and imageWidth"
+EXPECTED = "LabelMe's shapes and imagePath"
 KINDS = ("polygon", "rectangle", "mask")
 """Kinds of shapes that have an area here."""
 
@@ -30,11 +30,10 @@ def read_labelme(files: Sequence[Path], overlaps: Overlaps) -> LabelSource:
     source = LabelSource("LabelMe", names)
     for path, record in contents.items():
         with one_line(path, EXPECTED):
-            named, size = str(record["imagePath"]), (record["imageHeight"], record["imageWidth"])
+            named, size = str(record["imagePath"]), claimed_size(record.get("imageHeight"), record.get("imageWidth"))
             if left := len(record["shapes"]) - len(kept[path]):
                 source.remarks.append(f"{named}: {left} shapes that are no polygon, rectangle or mask are left out")
-            shapes = [Shape(shape["label"], partial(_draw, shape)) for shape in kept[path]]
-            read = partial(paint, shapes, size, names, overlaps)
+            read = partial(_read, kept[path], size, names, overlaps)
             source.pictures.append(LabelledPicture(named, path, read, size=size))
     return source
 
@@ -43,17 +42,19 @@ def _kind(shape: dict[str, Any]) -> str:
     return str(shape.get("shape_type") or "polygon")
 
 
-def _draw(shape: dict[str, Any], height: int, width: int) -> np.ndarray:
+def _read(found: list[dict[str, Any]], claimed: Any, names: tuple[str, ...], overlaps: Overlaps, *size: Any) -> Label:
+    return paint([Shape(one["label"], _drawing_of(one)) for one in found], claimed, names, overlaps, *size)
+
+
+def _drawing_of(shape: dict[str, Any]) -> Callable[[int, int], np.ndarray]:
     points = np.array(shape["points"], np.float64)
-    if _kind(shape) == "polygon":
-        return fill_polygon(points, height, width)
-    (left, top), (right, bottom) = points.min(0), points.max(0)
     if _kind(shape) == "rectangle":
-        return fill_polygon([(left, top), (right, top), (right, bottom), (left, bottom)], height, width)
+        (left, top), (right, bottom) = points.min(0), points.max(0)
+        return Outline([[(left, top), (right, top), (right, bottom), (left, bottom)]])
+    return Outline([points]) if _kind(shape) == "polygon" else partial(_draw_mask, shape)
+
+
+def _draw_mask(shape: dict[str, Any], height: int, width: int) -> np.ndarray:
+    left, top = np.array(shape["points"], np.float64).min(0)
     part = np.array(Image.open(io.BytesIO(base64.b64decode(shape["mask"]))).convert("L")) > 0
-    row, column = int(top), int(left)
-    if min(row, column) < 0 or row + part.shape[0] > height or column + part.shape[1] > width:
-        raise ValueError(f"a mask at {column},{row} of {part.shape[1]}x{part.shape[0]} leaves the picture")
-    mask = np.zeros((height, width), bool)
-    mask[row : row + part.shape[0], column : column + part.shape[1]] = part
-    return mask
+    return place_part(part, int(top), int(left), height, width)

@@ -1,6 +1,7 @@
 """Outlined objects as label tools store them, as polygons and run lengths, and their painting into one label."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, Literal, NamedTuple
 
@@ -15,6 +16,8 @@ FARTHEST = 1e6
 MAX_LETTERS = 7
 """Letters of a compressed run length: pycocotools' 32 bits and a sign, 5 bits a letter."""
 
+Size = tuple[Any, Any] | None
+"""(height, width), if known."""
 Overlaps = Literal["smaller", "later", "void"]
 WINNERS = {"smaller": "the smaller object has them", "later": "the later object has them", "void": "they are void"}
 
@@ -54,6 +57,15 @@ def fill_runs(lengths: Sequence[int], count: int) -> np.ndarray:
     if (total := sum(lengths)) != count:
         raise ValueError(f"its run lengths add up to {total} pixels, and the mask has {count}")
     return np.repeat(np.arange(len(lengths)) % 2 == 1, np.asarray(lengths, np.int64))
+
+
+def place_part(part: np.ndarray, top: int, left: int, height: int, width: int) -> np.ndarray:
+    """Returns a mask (height, width) bool with a part at its place; ValueError for a part that leaves the picture."""
+    if min(top, left) < 0 or top + part.shape[0] > height or left + part.shape[1] > width:
+        raise ValueError(f"a mask at {left},{top} of {part.shape[1]}x{part.shape[0]} leaves the picture")
+    mask = np.zeros((height, width), bool)
+    mask[top : top + part.shape[0], left : left + part.shape[1]] = part
+    return mask
 
 
 def decode_coco_rle(counts: str | Sequence[int], height: int, width: int) -> np.ndarray:
@@ -117,6 +129,42 @@ def decode_brush(data: Sequence[int], height: int, width: int) -> np.ndarray:
     return values.reshape(height, width, 4)[..., 3] > 0
 
 
+@dataclass(frozen=True)
+class Outline:
+    """Polygons of one object, with corners as the label file has them."""
+
+    parts: Sequence[Any]
+    """Of each polygon the corners (N, 2), or x and y in turns."""
+    side: int | None = None
+    """Coordinate of the picture's far sides: 1 for shares, 100 for percent, None for pixels."""
+
+    def corners(self) -> list[np.ndarray]:
+        """Returns the corners (N, 2) of each polygon in the file's unit."""
+        return [np.asarray(part, np.float64).reshape(-1, 2) for part in self.parts]
+
+    def __call__(self, height: int, width: int) -> np.ndarray:
+        """Draws the polygons, (height, width) bool."""
+        scale = (width / self.side, height / self.side) if self.side else (1, 1)
+        drawn = [fill_polygon(corners * scale, height, width) for corners in self.corners()]
+        return np.any([np.zeros((height, width), bool), *drawn], axis=0)
+
+
+def check_corners(outlines: Sequence[Outline], height: int, width: int) -> str:
+    """Returns a remark about corners outside a picture; ValueError where they seem to have another unit."""
+    side = outlines[0].side if outlines else None
+    corners = np.concatenate([np.empty((0, 2)), *(part for outline in outlines for part in outline.corners())])
+    from_centre = abs(corners / (side or (width, height)) - 0.5)  # in sides of the picture
+    unit = {None: "pixels", 1: "shares of the sides", 100: "percent of the sides"}[side]
+    if 2 * (far := int((from_centre > 1).any(axis=1).sum())) > len(corners):
+        raise ValueError(f"{far} of {len(corners)} corners lie far outside the {width}x{height} picture, not in {unit}")
+    if side != 1 and 0 < corners.max(initial=0) <= 1.05:
+        raise ValueError(f"all corners lie between 0 and 1, as shares of the sides do, not {unit}")
+    if side is None and min(height, width) > 200 and len(corners) and 50 < corners.max(0).min() <= corners.max() <= 100:
+        return "no corner lies beyond 100,100, as if corners were percent of the sides"
+    outside = (from_centre > 0.5 + 1 / np.array((width, height))).any(axis=1).sum()
+    return f"{outside} of {len(corners)} corners lie outside the picture by more than a pixel" if outside else ""
+
+
 class Shape(NamedTuple):
     """An outlined object."""
 
@@ -128,13 +176,13 @@ class Shape(NamedTuple):
     """Objects of a higher layer hide those below."""
 
 
-def paint(shapes: Iterable[Shape], size: tuple[Any, Any], names: Sequence[str], overlaps: Overlaps) -> Label:
-    """Draws the objects one by one into a label map of (height, width).
+def paint(shapes: Sequence[Shape], claimed: Size, names: Sequence[str], overlaps: Overlaps, size: Size = None) -> Label:
+    """Draws the objects one by one into a label map of (height, width), as claimed by the label file, else `size`.
 
     `overlaps` decides which of two objects in a layer gets the pixels that they share. ValueError for a size that
-    no picture has, and for an object that cannot be drawn.
+    no picture has, for an object that cannot be drawn, and for corners in another unit.
     """
-    height, width = int(size[0]), int(size[1])
+    height, width = map(int, claimed or size or (0, 0))
     if min(height, width) < 1 or height * width > MAX_PICTURE_PIXELS:
         raise ValueError(f"a picture of {width}x{height}; it has 1 to {MAX_PICTURE_PIXELS} pixels")
     ids, shared, lost = np.full((height, width), UNLABELLED, np.uint8), 0, 0
@@ -155,7 +203,9 @@ def paint(shapes: Iterable[Shape], size: tuple[Any, Any], names: Sequence[str], 
         shared += int(contested.sum())
         covered = layer != UNLABELLED
         ids[covered] = np.where(contested & (overlaps == "void"), UNLABELLED, layer)[covered]
-    remarks = [f"{lost} outlines have no pixel's centre inside and are left out"] if lost else []
+    outlines = [shape.draw for shape in shapes if isinstance(shape.draw, Outline)]
+    remarks = list(filter(None, [check_corners(outlines, height, width)]))
+    remarks += [f"{lost} outlines have no pixel's centre inside and are left out"] if lost else []
     if shared:
         below, above = min(pairs)
         more = f" and {len(pairs) - 1} more pairs" if len(pairs) > 1 else ""

@@ -1,6 +1,11 @@
 """Recognises the format of a label file or folder, and opens it."""
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 from steadyseg.core.errors import InputError
 from steadyseg.core.system.pictures import has_suffix
@@ -11,12 +16,12 @@ from steadyseg.seg.data.formats.cvat import read_cvat
 from steadyseg.seg.data.formats.label_studio import PNG_NAME, read_label_studio, read_label_studio_pngs
 from steadyseg.seg.data.formats.labelme import read_labelme
 from steadyseg.seg.data.formats.masks import Overlaps
-from steadyseg.seg.data.formats.source import LabelSource, read_json
+from steadyseg.seg.data.formats.source import SPLIT_NAMES, UNLABELLED, Label, LabelSource, read_json
 from steadyseg.seg.data.formats.yolo import read_yolo
 
 KNOWN = (
     "COCO (.json), CVAT for images 1.1 (.xml), Label Studio (.json, or its brush PNGs), LabelMe (.json), YOLO polygons "
-    "(data.yaml), Cityscapes (gtFine/), VOC (SegmentationClass/), or colour PNGs with a palette"
+    "(data.yaml), Cityscapes (gtFine/), VOC (SegmentationClass/), or PNGs with a palette of colours or ids"
 )
 
 
@@ -51,9 +56,30 @@ def _open(source: Path, palette: Path | None, overlaps: Overlaps) -> LabelSource
         return read_colour_pngs(source, palette)
     if exports:
         return _open_files(exports, overlaps)
+    named = {path.name.lower(): path for path in source.iterdir() if path.is_dir()}
+    if splits := [named[split] for split in SPLIT_NAMES if split in named]:
+        return join(splits, overlaps)
     if pngs:
-        raise InputError(f"{source}: PNGs without a palette; give a file of class names and colours by --palette FILE")
+        raise InputError(f"{source}: PNGs without a palette; give class names and colours (or ids) by --palette FILE")
     raise InputError(f"{source}: holds no labels; expected {KNOWN}")
+
+
+def join(folders: list[Path], overlaps: Overlaps) -> LabelSource:
+    """Opens folders that are named as splits, each with labels of its own, as one source; a class is its name."""
+    parts = [_open(folder, None, overlaps) for folder in folders]
+    names = tuple(dict.fromkeys(name for part in parts for name in part.names))
+    joined = LabelSource(parts[0].format, names, remarks=[remark for part in parts for remark in part.remarks])
+    for folder, part in zip(folders, parts, strict=True):
+        ids = np.array([*map(names.index, part.names), *[UNLABELLED] * (256 - len(part.names))])
+        for one in part.pictures:
+            read = partial(_renumber, one.read, ids)
+            joined.pictures.append(one._replace(named=f"{folder.name}/{one.named}", read=read, split=folder.name))
+    return joined
+
+
+def _renumber(read: Callable[..., Label], ids: np.ndarray, *size: Any) -> Label:
+    label = read(*size)
+    return label._replace(ids=ids[label.ids].astype(np.uint8))
 
 
 def _open_files(files: list[Path], overlaps: Overlaps) -> LabelSource:

@@ -12,13 +12,13 @@ import numpy as np
 
 from steadyseg.core.errors import InputError
 from steadyseg.core.system.json_text import parse_json
-from steadyseg.core.system.pictures import HEIC, has_suffix
+from steadyseg.core.system.pictures import has_suffix
+from steadyseg.seg.data.formats.names import PICTURE_SUFFIXES, UNREAD_SUFFIXES, Names, same_end
 
 UNLABELLED = 255
 """Id of pixels that no label covers."""
-PICTURE_SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".webp", ".tif", ".tiff", ".avif", *HEIC)
-UNREAD_SUFFIXES = (".jxl", ".gif")
-"""Endings of pictures that no reader here opens."""
+NOT_A_CLASS = ("void", "unlabelled", "unlabeled", "ignore", "ignored", "__ignore__")
+"""Names, in lower case, of what is neither learned nor measured."""
 VOC_LABELS = "Segmentation"
 """Beginning of the names of VOC's folders of masks: SegmentationClass, SegmentationObject."""
 CLASSES_FILE, NOTES_FILE = "classes.json", "notes.txt"
@@ -46,11 +46,12 @@ class LabelledPicture(NamedTuple):
     named: str
     """A file name with the known part of its path; `NAME.*` stands for any picture of that base name."""
     labelled_in: Path
-    read: Callable[[], Label]
+    read: Callable[..., Label]
+    """Function that takes the (height, width) of the picture, which it needs where `size` is None."""
     split: str = ""
     """Name of its split in the source, as written there; empty without a split."""
     size: tuple[Any, Any] | None = None
-    """(height, width) as the label file says; None where the label is a picture itself."""
+    """(height, width) as the label file says; None where it says none, or the label is a picture itself."""
     is_upload: bool = False
     """True where the name may begin with an UPLOAD_PREFIX that the picture here lacks."""
 
@@ -67,6 +68,11 @@ class LabelSource:
     pictures: list[LabelledPicture] = field(default_factory=list)
     remarks: list[str] = field(default_factory=list)
     """Lines about the omitted parts."""
+
+
+def claimed_size(height: Any, width: Any) -> tuple[Any, Any] | None:
+    """Returns the size that a label file says; None where a side is absent, empty or 0."""
+    return (height, width) if height and width else None
 
 
 def files_below(root: Path, suffixes: Collection[str]) -> list[Path]:
@@ -87,41 +93,29 @@ def _written(folder: Path) -> bool:
     return all((folder / name).is_file() for name in (CLASSES_FILE, NOTES_FILE))
 
 
-def listed_names(path: Path) -> list[str]:
-    """Returns the lines of a list, without empty lines. A list that does not exist has no lines."""
-    lines = path.read_text(errors="replace").splitlines() if path.is_file() else []
-    return [line.strip() for line in lines if line.strip()]
-
-
-def known_name(listed: str, known: Collection[str]) -> str:
-    """Returns the known name in a line of a list. The line is a name or path, which may have spaces, or begins with it.
-
-    For a line without a known name, it returns the line's end without folders and a picture's suffix."""
-    paths = Path(listed), Path(listed.split()[0])
-    names = [path.stem if has_suffix(path, PICTURE_SUFFIXES) else path.name for path in paths]
-    return next((name for name in (listed, *names) if name in known), names[0])
-
-
 class PictureFinder:
     """Finds pictures below one folder by name; where two pictures share a name, more of the path decides."""
 
     def __init__(self, root: Path, labels: set[Path]) -> None:
         """`labels` are files below `root` that are no pictures."""
         self.root = root
+        found = files_below(root, (*PICTURE_SUFFIXES, *UNREAD_SUFFIXES))
+        self.pictures = [path for path in found if path not in labels and not path.parent.name.startswith(VOC_LABELS)]
         self._by_name: dict[str, list[Path]] = {}
-        for path in files_below(root, (*PICTURE_SUFFIXES, *UNREAD_SUFFIXES)):
-            if path not in labels and not path.parent.name.startswith(VOC_LABELS):
-                for name in (path.name, f"{path.stem}.*"):
-                    self._by_name.setdefault(name, []).append(path)
+        for path in self.pictures:
+            for name in (path.name, f"{path.stem}.*"):
+                self._by_name.setdefault(name, []).append(path)
+        self._names = Names(self._by_name)
 
     def find(self, picture: LabelledPicture) -> Path:
         """Returns the file; InputError where no file or several files fit."""
         parts = PurePosixPath(picture.named.replace("\\", "/")).parts
         name = parts[-1] if parts else ""  # "" and "." have no parts
         uploaded = UPLOAD_PREFIX.sub("", name) if picture.is_upload else name
-        found = self._by_name.get(name, []) or self._by_name.get(uploaded, [])
+        known = self._names.find(name) or self._names.find(uploaded)
+        found = [path for one in known for path in self._by_name[one]]
         for count in range(2, len(parts) + 1):
-            found = [path for path in found if path.parts[-count:-1] == parts[-count:-1]] or found
+            found = same_end(found, parts[-count:]) or found
         if not found:
             raise InputError(
                 f"{picture.named or 'a picture without a name'}: labelled in {picture.labelled_in}, but no such "
@@ -132,6 +126,11 @@ class PictureFinder:
         if found[0].suffix.lower() in UNREAD_SUFFIXES:
             raise InputError(f"{found[0]}: pictures of this kind are not read; convert it to PNG or JPEG")
         return found[0]
+
+    def left_over(self, found: Collection[Path]) -> list[Path]:
+        """Returns the other pictures in the folders of those that were found."""
+        folders = {path.parent for path in found}
+        return [path for path in self.pictures if path.parent in folders and path not in found]
 
 
 @contextlib.contextmanager
