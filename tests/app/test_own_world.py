@@ -117,7 +117,7 @@ def test_int8_without_a_scale_of_its_own_knows_nothing_and_is_taken_on_request_a
     segmenter = opened(later, **plain, executor="openvino", precision="int8")
     assert "no familiarity, which has no scale in it" in segmenter.why
     assert segmenter.reference is None and told(segmenter, drive(1))[0][0] is None
-    assert "later has no statistics of frames in int8" in refusal(opened, later, **METHOD, precision="int8")
+    assert "later.safetensors has no statistics of frames in int8" in refusal(opened, later, **METHOD, precision="int8")
     full = opened(later, **plain, executor="openvino", precision="fp32")
     assert full.reference is not None and told(full, drive(1)) == told(
         opened(knowing, **plain, executor="openvino", precision="fp32"), drive(1)
