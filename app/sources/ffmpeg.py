@@ -1,6 +1,5 @@
 """Access to FFmpeg through PyAV: opens containers within limits and gives their pictures as upright RGB."""
 
-import math
 import re
 import threading
 from collections import Counter
@@ -12,6 +11,7 @@ import numpy as np
 
 from steadyseg.app.opencv import opencv
 from steadyseg.app.sources.source import MAX_PIXELS, check_size
+from steadyseg.app.sources.times import DisplayTimes
 from steadyseg.core.errors import InputError
 from steadyseg.core.system.pictures import require_few_scans
 
@@ -38,9 +38,11 @@ HDR = {16: "smpte2084", 18: "arib-std-b67"}
 FILE_OPTIONS = {"protocol_whitelist": "file", "format_whitelist": SELF_CONTAINED_FORMATS}
 PROBE_US = {"analyzeduration": "2000000"}
 """Time for analysing an endless stream on opening; FFmpeg's 5 s would use up the whole time-out."""
+NET = "http,https,tcp,tls,crypto"
+PICTURES = "jpeg_pipe,png_pipe,webp_pipe,bmp_pipe"
+"""Formats of single pictures, as cameras give them at an address."""
 URL_OPTIONS = {
-    "http": PROBE_US
-    | {"protocol_whitelist": "http,https,tcp,tls,crypto", "format_whitelist": f"{SELF_CONTAINED_FORMATS},hls"},
+    "http": PROBE_US | {"protocol_whitelist": NET, "format_whitelist": f"{SELF_CONTAINED_FORMATS},hls,{PICTURES}"},
     "rtsp": PROBE_US | {"protocol_whitelist": "rtsp,rtsps,rtp,srtp,udp,tcp,tls,crypto", "rtsp_transport": "tcp"},
     "rtmp": PROBE_US | {"protocol_whitelist": "rtmp,rtmps,tcp,tls,crypto", "format_whitelist": "flv"},
     "udp": PROBE_US | {"protocol_whitelist": "udp", "format_whitelist": "mpegts"},
@@ -66,6 +68,18 @@ def open_container(
     return av.open(address, mode="r", options=options | limit, timeout=timeout, metadata_errors="replace")
 
 
+def first_bytes(url: str, timeout_s: float) -> bytes:
+    """The first bytes, 1024 at most, of what an address by HTTP holds; empty if it cannot be read."""
+    import av
+
+    options = {"protocol_whitelist": NET, "format_whitelist": "data"}
+    try:
+        with av.open(url, format="data", options=options, timeout=(timeout_s, timeout_s)) as container:
+            return bytes(next(container.demux()))
+    except (av.error.FFmpegError, OSError, StopIteration):
+        return b""
+
+
 def video_stream(
     container: "InputContainer", name: str, low_delay: bool, max_pixels: int = MAX_PIXELS
 ) -> "VideoStream":
@@ -74,8 +88,10 @@ def video_stream(
 
     moving = [one for one in container.streams.video if not one.disposition & Disposition.attached_pic]  # no cover art
     if not moving:
-        kinds = ", ".join(sorted({stream.type for stream in container.streams})) or "none"
-        raise InputError(f"{name}: holds no video stream (streams: {kinds}); give a video file, camera or image folder")
+        still = container.streams.video
+        kinds = sorted({one.type for one in container.streams if one not in still}) + ["a cover picture"] * bool(still)
+        held = ", ".join(kinds) or "none"
+        raise InputError(f"{name}: holds no video stream (streams: {held}); give a video file, camera or image folder")
     stream = moving[0]
     if stream.disposition & Disposition.dependent:
         raise InputError(f"{name}: a picture in {len(moving)} tiles; its name must end in .avif or .heic")
@@ -98,17 +114,23 @@ def decode(
     """Decodes frames until the end, a read error (counted: "read_error") or `stopped`; damaged packets are counted."""
     import av
 
-    packets = container.demux(stream)
+    packets, times = container.demux(stream), DisplayTimes(container, stream)
     while not stopped.is_set():
+        packet: Packet[Any] | None
         try:
             packet = next(packets)
         except StopIteration:
             return
         except (av.error.FFmpegError, OSError):
             losses["read_error"] += 1
-            yield from _decode(stream, None, losses)  # flushes the frames that the decoder still holds
+            packet = None  # flushes the frames that the decoder still holds
+        if packet is not None:
+            times.add(packet)
+        for frame in _decode(stream, packet, losses):
+            times.give(frame)
+            yield frame
+        if packet is None:
             return
-        yield from _decode(stream, packet, losses)
 
 
 def _decode(stream: "VideoStream", packet: "Packet[Any] | None", losses: Counter[str]) -> "list[VideoFrame]":
@@ -161,6 +183,7 @@ def picture_notes(container: "InputContainer", stream: "VideoStream", frame: "Vi
     upright, quarter_turn = b == c == 0, a == d == 0
     ratio = stream.sample_aspect_ratio
     notes = {
+        "transparency is left out: the colours under it are segmented": is_transparent(stream, frame),
         "audio is not copied": bool(container.streams.audio),
         "only the first of its video streams is read": len(container.streams.video) > 1,
         f"turned clockwise by {-frame.rotation % 360} degrees as the file asks": frame.rotation
@@ -173,6 +196,14 @@ def picture_notes(container: "InputContainer", stream: "VideoStream", frame: "Vi
         "interlaced; both fields are kept in one frame": frame.interlaced_frame,
     }
     return tuple(note for note, applies in notes.items() if applies)
+
+
+def is_transparent(stream: "VideoStream", frame: "VideoFrame") -> bool:
+    """Returns True for frames with an alpha channel. FFmpeg gives one to each GIF and palette: their pixels count."""
+    if frame.format.has_palette or stream.codec_context.name == "gif":
+        return bool(frame.to_ndarray(format="rgba")[..., 3].min() < 255)
+    own = any(part.is_alpha for part in frame.format.components)
+    return own or stream.metadata.get("alpha_mode") == "1"  # VP8's and VP9's, which the decoder leaves out
 
 
 def count_announced(container: "InputContainer", stream: "VideoStream") -> int | None:
@@ -203,23 +234,24 @@ def stated_end_s(container: "InputContainer", stream: "VideoStream") -> float:
 def nominal_fps(container: "InputContainer", stream: "VideoStream", stamps_s: Sequence[float | None] = ()) -> float:
     """The announced frame rate; 25 if it is not plausible (0, or the 90000 of a clock taken for a rate).
 
-    A browser's WebM announces the rate of its clock, so the first frames' stamps give the rate. For raw H.264 and HEVC
-    FFmpeg always announces 25, so the decoder's rate counts.
+    A browser's WebM announces no rate or its clock's, so the usual step of the first frames' stamps gives the rate. For
+    raw H.264 and HEVC FFmpeg always announces 25, so the decoder's rate counts.
     """
     untimed = container.format.flags & NO_TIME_STAMPS
-    known = [stamp for stamp in stamps_s if stamp is not None]
-    if ticks_as_rate(stream) and len(known) > 1 and known[-1] > known[0]:
-        return min(1000.0, (len(known) - 1) / (known[-1] - known[0]))
+    steps_s = np.diff([stamp for stamp in stamps_s if stamp is not None])
+    if rate_is_unknown(stream) and (steps_s > 0).any():
+        middle_s = np.median(steps_s[steps_s > 0])
+        return min(1000.0, 1 / float(steps_s[abs(steps_s - middle_s) <= middle_s / 2].mean()))
     own = (stream.codec_context.framerate,) if untimed else ()
     for rate in (*own, stream.average_rate, stream.guessed_rate, stream.base_rate):
-        if rate is not None and 0 < rate <= 1000 and not (rate == stream.average_rate and ticks_as_rate(stream)):
+        if rate is not None and 0 < rate < 1000 and not (rate == stream.average_rate and rate_is_unknown(stream)):
             return float(rate)
     return 25.0
 
 
-def ticks_as_rate(stream: "VideoStream") -> bool:
-    """Returns True if the average rate is one frame for each tick of the clock."""
-    return bool(stream.time_base and stream.average_rate and stream.average_rate * stream.time_base == 1)
+def rate_is_unknown(stream: "VideoStream") -> bool:
+    """Returns True without an average rate, and if it is one frame for each tick of the clock."""
+    return not stream.average_rate or stream.average_rate * (stream.time_base or 0) == 1
 
 
 def pixel_shape(stream: "VideoStream", frame: "VideoFrame") -> Fraction:
@@ -227,53 +259,3 @@ def pixel_shape(stream: "VideoStream", frame: "VideoFrame") -> Fraction:
     (a, _), (_, d) = display_matrix(frame)
     shape = Fraction(stream.sample_aspect_ratio or 1)
     return 1 / shape if a == d == 0 else shape
-
-
-def stamp_s(frame: "VideoFrame") -> float | None:
-    """The frame's own presentation time in seconds, or None."""
-    if frame.pts is None or frame.time_base is None:
-        return None
-    return float(frame.pts * frame.time_base)
-
-
-FARTHEST_S = 366 * 86_400.0
-"""Longest plausible time between two frames in seconds: Matroska can hold stamps of nine million years."""
-
-
-class FrameClock:
-    """A stream's time stamps, which may be missing or run backwards, as rising seconds from the start.
-
-    Call it once per frame; corrected stamps are counted under "mended_time".
-    """
-
-    def __init__(self, step_s: float, losses: Counter[str]) -> None:
-        self._step_s = step_s
-        self._losses = losses
-        self._time_s = -step_s
-        self._stamp_s: float | None = None
-        self._offset_s: float | None = None
-
-    def __call__(self, stamp_s: float | None) -> float:
-        """Seconds from the first frame; a missing, non-finite, backward or far stamp becomes previous + one frame."""
-        if stamp_s is None or not math.isfinite(stamp_s):
-            return self._mend()
-        if self._offset_s is None:
-            self._offset_s = self._time_s + self._step_s - stamp_s
-        rising = self._stamp_s is not None and stamp_s > self._stamp_s
-        self._stamp_s = stamp_s
-        if self._time_s < stamp_s + self._offset_s <= self._time_s + FARTHEST_S:
-            self._time_s = stamp_s + self._offset_s
-            return self._time_s
-        if rising:  # follows stamps that restarted in the past (this is the second frame there) or far away
-            self._offset_s = self._time_s + self._step_s - stamp_s
-        return self._mend()
-
-    def restart(self, time_s: float) -> None:
-        """Restarts the stamps; the next frame is at `time_s`, and later than the previous one in any case."""
-        self._time_s = max(self._time_s, time_s - self._step_s)
-        self._offset_s = self._stamp_s = None
-
-    def _mend(self) -> float:
-        self._losses["mended_time"] += 1
-        self._time_s += self._step_s
-        return self._time_s

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 import numpy as np
 
 from steadyseg.app.opencv import opencv
-from steadyseg.app.sources.ffmpeg import FrameClock
 from steadyseg.app.sources.source import Source, SourceInfo, check_size
+from steadyseg.app.sources.times import FrameClock
 from steadyseg.core.errors import InputError
 from steadyseg.core.frame import Frame
 from steadyseg.core.system.machine import trim_memory

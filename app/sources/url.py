@@ -4,24 +4,28 @@ import re
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from steadyseg.app.sources.content import describe_content
 from steadyseg.app.sources.ffmpeg import (
     NO_TIME_STAMPS,
+    PICTURES,
     URL_OPTIONS,
     decode,
+    first_bytes,
     nominal_fps,
     open_container,
     picture_notes,
-    stamp_s,
     to_rgb,
     video_stream,
 )
 from steadyseg.app.sources.live import ATTEMPTS, FIRST_DELAY_S, LiveSource, Picture
 from steadyseg.app.sources.source import SourceInfo
+from steadyseg.app.sources.times import stamp_s
 from steadyseg.app.sources.video_file import RecordedSource
 from steadyseg.core.errors import InputError
 
@@ -30,6 +34,8 @@ if TYPE_CHECKING:
 
 SCHEMES = ("rtsp", "rtsps", "http", "https", "rtmp", "rtmps", "udp")
 UDP = {"rtsp_transport": "udp"}
+POLL_S = 0.5
+"""Time between two requests for a single picture."""
 TIMEOUT_S = 5.0
 """Time limit of opening and of every read: longer than the key-frame distance of usual cameras (1-4 s)."""
 
@@ -41,17 +47,21 @@ def open_url(
     attempts: int = ATTEMPTS,
     first_delay_s: float = FIRST_DELAY_S,
 ) -> RecordedSource | LiveSource:
-    """Opens a recording if the server states a length, else a live source. The message of its InputError has no
-    credentials."""
+    """Opens a recording if the server states a length, else a live source, which asks for a single picture again.
+
+    The message of its InputError has no credentials.
+    """
     container = connect(url, timeout_s)
     # Without a duration and a size in bytes, the stream's end means an interruption. Senders by RTMP make durations up.
     sized = container.duration or (container.format.name != "rtsp" and container.size > 0)
-    if sized and url.lower().startswith(("http", "rtsp")):
+    if sized and not is_picture(container) and url.lower().startswith(("http", "rtsp")):
         return RecordedSource(container, redact(url))
     opened = [container]
 
     def connection(losses: Counter[str], stopped: threading.Event) -> StreamConnection:
         container = opened.pop() if opened else connect(url, timeout_s)
+        if is_picture(container):
+            return PolledPicture(container, redact(url), losses, stopped, lambda: connect(url, timeout_s))
         return StreamConnection(container, redact(url), losses, stopped)
 
     return LiveSource(connection, attempts, first_delay_s)
@@ -78,6 +88,9 @@ def connect(url: str, timeout_s: float) -> "InputContainer":
             return open_container(url, options | UDP, timeout_s)  # some cameras offer UDP alone
     except (av.error.FFmpegError, OSError) as error:
         late = time.monotonic() - began_s >= timeout_s  # FFmpeg's message differs from protocol to protocol
+        words = "" if late or not scheme.startswith("http") else describe_content(first_bytes(url, timeout_s))
+        if words:
+            raise InputError(f"{redact(url)}: holds no readable video: it is {words}") from None
         reason = f"no answer within {timeout_s:g} s" if late else error.strerror or type(error).__name__
         reason += " by TCP and by UDP" * ("rtsp_transport" in options and not late)
     if url.count("@") > 1 or re.search("[?#/].*@", url.partition("://")[2]):
@@ -109,6 +122,11 @@ def redact(url: str) -> str:
     if scheme.lower() in ("rtmp", "rtmps"):  # the last part is a key: who has it may send there
         shown = re.sub("/[^/]+$", "/***", shown)
     return f"{scheme}://{'***@' if at else ''}{shown}{'?***' if query or fragment else ''}"
+
+
+def is_picture(container: "InputContainer") -> bool:
+    """Returns True for a single picture."""
+    return container.format.name in PICTURES.split(",")
 
 
 class StreamConnection:
@@ -146,3 +164,32 @@ class StreamConnection:
     def close(self) -> None:
         self._frames.close()
         self._container.close()
+
+
+class PolledPicture(StreamConnection):
+    """A single picture at an address, such as a camera's snapshot, asked for again and again."""
+
+    def __init__(
+        self,
+        container: "InputContainer",
+        name: str,
+        losses: Counter[str],
+        stopped: threading.Event,
+        connect: "Callable[[], InputContainer]",
+    ) -> None:
+        super().__init__(container, name, losses, stopped)
+        self._again, self._losses, self._stopped = connect, losses, stopped
+        note = f"a single picture, asked for every {POLL_S:g} s; each answer is a frame"
+        self.info = replace(self.info, fps=1 / POLL_S, notes=(*self.info.notes, note))
+
+    def pictures(self) -> Iterator[Picture]:
+        """Pictures stamped on arrival, until the address fails."""
+        yield Picture(to_rgb(self._first, self.info.name), time.monotonic())
+        while not self._stopped.wait(POLL_S):
+            try:
+                one = StreamConnection(self._again(), self.info.name, self._losses, self._stopped)
+            except InputError:
+                self._losses["read_error"] += 1
+                return
+            yield Picture(to_rgb(one._first, self.info.name), time.monotonic())
+            one.close()

@@ -7,22 +7,22 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from steadyseg.app.sources.content import describe_file
 from steadyseg.app.sources.ffmpeg import (
     FILE_OPTIONS,
-    FrameClock,
     count_announced,
     decode,
     nominal_fps,
     open_container,
     picture_notes,
     pixel_shape,
-    stamp_s,
+    rate_is_unknown,
     stated_end_s,
-    ticks_as_rate,
     to_rgb,
     video_stream,
 )
 from steadyseg.app.sources.source import MAX_PIXELS, LabelFolder, Source, SourceInfo, frame_name
+from steadyseg.app.sources.times import FrameClock, stamp_s
 from steadyseg.core.errors import InputError
 from steadyseg.core.frame import Frame
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from av.video.frame import VideoFrame
 
 MEASURED = 10
-"""First frames that give the rate of a file, if it announces only the rate of its clock."""
+"""First frames that give the rate of a file, if it announces none or the rate of its clock."""
 
 TOLERATED = 2
 """Longest steps between frames by which a stated duration may exceed the frames: it is rounded, or the last stands."""
@@ -47,8 +47,9 @@ def open_file(path: Path, labels: LabelFolder | None = None, max_pixels: int = M
         path.open("rb").close()
         container = open_container(str(path.absolute()), FILE_OPTIONS, max_pixels=max_pixels)
     except av.error.FFmpegError as error:
-        reason = error.strerror
-        raise InputError(f"{path}: not a readable video ({reason}); expected mp4, mkv, mov, avi, webm ...") from None
+        words = describe_file(path)
+        reason = f": it is {words}" if words else f" ({error.strerror}); expected mp4, mkv, mov, avi, webm ..."
+        raise InputError(f"{path}: not a readable video{reason}") from None
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror})") from error
     return RecordedSource(container, str(path), labels, max_pixels)
@@ -74,7 +75,7 @@ class RecordedSource(Source):
                     f"{name}: no frame could be decoded; is the file truncated or damaged, or are its frames larger "
                     f"than {max_pixels / 1e6:.1f} million pixels?"
                 )
-            self._first = [first, *(islice(self._frames, MEASURED - 1) if ticks_as_rate(self._stream) else ())]
+            self._first = [first, *(islice(self._frames, MEASURED - 1) if rate_is_unknown(self._stream) else ())]
             self.info = self._describe(name, first)
         except BaseException:
             container.close()

@@ -14,14 +14,15 @@ import av
 import cv2
 import numpy as np
 import pytest
+from av.stream import Disposition
 from made.video import grey_frames, quarters, write_audio, write_video
 from PIL import Image
 from refusals import refusal
 
-from steadyseg.app.sources.ffmpeg import FrameClock
 from steadyseg.app.sources.live import CameraConnection, LiveSource, Wanted
 from steadyseg.app.sources.open_source import open_source
 from steadyseg.app.sources.source import describe_losses
+from steadyseg.app.sources.times import FrameClock
 from steadyseg.core.errors import InputError
 from steadyseg.core.frame import Frame
 from steadyseg.core.system.pictures import natural_order
@@ -174,6 +175,68 @@ def test_frames_that_are_too_large_are_refused_wherever_they_come(tmp_path: Path
     assert len(read(tmp_path / "large.ts", max_pixels=96 * 128)[0]) == 10
 
 
+def test_alpha_is_said(tmp_path: Path) -> None:
+    for codec, kind, name, said in (("png", "rgba", "a.mov", True), ("png", "rgb24", "b.mov", False)):
+        with av.open(str(tmp_path / name), "w") as container:
+            stream = container.add_stream(codec, rate=25)
+            stream.height, stream.width, stream.pix_fmt = 48, 64, kind
+            image = np.full((48, 64, len(kind[:4].rstrip("2"))), 90, np.uint8)
+            container.mux(stream.encode(av.VideoFrame.from_ndarray(image, format=kind)))
+            container.mux(stream.encode())
+        with open_source(tmp_path / name) as source:
+            assert any("transparency" in note for note in source.info.notes) == said
+
+
+def test_a_cover_picture_is_no_video(tmp_path: Path) -> None:
+    sound = write_audio(tmp_path / "sound.m4a")
+    cover = save(tmp_path / "cover.png", quarters()).read_bytes()
+    with av.open(str(sound)) as read, av.open(str(tmp_path / "song.m4a"), "w", format="mp4") as written:
+        for one in (written.add_stream_from_template(read.streams.audio[0]), written.add_stream("png", rate=1)):
+            if one.type == "video":
+                one.width, one.height, one.pix_fmt, one.disposition = 64, 48, "rgb24", Disposition.attached_pic
+        for packet in read.demux():
+            if packet.dts is not None:
+                packet.stream = written.streams.audio[0]
+                written.mux(packet)
+        packet = av.Packet(cover)
+        packet.stream, packet.pts, packet.dts = written.streams.video[0], 0, 0
+        written.mux(packet)
+    assert "(streams: audio, a cover picture)" in refusal(open_source, str(tmp_path / "song.m4a"))
+
+
+@pytest.mark.parametrize("name", ["a.avi", "a.asf"])
+def test_frames_have_their_times_where_the_file_has_decoding_times_alone(tmp_path: Path, name: str) -> None:
+    """Also after a lost packet: soon the times are right again."""
+    whole = write_video(tmp_path / name, grey_frames(90), fps=10)
+    frames, losses = read(whole)
+    assert [frame.time_s for frame in frames] == pytest.approx([index / 10 for index in range(90)])
+    assert not losses["mended_time"]
+    lossy = tmp_path / f"lossy-{name}"
+    with av.open(str(whole)) as container, av.open(str(lossy), "w") as copy:
+        stream = copy.add_stream_from_template(container.streams.video[0])
+        for number, packet in enumerate(container.demux()):
+            if packet.dts is not None and number != 13:
+                packet.stream = stream
+                copy.mux(packet)
+    frames, losses = read(lossy)
+    assert len(frames) == 89 and [frame.time_s for frame in frames[-30:]] == pytest.approx(np.arange(60, 90) / 10)
+
+
+def test_a_file_without_a_rate_has_the_rate_of_its_frames(tmp_path: Path) -> None:
+    """As browsers write it: the first step is odd, and milliseconds are whole."""
+    times_s = [0, 0.002, *(round(index / 15, 3) for index in range(1, 20))]
+    with av.open(str(tmp_path / "a.webm"), "w") as container:
+        stream = container.add_stream("libvpx", rate=1000)
+        stream.height, stream.width, stream.pix_fmt = 48, 64, "yuv420p"
+        for image, time_s in zip(grey_frames(21), times_s, strict=True):
+            frame = av.VideoFrame.from_ndarray(image)
+            frame.pts, frame.time_base = round(time_s * 1000), Fraction(1, 1000)
+            container.mux(stream.encode(frame))
+        container.mux(stream.encode())
+    with open_source(tmp_path / "a.webm") as source:
+        assert source.info.fps == pytest.approx(15, rel=0.02)
+
+
 @pytest.mark.parametrize("cut_s", [0.2, 0.28, 0.4], ids=["between key frames", "between others", "at a key frame"])
 def test_frames_cut_off_by_an_edit_list_are_not_missing(tmp_path: Path, cut_s: float) -> None:
     times_s = [index / 25 - cut_s for index in range(30)]
@@ -202,6 +265,11 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
     data = write_video(folder / "whole.mp4", grey_frames(30), movflags="+faststart").read_bytes()
     (folder / "headers.mp4").write_bytes(data[: data.index(b"mdat") + 4])
     write_video(folder / "huge.mp4", [np.zeros((16, 8208, 3), np.uint8)])
+    whole = write_video(folder / "late.mp4", grey_frames(9)).read_bytes()
+    (folder / "cut.mp4").write_bytes(whole[: whole.rindex(b"moov") - 4])
+    (folder / "page.mp4").write_text("\n<!DOCTYPE html><title>A video</title>")
+    (folder / "zeros.mkv").write_bytes(bytes(9000))
+    save(folder / "picture.png", quarters()).rename(folder / "picture.mp4")
     for name in ("images", "nothing"):
         (folder / name).mkdir()
     (folder / "images" / "a.png").write_text("not an image")
@@ -217,6 +285,10 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("text.mp4", "not a readable video (Invalid data"),
         ("sound.mp4", "no video stream (streams: audio)"),
         ("headers.mp4", "headers.mp4: "),
+        ("cut.mp4", "it is an MP4 or MOV file whose index (moov) is missing or damaged"),
+        ("page.mp4", "it is a web page; give the address of the video"),
+        ("zeros.mkv", "it is zeros alone"),
+        ("picture.mp4", "it is a single picture"),
         ("huge.mp4", "frames are 8208x16; expected 1 to 8192"),
         ("images", "none of the 1 images can be read"),
         ("nothing", "holds no images; expected .png"),

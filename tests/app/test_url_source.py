@@ -39,6 +39,12 @@ class Served(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         self.seen.append(self.path)
+        if self.path in ("/page", "/snapshot"):
+            jpeg = cv2.imencode(".jpg", grey_frames(9)[len(self.seen)])[1].tobytes()
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(jpeg if self.path == "/snapshot" else b"<!doctype html><title>A video</title>")
+            return
         if self.path == "/jpeg":
             self.send_motion_jpeg(grey_frames(8))
             return
@@ -93,6 +99,18 @@ def test_a_film_on_a_server_is_a_recording(server: str) -> None:
     with open_source(f"http://{server}/film.mp4") as source:
         assert not source.info.live and source.info.length == 12
         assert len(list(source)) == 12
+
+
+def test_a_page_is_named(server: str) -> None:
+    assert "it is a web page; give the address of the video" in refusal(open_source, f"http://{server}/page")
+
+
+def test_a_picture_is_asked_for_again(server: str) -> None:
+    with open_source(f"http://{server}/snapshot") as source:
+        assert source.info.live and "asked for every 0.5 s" in source.info.notes[-1]
+        frames = list(islice(source, 3))
+    levels = [int(frame.image.mean()) for frame in frames]
+    assert levels[0] < levels[1] < levels[2] and frames[0].time_s < frames[1].time_s < frames[2].time_s
 
 
 def test_a_lost_stream_is_reconnected_and_finally_given_up(server: str) -> None:
