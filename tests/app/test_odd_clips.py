@@ -70,6 +70,8 @@ def test_a_gap_that_mp4_cannot_hold_is_shortened_and_said(tmp_path: Path) -> Non
         assert [frame.time_s for frame in source] == pytest.approx(
             [*(3600 * number for number in range(11)), 36_000.04]
         )
+    with av.open(str(tmp_path / "out.mp4")) as container:  # FFmpeg 5.1 drops frames where a difference exceeds 2^28
+        assert all(packet.pts == packet.dts for packet in container.demux())
 
 
 def test_hdr_is_read_at_8_bits_and_says_that_it_is_not_toned(tmp_path: Path) -> None:
