@@ -155,7 +155,7 @@ def openvino_executor(
     return CpuExecutor(
         openvino_name(precision),
         network,
-        lambda frame_height, frame_width: network_size(frame_height, frame_width, height),
+        lambda frame_height, frame_width: stored.nearest(*network_size(frame_height, frame_width, height)),
         meta.classes,
         method,
         (meta.height, meta.width),

@@ -16,7 +16,7 @@ import json
 import sys
 import tempfile
 import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -134,6 +134,11 @@ def was_kept(checkpoint: str) -> bool:
     return any(cache_file(FOLDER).glob(f"{checkpoint[:DIGITS]}-*"))
 
 
+def is_kept(checkpoint: str, name: str) -> bool:
+    """True if the network `name` of the checkpoint lies in the cache."""
+    return cache_file(f"{FOLDER}/{file_key(checkpoint, name)}").is_file()
+
+
 @functools.cache
 def code_digest() -> bytes:
     """Digest of the sources that make a converted network, and of the versions of the libraries."""
@@ -183,6 +188,9 @@ class ShippedGraphs:
 
     def __contains__(self, name: str) -> bool:
         return name in self._index
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._index)
 
     def read(self, name: str, tensors: Tensors) -> Converted:
         """Returns the network `name`; `tensors` are the tensors of the checkpoint."""

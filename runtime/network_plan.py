@@ -1,8 +1,10 @@
 """A checkpoint's network on OpenVINO: its description, its place in the cache, and its conversion, which alone needs
 torch."""
 
+import math
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Self
 
 from steadyseg.core.errors import InputError
@@ -11,11 +13,14 @@ from steadyseg.core.method import Method, draws_dropout, no_dropout
 from steadyseg.core.model.checkpoint import CheckpointMeta
 from steadyseg.core.model.model import Model
 from steadyseg.core.model.tensor_file import INT8_PREFIX, below
-from steadyseg.runtime.converted import Converted, ShippedGraphs, file_key, kept, was_kept
+from steadyseg.runtime.converted import Converted, ShippedGraphs, file_key, is_kept, kept, tell_once, was_kept
 from steadyseg.runtime.networks import FrameNetwork, frame_network
 
 if TYPE_CHECKING:
     from steadyseg.seg.streaming import StreamingSegmenter
+
+MAX_STRETCH = 2.0
+"""Largest factor by which a picture is made wider or narrower for a network of another shape."""
 
 
 @dataclass(frozen=True)
@@ -74,6 +79,27 @@ class StoredNetwork:
         if self.plan.precision == "int8":
             round_convolutions(network, self.model.meta.int8["ranges"], below(self.model.tensors, INT8_PREFIX))
         return streaming_module(self.model, self.method, network=network, precision=self.plan.precision)
+
+    @cache  # noqa: B019 (asked for each frame; there are few sizes)
+    def nearest(self, height: int, width: int) -> tuple[int, int]:
+        """The size (h, w) itself, or without torch the shipped size of that height whose width is nearest.
+
+        A width that differs by more than `MAX_STRETCH` is not taken.
+        """
+        name = self.plan.name(height, width)
+        if not self._shipped or name in self._shipped or find_spec("torch") or is_kept(self.model.sha256, name):
+            return height, width
+        kin = name.removesuffix(str(width))
+        widths = [int(end) for one in self._shipped if (end := one.removeprefix(kin)).isdecimal() and end != one]
+        best = min(widths, key=lambda one: abs(math.log(one / width)), default=width)
+        stretch = best / width
+        if not 1 / MAX_STRETCH <= stretch <= MAX_STRETCH:
+            return height, width
+        tell_once(
+            f"note: {self.model.name} without torch has no network for {width}x{height} pixels: pictures are made "
+            f"{abs(stretch - 1):.0%} {'wider' if stretch > 1 else 'narrower'} for {best}x{height}"
+        )
+        return height, best
 
     def open(self, height: int, width: int) -> FrameNetwork:
         """Opens the network for frames of h x w."""

@@ -1,5 +1,6 @@
 """Any segmentation network as one that gives logits: its output is recognised, checked and brought to one form."""
 
+import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -139,7 +140,7 @@ class AnyNetwork(nn.Module):
             raise InputError(
                 f"{name} cannot run on a picture of {size[0]}x{size[1]} ({first_line(error)}); {remedy}"
             ) from error
-        self.taken = choose(outputs[0], size, classes)
+        self.taken = choose(outputs[0], size, classes, name)
         """Names of the output, or of two outputs of queries."""
         if not all(torch.allclose(again[key], outputs[0][key], 1e-2, 1e-3, equal_nan=True) for key in self.taken):
             raise InputError(
@@ -188,11 +189,13 @@ def tensors_of(output: Any) -> dict[str, Tensor]:
     return {"output": output} if isinstance(output, Tensor) else found or {"output": first_tensor(output)}
 
 
-def choose(outputs: Mapping[str, Tensor], size: tuple[int, int], classes: int | None) -> tuple[str, ...]:
+def choose(
+    outputs: Mapping[str, Tensor], size: tuple[int, int], classes: int | None, name: str = ""
+) -> tuple[str, ...]:
     """Returns the names of the class and mask logits of queries, or the name of the logits.
 
-    Names decide first. Of several maps without a known name, the one whose classes differ most is taken: an auxiliary
-    head is less sure.
+    Names decide first, then the size: of maps with as many classes, a larger one is the main output, and one channel is
+    an edge. InputError where several remain: nothing in their values tells an auxiliary head.
     """
     floats = {key: one for key, one in outputs.items() if one.is_floating_point()}
     maps, rows = ([key for key, one in floats.items() if one.ndim == axes] for axes in (4, 3))
@@ -203,16 +206,23 @@ def choose(outputs: Mapping[str, Tensor], size: tuple[int, int], classes: int | 
         pairs = [(rows[0], maps[0])]
     if pairs:
         return pairs[0]
-
-    def spread(key: str) -> float:
-        try:
-            axis = class_axis(tuple(floats[key].shape), size, classes, "")
-        except InputError:
-            return -1.0
-        return float((floats[key].amax(axis) - floats[key].amin(axis)).float().mean())
-
-    maps = [key for key in maps if "aux" not in key.lower()] or maps
-    return (max(maps, key=spread) if maps else next(iter(outputs)),)
+    found = dict[str, tuple[int, int]]()  # classes and pixels
+    for key in maps:
+        with contextlib.suppress(InputError):
+            shape = tuple(floats[key].shape)
+            found[key] = shape[class_axis(shape, size, classes, "")], floats[key][0].numel()
+    able = [key for key in found if "aux" not in key.lower()] or [*found]
+    able = [key for key in able if found[key][0] > 1] or able
+    largest = max((found[key] for key in able), default=(0, 0))
+    if len({found[key][0] for key in able}) == 1:
+        able = [key for key in able if found[key] == largest]
+    if len(able) > 1:
+        shown = ", ".join(f"{key[:40]} {tuple(floats[key].shape)}" for key in able[:8])
+        raise InputError(
+            f"{name}: several outputs can be the logits ({shown}); name one by --logits, or in Python give a function "
+            "that returns it alone"
+        )
+    return (next(iter([*able, *maps, *outputs])),)
 
 
 def probes(height: int, width: int) -> list[Tensor]:

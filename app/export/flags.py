@@ -86,11 +86,15 @@ class WrapJob:
     0). Omit mean and std for a uint8 network, which normalises its pictures itself."""
     std: tuple[float, ...] = ()
     """RGB standard deviation by which the network's pictures are divided (ImageNet: 0.229 0.224 0.225; none: 1 1 1)."""
+    bgr: bool = False
+    """The network takes BGR pictures, as OpenCV and Caffe give them; the new file turns its RGB frames. --mean and
+    --std stay in the order red, green, blue."""
     classes: Path | None = None
     """JSON file with the names of the classes: a list, or {"names": [...], "colors": [[r, g, b], ...], "void": id}; or
     camvid. By default class 0, class 1, ..."""
     logits: str = ""
-    """Name of the output to take, if the file has several; by default the one whose classes differ most."""
+    """Name of the output to take, if the file has several that can be the logits; by default `out` or `logits`, then
+    the one that is not auxiliary by its name or its smaller size."""
     size: str | None = None
     """HEIGHTxWIDTH of the network's input in pixels, for a network whose size is free."""
     temperature: float | None = None

@@ -29,7 +29,7 @@ def run_wrap(job: WrapJob) -> int:
     height, width = export.shape
     if height is not None and width is None:
         raise InputError(f"--size {job.size}: expected HEIGHTxWIDTH in pixels, as 384x512")
-    foreign = read_foreign(job.network, (height, width) if height and width else None, OPSET, job.logits)
+    foreign = read_foreign(job.network, (height, width) if height and width else None, OPSET, job.logits, job.bgr)
     height, width = input_size(foreign.size, f"{job.network}: its size")
     for flag, given, level in (("--mean", job.mean, 0.0), ("--std", job.std, 1 / 255)):
         if foreign.levels and not all(abs(value - level) <= 1e-6 for value in given):

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
+import numpy as np
 import onnx
 import onnx.inliner
 import onnx.version_converter
@@ -61,10 +62,13 @@ class ForeignGraph:
     """Constants that the labels of the file are cut at, by output; None where no labels are cut."""
 
 
-def read_foreign(path: Path, size: tuple[int, int] | None, opset: int, output: str = "") -> ForeignGraph:
+def read_foreign(
+    path: Path, size: tuple[int, int] | None, opset: int, output: str = "", bgr: bool = False
+) -> ForeignGraph:
     """Reads an ONNX file of another program; `size` (h, w) fixes an input whose size is free.
 
-    `opset`: version of the operators that the graph is converted to. `output`: name of the only output to keep.
+    `opset`: version of the operators that the graph is converted to. `output`: name of the only output to keep. `bgr`:
+    the network takes blue first; the graph that is read takes RGB and turns it.
 
     The graph must have one picture input (1, 3, h, w) or (1, h, w, 3) of float32, float16 or uint8. InputError in one
     line for any other graph, and if it could read other files, run other code or take all memory.
@@ -73,7 +77,7 @@ def read_foreign(path: Path, size: tuple[int, int] | None, opset: int, output: s
     if b"location" in data and (name := run_limited(name_of_weights, data, str(path)).decode()):
         weights = read_beside(path, name, MAX_BYTES - len(data))
     digest = hashlib.sha256(data + weights).hexdigest()
-    whole = run_limited(reduced, data + weights, str(path), len(data), output)
+    whole = run_limited(reduced, data + weights, str(path), len(data), output, bgr)
     model = onnx.load_model_from_string(run_limited(prepare, whole, str(path), *(size or (0, 0)), opset))
     picture = _picture(model, path)
     shape = type_and_shape(picture, str(path))[1]
@@ -109,7 +113,7 @@ def read_beside(path: Path, name: str, limit: int) -> bytes:
     return data
 
 
-def reduced(data: bytes, name: str, length: int, output: str) -> bytes:
+def reduced(data: bytes, name: str, length: int, output: str, bgr: bool) -> bytes:
     """Returns the graph of `ForeignGraph.data`, in the child, with the other fields in its `doc_string`.
 
     `data`: the file, `length` bytes, and then the file of weights. Labels are replaced by the tensor that they were
@@ -119,6 +123,10 @@ def reduced(data: bytes, name: str, length: int, output: str) -> bytes:
     model = parse_whole(data[:length], path)
     _embed(model, data[length:], path)
     graph = model.graph
+    picture = _picture(model, path)  # some exporters list each weight as an input too, as IR version 3 asked for
+    graph.ClearField("input")
+    graph.input.append(picture)
+    model.ir_version = max(model.ir_version, 4)
     makers = {key: node for node in graph.node for key in node.output}
     constants = {tensor.name: tensor for tensor in graph.initializer}
     constants |= {node.output[0]: one.t for node in graph.node for one in node.attribute if one.name == "value"}
@@ -135,6 +143,8 @@ def reduced(data: bytes, name: str, length: int, output: str) -> bytes:
     keep_outputs(model, list(ends))
     model = parse_foreign(model.SerializeToString(), path, FOLDED)
     levels = _take_floats(model, path)
+    if bgr:
+        _turn_colours(model, path)
     model.doc_string = json.dumps({"levels": levels, "notes": notes, "thresholds": ends})
     return model.SerializeToString()
 
@@ -202,7 +212,7 @@ def keep_outputs(model: ModelProto, names: Sequence[str]) -> None:
 
 def _take_floats(model: ModelProto, path: Path) -> bool:
     """Lets the input be float32, which the graph then converts; returns True if it takes levels 0..255."""
-    graph, picture = model.graph, _picture(model, path)
+    graph, picture = model.graph, model.graph.input[0]
     kind = type_and_shape(picture, str(path))[0]
     if kind not in ("FLOAT", "FLOAT16", "UINT8"):
         raise InputError(f"{path}: its input is {kind.lower()}, expected a picture of float32, float16 or uint8")
@@ -220,13 +230,24 @@ def _take_floats(model: ModelProto, path: Path) -> bool:
     return kind == "UINT8"
 
 
+def _turn_colours(model: ModelProto, path: Path) -> None:
+    """Lets the input be RGB, which the graph then turns into BGR."""
+    graph, picture = model.graph, model.graph.input[0]
+    axis = 3 if _channels_last(type_and_shape(picture, str(path))[1], path) else 1
+    given, order = f"{picture.name}.rgb", f"{picture.name}.order"
+    turn = onnx.helper.make_node("Gather", [given, order], [picture.name], axis=axis)
+    graph.node.insert(0, turn)
+    graph.initializer.append(onnx.numpy_helper.from_array(np.array([2, 1, 0]), order))
+    picture.name = given
+
+
 def prepare(data: bytes, name: str, height: int, width: int, opset: int) -> bytes:
     """Returns the graph of `ForeignGraph.model` made of `ForeignGraph.data`, in the child; height 0 keeps the graph's
     own size."""
     path = Path(name)
     model = parse_whole(data, path)
     graph = model.graph
-    picture = copy.deepcopy(_picture(model, path))  # the weights may be inputs too
+    picture = copy.deepcopy(_picture(model, path))
     shape = type_and_shape(picture, str(path))[1]
     channels_last = _channels_last(shape, path)
     size = _size(shape[1:3] if channels_last else shape[2:], (height, width) if height else None, path)

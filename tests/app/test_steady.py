@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from steadyseg import steady
 from steadyseg.core.classes import CAMVID
+from steadyseg.core.errors import InputError
 from steadyseg.core.insertion import insert_dropout
 from steadyseg.core.method import MethodOptions
 from steadyseg.core.model.thresholds import is_threshold_record
@@ -91,8 +92,9 @@ FORMS: dict[str, Callable[[Tensor], Any]] = {
     "torchvision": lambda logits: {"out": logits, "aux": logits[:, :1]},
     "transformers": lambda logits: SimpleNamespace(logits=logits),
     "tuple": lambda logits: (logits, None),
-    "auxiliary and main": lambda logits: [0.1 * logits, logits],
-    "main and auxiliary": lambda logits: [logits, 0.1 * logits],
+    "coarse auxiliary and main": lambda logits: [9 * logits[..., ::2, ::2], logits],
+    "main and edges": lambda logits: [logits, 9 * logits[:, :1]],
+    "named auxiliary": lambda logits: {"head_aux": 9 * logits, "head": logits},
     "probabilities": lambda logits: torch.softmax(logits, 1),
     "channels last": lambda logits: logits.permute(0, 2, 3, 1),
     "half": lambda logits: logits.half(),
@@ -110,6 +112,12 @@ def test_every_form_of_an_output_gives_the_networks_probabilities(form: str) -> 
     assert maps.probs is not None and np.abs(maps.probs - probs).max() < (2e-3 if form == "half" else 5e-5)
     assert segmenter.classes.names == ("class 0", "class 1", "class 2")
     assert "disagreement" in segmenter.why and "no familiarity" in segmenter.why
+
+
+def test_of_outputs_that_nothing_tells_apart_one_is_asked_for() -> None:
+    layer = convolution()
+    with pytest.raises(InputError, match=r"several outputs can be the logits \(0 .*, 1 .*a function that returns it"):
+        of_stills(lambda image: [0.1 * layer(image), layer(image)])
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")

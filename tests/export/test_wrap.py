@@ -2,6 +2,7 @@
 
 import copy
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import onnx
 import pytest
 import torch
 import torch.nn.functional as F
-from made.foreign import MEAN, NORMALISED, STD, Change, add_end, build, foreign_onnx
+from made.foreign import HEIGHT, MEAN, NORMALISED, STD, WIDTH, Change, add_end, build, foreign_onnx
 from made.graphs import Graphs
 from made.methods import opened
 from onnx import TensorProto, helper
@@ -186,6 +187,15 @@ def to_int8(path: Path) -> None:
     quantize_static(path, path, Pictures(), quant_format=QuantFormat.QDQ)
 
 
+def weights_as_inputs(path: Path) -> None:
+    """As IR version 3 asked for."""
+    model = onnx.load(path)
+    model.ir_version = 3
+    for tensor in model.graph.initializer:
+        model.graph.input.insert(0, helper.make_tensor_value_info(tensor.name, tensor.data_type, tensor.dims))
+    onnx.save(model, path)
+
+
 OLD = {"dynamo": False, "opset_version": 11, "input_names": ["image"], "dynamic_axes": {"image": {2: "h", 3: "w"}}}
 """Options of torch's former exporter: operators of 2019, and sizes that the graph computes from its input's."""
 FREE_BATCH = OLD | {"opset_version": 13, "dynamic_axes": {"image": {0: "n", 2: "h", 3: "w"}}}
@@ -206,7 +216,8 @@ FORMS: dict[str, tuple[Any, dict[str, Any], str]] = {
     "softmax": (lambda: Small(lambda y: y.softmax(1)), FIXED, "probabilities of 5 classes"),
     "channels last": (ChannelsLast, FIXED, "(1, h, w, 3)"),
     "a quarter": (lambda: Small(stride=4), FIXED, "logits of 5 classes"),
-    "auxiliary, main": (lambda: Small(lambda y: (0.1 * y, y)), FIXED, " was taken, not "),
+    "auxiliary, main": (lambda: Small(lambda y: (9 * y[..., ::2, ::2], y)), FIXED, " was taken, not "),
+    "weights among the inputs": (Small, FIXED | {"change": weights_as_inputs}, "logits of 5 classes"),
     "queries": (lambda: Small(None, 6, 4), {}, "probabilities of 4 classes, made of queries' classes and masks"),
     "bytes, channels last": (OfBytes, FIXED, "(1, h, w, 3)"),
     "fp16 inside": (Small, FIXED | {"change": to_fp16}, "logits of 5 classes"),
@@ -258,6 +269,8 @@ def test_an_output_is_chosen_by_its_name(tmp_path: Path, capsys: pytest.CaptureF
     path = tmp_path / "other.onnx"
     names = {"output_names": ["small", "large"], "opset_version": 18}
     exported(Small(lambda y: (0.1 * y, y)), path, 64, 96, external_data=False, **names)
+    unclear = one_line_error(capsys, "wrap", path, "-o", tmp_path / "x.onnx", *NORMALISED)
+    assert "several outputs can be the logits (small (1, 5, 64, 96), large (1, 5, 64, 96)); name one" in unclear
     mine, frame = wrap(path, "--logits", "small"), frames(64, 96, 1)
     (maps,) = run(mine, frame)
     assert maps.probs is not None and maps.probs.max() < 0.5
@@ -265,6 +278,17 @@ def test_an_output_is_chosen_by_its_name(tmp_path: Path, capsys: pytest.CaptureF
     assert "has no output 'other'; it has 'small', 'large'" in one_line_error(
         capsys, "wrap", path, "-o", tmp_path / "x.onnx", *NORMALISED, "--logits", "other"
     )
+
+
+@pytest.mark.parametrize("channels_last", [False, True])
+def test_a_network_of_bgr_sees_the_colours_that_it_was_trained_on(tmp_path: Path, channels_last: bool) -> None:
+    path, frame = foreign_onnx(tmp_path / "other.onnx", channels_last=channels_last), frames(HEIGHT, WIDTH, 1)
+    turned = [replace(frame[0], image=np.ascontiguousarray(frame[0].image[..., ::-1]))]
+    turns = ["--mean", *map(str, MEAN[::-1]), "--std", *map(str, STD[::-1])]
+    (expected,) = run(wrap(path), turned)
+    assert main(["wrap", str(path), "-o", str(tmp_path / "bgr.onnx"), "--bgr", *turns]) == 0
+    (found,) = run(tmp_path / "bgr.onnx", frame)
+    np.testing.assert_allclose(found.probs, expected.probs, atol=1e-5)
 
 
 def second_input(model: onnx.ModelProto) -> None:
