@@ -1,5 +1,6 @@
 """The command line: parses the arguments, runs the command, and turns errors into one line and an exit code."""
 
+import io
 import os
 import sys
 from argparse import Namespace
@@ -31,6 +32,9 @@ def main(arguments: list[str] | None = None, root: Command = STEADYSEG, program:
     reader of the output is gone.
     """
     arguments = sys.argv[1:] if arguments is None else arguments
+    for stream in (sys.stdout, sys.stderr):  # a pipe of another encoding cannot hold each letter
+        if isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
+            stream.reconfigure(errors="replace")
     try:
         with interruptible():
             try:

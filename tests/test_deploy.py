@@ -56,6 +56,8 @@ def test_the_image_builds_and_segments(tmp_path: Path) -> None:
         shown = buildah("run", container, "--", "steadyseg", "video", "street:7:3", "-o", "/tmp/o.mp4")
         assert shown
         assert buildah("run", container, "--", "id", "-u") == "10001"
+        other = ("run", "--user", "4321:4321", container, "--", "steadyseg")  # has no entry and no home
+        assert "/tmp/p.mp4" in buildah(*other, "video", "street:7:3", "-o", "/tmp/p.mp4")
         assert buildah("run", container, "--", "steadyseg", "bench", "--help")  # studies are in the image
     finally:
         buildah("rm", container)

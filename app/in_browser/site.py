@@ -126,7 +126,7 @@ def finish_service_worker(folder: Path) -> None:
     hashes = {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in pages}
     listed = json.dumps({"./": hashes["index.html"], **hashes}, indent=2)
     version = hashlib.sha256(listed.encode()).hexdigest()[:HASH_DIGITS]
-    path.write_text(path.read_text().replace(VERSION_MARK, version).replace(FILES_MARK, listed))
+    path.write_text(path.read_text("utf-8").replace(VERSION_MARK, version).replace(FILES_MARK, listed), "utf-8")
 
 
 def describe(meta: GraphMeta) -> dict[str, Any]:

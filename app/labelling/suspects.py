@@ -139,7 +139,7 @@ def run_suspects(job: SuspectsJob) -> int:
         return 0
     rows = [check.row(rank, *one) for rank, one in enumerate(ranked, 1)]
     with whole_folder(job.output, replace=job.overwrite) as folder:
-        with (folder / TABLE_FILE).open("w", newline="") as file:
+        with (folder / TABLE_FILE).open("w", encoding="utf-8", newline="") as file:
             table = csv.DictWriter(file, list(rows[0]))
             table.writeheader()
             table.writerows(rows)

@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,8 +22,8 @@ from steadyseg.app.page.live.live_worker import LiveWorkers
 from steadyseg.app.page.live.source_feed import SourceFeed, display_name, is_source
 from steadyseg.app.page.parts.sessions import Sessions
 from steadyseg.app.page.parts.settings import list_limits, method_settings, model_meta, offered_models
-from steadyseg.core.errors import InputError
-from steadyseg.core.system.hosts import AllowedHosts
+from steadyseg.core.errors import InputError, in_line
+from steadyseg.core.system.hosts import LOCAL_HOSTS, AllowedHosts
 from steadyseg.core.system.machine import share_arenas
 
 if TYPE_CHECKING:
@@ -30,6 +31,11 @@ if TYPE_CHECKING:
 
 WEB = Path(__file__).parent / "web"
 """Style sheet and scripts of the page."""
+
+OWN = ("GRADIO_TEMP_DIR", "GRADIO_ANALYTICS_MAX_EVENTS")
+"""Variables that `serving` sets."""
+NETWORK = ("http_proxy", "https_proxy", "all_proxy", "no_proxy", "ssl_cert_file", "ssl_cert_dir", "sslkeylogfile")
+"""Variables of httpx, in small letters: a proxy or certificates that are wrong stop its clients."""
 
 
 @dataclass(frozen=True)
@@ -54,9 +60,10 @@ class Page:
         if options.in_browser:  # serves files of the folder, but no link to a file elsewhere
             routes.append(Mount(IN_BROWSER, StaticFiles(directory=options.in_browser, html=True)))
         scripts = "\n".join(
-            (WEB / name).read_text() for name in ("live.js", "instruments.js", "timeline.js", "hints.js")
+            (WEB / name).read_text("utf-8") for name in ("live.js", "instruments.js", "timeline.js", "hints.js")
         )
-        _, address, shared = self.blocks.launch(
+        launch = partial(
+            self.blocks.launch,
             server_name=f"[{options.host}]" if ":" in options.host else options.host,
             server_port=options.port,
             inbrowser=not options.no_open_browser,
@@ -74,10 +81,17 @@ class Page:
             pwa=False,
             mcp_server=False,
             theme=theme(),
-            css=(WEB / "page.css").read_text(),
+            css=(WEB / "page.css").read_text("utf-8"),
             head=f"<script>\n{scripts}\n</script>",
             app_kwargs={"routes": routes, "middleware": middleware},
         )
+        with own_network(options.share):
+            try:
+                _, address, shared = launch()
+            except (ImportError, OSError, ValueError) as error:  # of httpx, for a proxy that it does not know
+                if not options.share:
+                    raise
+                raise InputError(f"--share: cannot publish the page ({in_line(error)}); check the proxy") from error
         if shared:
             self.names.add(shared)
         return str(shared or address)
@@ -183,10 +197,31 @@ def import_gradio() -> None:
         return found(object)
 
     inspect.getfile = of_no_class_of_gradio
+    for name in [name for name in os.environ if name.startswith("GRADIO_") and name not in OWN]:
+        del os.environ[name]  # as GRADIO_ALLOWED_PATHS, which opens folders; this page has flags of its own
     try:
-        import gradio  # noqa: F401
+        with own_network():
+            import gradio  # noqa: F401
     finally:
         inspect.getfile = found
+
+
+@contextmanager
+def own_network(share: bool = False) -> Iterator[None]:
+    """A context in which the page asks its own address without a proxy: Gradio does so by httpx, which obeys variables
+    of the shell. With `share` the proxy is kept for all other addresses."""
+    held = {name: value for name, value in os.environ.items() if name.lower() in NETWORK}
+    for name in held:
+        del os.environ[name]
+    if share:
+        given = [value for name, value in held.items() if name.lower() == "no_proxy"]
+        os.environ |= held | dict.fromkeys(("NO_PROXY", "no_proxy"), ",".join((*given, *LOCAL_HOSTS)))
+    try:
+        yield
+    finally:
+        for name in [name for name in os.environ if name.lower() in NETWORK]:
+            del os.environ[name]
+        os.environ |= held
 
 
 def theme() -> Any:

@@ -19,7 +19,7 @@ from steadyseg.core.training.layout import miscomputed
 from steadyseg.core.training.loop import EpochDone, StepDone
 from steadyseg.core.training.parts import Run, TrainingParts
 from steadyseg.core.training.run import Config, choose_precision, train
-from steadyseg.core.training.run_folder import MODEL_NAME
+from steadyseg.core.training.run_folder import MODEL_NAME, go_on
 from steadyseg.seg.presets import PRESETS, with_crops_of_size, without_conflicts
 
 Events = Iterator[StepDone | EpochDone]
@@ -98,6 +98,7 @@ def follow(parts: TrainingParts, config: TrainConfig, run: Run, events: Events) 
             soft_wrap=True,
         )
     total = config.epochs * parts.steps_per_epoch
+    event = None
     with run_log(run.folder) as log, progress_bar("training", total, console) as show:
         for event in events:
             write_event(log, event)
@@ -106,6 +107,9 @@ def follow(parts: TrainingParts, config: TrainConfig, run: Run, events: Events) 
                 show(event.step, status=status)
             else:
                 console.print(describe(event))
+    if event is None:
+        done = f"this run was finished before (epochs: {config.epochs}), so nothing was trained"
+        console.print(f"{done}. {go_on(run.folder)}", soft_wrap=True)
     print(run.folder / MODEL_NAME)
 
 

@@ -90,7 +90,7 @@ def _fetch_once(url: str, path: Path, sha256: str, git_sha1: str, progress: bool
             raise _as_fetch_error(error) from error
     except URLError as error:
         raise FetchError(f"cannot be reached ({in_line(error.reason)}); check the network") from error
-    except (OSError, HTTPException) as error:
+    except (OSError, HTTPException, ValueError) as error:  # ValueError of a proxy that is no address
         if isinstance(error, OSError) and (error.filename or error.errno in DISK_ERRORS):
             raise
         raise FetchError(f"broke off ({in_line(error)}); check the network") from error

@@ -39,7 +39,7 @@ def require_place(path: Path, what: str, suffixes: Collection[str], *, overwrite
         raise InputError(f"{path}: there is no folder {path.parent}; make it first")
     refuse_existing(path, overwrite)
     if not os.access(path.parent, os.W_OK):
-        raise InputError(f"{path}: the folder {path.parent} cannot be written to; choose another one")
+        raise InputError(f"{path}: the folder {path.parent} cannot be written to{by_user()}; choose another one")
 
 
 def require_new_folder(path: Path, inputs: Iterable[Path | str], *, overwrite: bool) -> None:
@@ -53,7 +53,7 @@ def require_new_folder(path: Path, inputs: Iterable[Path | str], *, overwrite: b
     if not path.absolute().parent.is_dir():
         raise InputError(f"{path}: there is no folder {path.parent}; make it first")
     if not os.access(path.absolute().parent, os.W_OK):
-        raise InputError(f"{path}: the folder {path.parent} cannot be written to; choose another one")
+        raise InputError(f"{path}: the folder {path.parent} cannot be written to{by_user()}; choose another one")
     for one in inputs:
         if path.exists() and Path(one).resolve().is_relative_to(path.resolve()):
             raise InputError(f"{path}: would be replaced while {one} in it is read; choose another folder")
@@ -157,6 +157,11 @@ def _held(folder: Path) -> Iterator[bool]:
         yield lock(descriptor)
     finally:
         os.close(descriptor)
+
+
+def by_user() -> str:
+    """Words about the user in a message, for containers, whose user is another than a mounted folder's."""
+    return "" if sys.platform == "win32" else f" by user {os.getuid()} (docker run --user sets a container's user)"
 
 
 def cache_file(name: str) -> Path:

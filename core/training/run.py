@@ -34,8 +34,11 @@ def train(parts: TrainingParts, config: TrainingConfig, run: Run) -> Iterator[St
     def events() -> Iterator[StepDone | EpochDone]:
         with lock:
             started = time.monotonic()
-            yield from fit(parts, config.loop, run)
-            if run.processes.is_main:
+            trained = False
+            for event in fit(parts, config.loop, run):
+                trained = True
+                yield event
+            if run.processes.is_main and (trained or not (run.folder / MODEL_NAME).exists()):
                 tensors = parts.deployed(parts.network).cpu().state_dict()
                 save_checkpoint(run.folder / MODEL_NAME, tensors, parts.describe(time.monotonic() - started))
             run.processes.wait()

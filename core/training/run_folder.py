@@ -113,8 +113,15 @@ def _write_or_compare(run: Path, config: TrainingConfig, resume: bool, processes
         key = different[0]
         name = key.rpartition(".")[2].replace("_", "-")
         raise InputError(
-            f"{run}: --resume with other {name} ({then[key]} then, {now[key]} now); give --run and --resume alone"
+            f"{run}: --resume with other {name} ({then[key]} then, {now[key]} now); give --run and --resume alone. "
+            f"{go_on(run)}"
         )
+
+
+def go_on(run: Path) -> str:
+    """A sentence that says how to train the network of a finished run further."""
+    path = run / MODEL_NAME
+    return f"A new --run goes on from its weights: --init {path}, for a classifier --config init={path}"
 
 
 def training_record(config: TrainingConfig, seconds: float, device: torch.device, processes: int) -> dict[str, Any]:

@@ -89,7 +89,7 @@ def import_labels(
         result.remarks[:0] = empty_pictures(result, by_split=splits is given)
         result.remarks[:] = map(printable, result.remarks)  # a file's name can be invalid UTF-8
         (folder / CLASSES_FILE).write_text(json.dumps(record | {"void": UNLABELLED}, indent=1))
-        (folder / NOTES_FILE).write_text("".join(f"{remark}\n" for remark in result.remarks))
+        (folder / NOTES_FILE).write_text("".join(f"{remark}\n" for remark in result.remarks), "utf-8")
     return result
 
 

@@ -109,7 +109,7 @@ def _coco(region: Region, _: str, height: int, width: int) -> dict[str, Any]:
         "category_id": region.id + 1,
         "bbox": [region.columns.start, region.rows.start, *region.mask.shape[::-1]],
         "area": region.pixels,
-        "iscrowd": 1,  # means in COCO: `counts` are run lengths
+        "iscrowd": 0,  # trainings pass over crowds
         "segmentation": {"size": [height, width], "counts": run_lengths(mask.T)},
     }
 

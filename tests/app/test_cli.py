@@ -78,6 +78,20 @@ def test_every_preset_can_be_chosen() -> None:
         assert list(get_args(get_type_hints(load(task.flags))["preset"])) == list(load(task.presets))
 
 
+@pytest.mark.parametrize("encoding", ["cp437", "latin-1", "ascii"])
+def test_a_pipe_of_any_encoding_gets_help_and_errors(encoding: str) -> None:
+    for words, code, said in (
+        (["--help"], 0, b"usage: "),
+        (["video", "\u9053.mp4"], 2, b"steadyseg: no such file"),
+    ):
+        done = subprocess.run(
+            [sys.executable, "-m", "steadyseg", *words],
+            capture_output=True,
+            env={**os.environ, "PYTHONIOENCODING": encoding, "PYTHONUTF8": "0"},
+        )
+        assert (done.returncode, b"Traceback" in done.stderr) == (code, False) and said in done.stdout + done.stderr
+
+
 def test_the_version_is_that_of_the_package(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--version"]) == 0
     assert capsys.readouterr().out.strip() == version("steadyseg")

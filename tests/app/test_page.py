@@ -21,6 +21,7 @@ from typing import Any
 
 import av
 import cv2
+import httpx
 import numpy as np
 import pytest
 from made.graphs import Graphs
@@ -48,7 +49,7 @@ from steadyseg.app.page.parts.settings import (
     offered_models,
     settings_from,
 )
-from steadyseg.app.page.server import build_page, check_address, with_source
+from steadyseg.app.page.server import build_page, check_address, own_network, with_source
 from steadyseg.app.video.views import MapName
 from steadyseg.core.classes import CAMVID
 from steadyseg.core.errors import InputError
@@ -537,3 +538,27 @@ print(len(opened) > 0, inspect.getfile is found, [name for name in opened if nam
 """
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=PROJECT, check=True)
     assert run.stdout.strip() == "True True []"
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("http_proxy", "http://127.0.0.1:9"),
+        ("All_Proxy", "socks://127.0.0.1:9"),
+        ("HTTPS_PROXY", "no address"),
+        ("no_proxy", "[::1"),
+        ("SSL_CERT_FILE", "/absent"),
+    ],
+)
+def test_variables_of_the_shell_do_not_reach_the_pages_own_client(
+    monkeypatch: pytest.MonkeyPatch, name: str, value: str
+) -> None:
+    """A company's proxy would be asked for the page itself; the variables are there again afterwards."""
+    monkeypatch.setenv(name, value)
+    with own_network():
+        assert name not in os.environ
+        httpx.Client().close()
+    assert os.environ[name] == value
+    with own_network(share=True):
+        assert "127.0.0.1" in os.environ["NO_PROXY"] and os.environ.get(name, "").startswith(value[:4])
+    assert os.environ[name] == value and ("NO_PROXY" in os.environ) == (name == "NO_PROXY")

@@ -190,11 +190,13 @@ def test_a_new_run_or_one_of_other_flags_changes_nothing_of_an_old_one(
     assert contents(done) == before
 
 
-def test_a_resume_needs_the_run_alone(run: Path) -> None:
+def test_a_resume_needs_the_run_alone(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     model = (run / "model.safetensors").read_bytes()
     (run / "model.safetensors").unlink()
     assert main(["train", "seg", "--run", str(run), "--resume"]) == 0
     assert (run / "model.safetensors").stat().st_size == pytest.approx(len(model), abs=8)
+    said = " ".join(capsys.readouterr().err.split())
+    assert "was finished before" in said and f"--init {run / 'model.safetensors'}" in said
 
 
 def test_a_resume_of_nothing_is_refused_and_leaves_nothing(data: Path, tmp_path: Path, capsys: Any) -> None:
