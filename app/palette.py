@@ -19,6 +19,8 @@ GRID = np.arange(0, 256, 51)
 STRENGTH = ((0.4, 0.4), (0.9, 1.0))
 """(confidence, share of the chosen opacity), twice. A pixel of confidence 0.4 or less has 40 % of the opacity, a pixel
 of 0.9 or more all of it."""
+TINTED = 2.0
+"""`APART` over the smallest distance of a colour from another colour's tint."""
 LIGHTNESS = (40.0, 92.0)
 """Range of a moved colour's lightness: black is void, and white marks changed labels."""
 
@@ -27,15 +29,19 @@ LIGHTNESS = (40.0, 92.0)
 def display_classes(classes: ClassList) -> ClassList:
     """Returns the classes in colours that differ. A class keeps its own colour unless an earlier class's colour is too
     close. Then it gets the nearest colour that is `APART` from all others, or else the colour farthest from the
-    others."""
-    own, (levels, candidates) = lab(np.array(classes.colors)), _candidates()
+    others. Where the overlay fades, a colour over white is a tint, which no moved colour may resemble either."""
+    given = np.array(classes.colors)
+    own, (levels, candidates) = lab(given), _candidates()
+    tints = lab(faded(levels))
     shown: dict[int, np.ndarray] = {}
     for number, colour in enumerate(own):
         if nearest(colour[None], shown).item() >= APART:
             shown[number] = colour
     colors = list(classes.colors)
     for number in sorted(set(range(len(classes))) - shown.keys()):
-        gaps = nearest(candidates, shown)
+        paler = {one: lab(faded(np.array([colors[one]])))[0] for one in shown}
+        gaps = np.minimum(nearest(candidates, shown), TINTED * nearest(candidates, paler))
+        gaps = np.minimum(gaps, TINTED * nearest(tints, shown))
         far_enough = np.flatnonzero(gaps >= APART)
         to_own = np.linalg.norm(candidates[far_enough] - own[number], axis=1)
         place = far_enough[to_own.argmin()] if len(far_enough) else gaps.argmax()
@@ -43,6 +49,11 @@ def display_classes(classes: ClassList) -> ClassList:
         red, green, blue = (int(level) for level in levels[place])
         colors[number] = (red, green, blue)
     return replace(classes, colors=tuple(colors))
+
+
+def faded(colours: np.ndarray) -> np.ndarray:
+    """RGB 0..255, (N, 3): the colours over white where the overlay shows little of them."""
+    return 255 - STRENGTH[0][1] * (255 - colours)
 
 
 def lab(colours: np.ndarray) -> np.ndarray:

@@ -1,20 +1,24 @@
 """`steadyseg calibrate` of a segmentation network: labelled frames, by one method."""
 
 import dataclasses
+import time
 from collections.abc import Iterator
+from dataclasses import replace
+from itertools import islice
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from steadyseg.app.console import Console, track
-from steadyseg.app.evaluation.data import HELD_OUT, LabelledData, refuse_memory
+from steadyseg.app.evaluation.data import LabelledData, refuse_memory
 from steadyseg.app.evaluation.flags import CalibrateJob
 from steadyseg.app.evaluation.int8 import fit_int8
 from steadyseg.core.classes import ClassList
 from steadyseg.core.errors import InputError
 from steadyseg.core.evaluation.kept_logits import KeptLogits
-from steadyseg.core.evaluation.temperature import WIDE_GRID, BeyondGrid, TemperatureFit, describe_extreme
+from steadyseg.core.evaluation.metrics import StreamingMetrics
+from steadyseg.core.evaluation.temperature import WIDE_GRID, WORTHLESS, BeyondGrid, TemperatureFit, describe_extreme
 from steadyseg.core.familiarity.stored import FamiliarityFit
 from steadyseg.core.frame import Frame
 from steadyseg.core.method import Method, MethodOptions, is_temporal
@@ -33,6 +37,12 @@ DATA_KEYS = ("data", "split", "protocol", "frames", "frame_list_hash", "mode", "
 """Keys of a fit that the record of int8 repeats."""
 
 
+LOOKED_AT = 4
+"""Images that are looked at before a fit."""
+ABOVE_CHANCE = 0.1
+"""Share of the way from chance to all pixels that a network must find of the classes, to be worth a fit."""
+
+
 class SegmenterFits:
     """A segmentation network and labelled frames."""
 
@@ -40,7 +50,7 @@ class SegmenterFits:
         """Raises InputError if flags, classes and data do not match."""
         protocol = job.protocol
         if protocol == "auto":
-            protocol = "moving-stills" if job.split == HELD_OUT else "stream"
+            protocol = "stream" if str(job.data) == "street" else "moving-stills"
         self.job, self.labelled = job, LabelledData(job.data, job.split, protocol, None, model)
         options = MethodOptions(**vars(job.method)).or_default(mode="dnn" if protocol == "stills" else "vq-dnn")
         if protocol == "stills":
@@ -66,6 +76,7 @@ class SegmenterFits:
     def fit(self, method: Method) -> tuple[TemperatureFit, Iterator[tuple[Tensor, Tensor]]]:
         """Fits the temperature, and fits it again on a wider grid if the first grid was too narrow. Returns the fit,
         and the predictions at this temperature. The network runs once for each frame."""
+        self.look()
         network, classes = KeptLogits(self.executor.network), self.executor.classes
         module = self.executor.at_temperature(1.0, network).module
         try:
@@ -78,6 +89,27 @@ class SegmenterFits:
         self.executor = self.executor.at_temperature(fit.temperature)
         again = Segmenter(self.executor.at_temperature(fit.temperature, network))
         return fit, predict(self.frames("thresholds"), again)
+
+    def look(self) -> None:
+        """Says how long the fit takes, by a few pictures, and raises InputError for a network that knows nothing of
+        them: it finds the classes no better than by chance, and is right less often than the most frequent class."""
+        classes, seen = self.executor.classes, replace(self.labelled, protocol="stills").open(self.executor)
+        metrics, began_s = StreamingMetrics(len(classes), classes.void_id), time.perf_counter()
+        for probs, labels in predict(islice(seen.frames, LOOKED_AT), Segmenter(self.executor)):
+            metrics.update(probs.cpu(), labels)
+        a_frame_s, total = (time.perf_counter() - began_s) / LOOKED_AT, self.labelled.open(self.executor).count
+        about = f"about {max(1, round(a_frame_s * total))} s"
+        Console(stderr=True).print(f"{len(seen.names)} images as {self.about['protocol']}: {total} frames, {about}")
+        confusion = metrics.confusion.double()
+        pixels = confusion.sum(1)
+        chance = 1 / max(1, int((pixels > 0).sum()))
+        recall = float((confusion.diagonal()[pixels > 0] / pixels[pixels > 0]).mean()) if pixels.any() else 1.0
+        accuracy, most = (float(one / pixels.sum().clamp_min(1)) for one in (confusion.trace(), pixels.max()))
+        if chance < 1 and recall < chance + ABOVE_CHANCE * (1 - chance) and accuracy <= most:
+            raise InputError(
+                f"the network finds {recall:.0%} of a class's pixels on the first images, and chance {chance:.0%}: "
+                f"{WORTHLESS}"
+            )
 
     def frames(self, title: str) -> Iterator[Frame]:
         """Returns the frames, each with a seed for its dropout masks, behind a progress bar."""

@@ -75,8 +75,8 @@ class CalibrateJob:
     """Split of the data. `held-out`: the images of train that the training held out, so that val and test remain for
     reporting (train seg --hold-out, train classification --hold-out 0.1)."""
     protocol: Literal["auto", "stills", "stream", "moving-stills"] = "auto"
-    """Protocol as in `evaluate`; auto: the stream (moving stills of held-out images), so that the temporal mean is on
-    during the fit."""
+    """Protocol as in `evaluate`; auto: moving stills of a folder's images, and the stream of the street, so that the
+    temporal mean is on during the fit."""
     familiarity: bool = False
     """Also fit familiarity on the train images: how unusual a frame is, its energy scale, and its own temperature. The
     fit covers every mode of one pass and the given method. A classifier is fitted in mode dnn, with a temperature for

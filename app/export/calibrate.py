@@ -141,11 +141,8 @@ def with_familiarity(job: CalibrateJob, fits: SegmenterFits | ClassifierFits) ->
 
 
 def fit_given(model: GivenModel, method: Method, job: CalibrateJob) -> tuple[SegmenterFits, dict[str, Any]]:
-    """Returns the fits and the record of one method, and `thresholds` in it: what remains above each confidence. The
-    default protocol is for single pictures: moving stills."""
-    is_auto = job.protocol == "auto" and str(job.data) != "street"
-    protocol = "moving-stills" if is_auto else job.protocol
-    fits = SegmenterFits(replace(job, protocol=protocol, method=PassOptions(**settings(method))), model)
+    """Returns the fits and the record of one method, and `thresholds` in it: what remains above each confidence."""
+    fits = SegmenterFits(replace(job, method=PassOptions(**settings(method))), model)
     record, metrics = fit_method(job, fits, method)
     return fits, record | {"thresholds": what_remains(job, fits, method, metrics)}
 

@@ -61,6 +61,10 @@ class FrameFigures:
     """True for the first frame after a scene cut."""
 
 
+MANY_CUTS = 0.1
+"""Share of the frames after a cut above which the report says so: films have 0.02 (a cut each 2 s), slides up to 1."""
+
+
 class StreamReport:
     """Sums over the frames of a stream; memory does not grow with their number."""
 
@@ -120,6 +124,11 @@ class StreamReport:
             record["notes"].append(
                 f"{unknown} of {self.frames} frames had NaN or infinite logits: they are fully uncertain, and the mean "
                 "over time leaves them out"
+            )
+        if (cuts := segmenter.resets["cut"]) > max(MANY_CUTS * self.frames, 2):
+            record["notes"].append(
+                f"{cuts} of {self.frames} frames begin another scene, as in a slide show: the mean over time begins "
+                "anew at each of them, so it smooths little"
             )
         record |= {
             "verdict": describe_stream(record),

@@ -14,7 +14,16 @@ from refusals import one_line_error
 from steadyseg.app.cli import main
 from steadyseg.app.contact_sheet import Cell, colored, strip, write_sheet
 from steadyseg.app.page.file.timeline import MAX_POINTS, Timeline
-from steadyseg.app.palette import APART, colour_labels, display_classes, draw_contours, draw_overlay, drawable, lab
+from steadyseg.app.palette import (
+    APART,
+    colour_labels,
+    display_classes,
+    draw_contours,
+    draw_overlay,
+    drawable,
+    faded,
+    lab,
+)
 from steadyseg.app.video.legend import HOLD, Legend, draw_legend
 from steadyseg.app.video.render import LARGEST_SET, draw_set_sizes, draw_uncertainty
 from steadyseg.app.video.report import FrameFigures
@@ -275,6 +284,9 @@ def test_every_two_display_colours_differ_and_the_others_stay() -> None:
     values = lab(np.array(CLASSES.colors))
     apart = np.linalg.norm(values[:, None] - values[None], axis=2) + 1e3 * np.eye(len(values))
     assert apart.min() >= APART
+    car, fence = (CAMVID.names.index(name) for name in ("Car", "Fence"))
+    pale = lab(faded(np.array(CLASSES.colors)))  # over white a Car of low confidence was a sure Fence
+    assert min(np.linalg.norm(pale[car] - values[fence]), np.linalg.norm(pale[fence] - values[car])) > APART / 2
     kept = [name for name, own, shown in zip(CAMVID.names, CAMVID.colors, CLASSES.colors, strict=True) if own == shown]
     assert kept == "Sky Building Pole Road Pavement Pedestrian Bicyclist".split()
 

@@ -78,8 +78,8 @@ class ResultColumn:
 
         self.stop, self.progress, title = stop, progress, "Segmentation and uncertainty"
         self.preview = gr.HTML(INTRO, js_on_load=None, elem_id="preview", elem_classes="preview")
-        self.video = gr.Video(label=title, height=330, autoplay=True, visible=False, elem_id="video")
-        self.picture = gr.Image(label=title, visible=False, height=330, elem_id="picture")
+        self.video = gr.Video(label=title, show_label=False, height=330, autoplay=True, visible=False, elem_id="video")
+        self.picture = gr.Image(label=title, show_label=False, visible=False, height=330, elem_id="picture")
         self.timeline = gr.HTML("", js_on_load=None, elem_id="timeline")
         with gr.Row():
             self.media = gr.DownloadButton("Video", visible=False, elem_id="download-result")
