@@ -105,7 +105,11 @@ class SegmenterFits:
         chance = 1 / max(1, int((pixels > 0).sum()))
         recall = float((confusion.diagonal()[pixels > 0] / pixels[pixels > 0]).mean()) if pixels.any() else 1.0
         accuracy, most = (float(one / pixels.sum().clamp_min(1)) for one in (confusion.trace(), pixels.max()))
-        if chance < 1 and recall < chance + ABOVE_CHANCE * (1 - chance) and accuracy <= most:
+        if (
+            chance < 1
+            and recall < chance + ABOVE_CHANCE * (1 - chance)
+            and accuracy <= most + ABOVE_CHANCE * (1 - most)
+        ):
             raise InputError(
                 f"the network finds {recall:.0%} of a class's pixels on the first images, and chance {chance:.0%}: "
                 f"{WORTHLESS}"

@@ -247,6 +247,17 @@ def test_a_temperature_beyond_the_usual_grid_is_fitted_and_explained(
 
 
 @pytest.mark.slow
+def test_random_weights_are_refused_before_the_fit(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    tensors, meta = load_checkpoint(find_checkpoint("street-tiny"))
+    torch.manual_seed(1)
+    drawn = {name: torch.randn_like(one) * one.std() if one.ndim > 1 else one for name, one in tensors.items()}
+    save_checkpoint(tmp_path / "m.safetensors", drawn, meta)
+    words = ["calibrate", tmp_path / "m.safetensors", "--data", "street", "-o", tmp_path / "c.safetensors"]
+    said = error_after_work(capsys, *words)
+    assert "of a class's pixels on the first images, and chance 9%: equal probabilities" in said
+
+
+@pytest.mark.slow
 def test_labels_of_one_class_alone_are_no_measurement(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     data = labelled_folder(tmp_path / "one", 2, label=3)
     line = error_after_work(capsys, "evaluate", "street-tiny", "--data", data)
