@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter, deque
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from av.container import InputContainer
@@ -25,7 +25,7 @@ class DisplayTimes:
         self._wrong = container.format.name in ("avi", "asf") and stream.codec_context.name in ("h264", "hevc")
         self._times, self._waiting, self._packets = deque[int](), dict[int, int](), 0
 
-    def add(self, packet: "Packet") -> None:
+    def add(self, packet: "Packet[Any]") -> None:
         """Takes the time of a packet before it is decoded."""
         if self._wrong and packet.pts is not None:
             self._packets += 1
