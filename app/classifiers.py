@@ -134,7 +134,7 @@ class CheckpointClassifier(OpenClassifier):
     def by_size(self, batch: Batch, mode: ModeName) -> Iterator[Prediction]:
         sizes = self.sizes[mode]
         method = self.methods[mode]
-        predictions = self.classifier.by_size(batch, mode, sizes[-1], None if method.adaptive else method.temperature)
+        predictions = self.classifier.by_size(batch, mode, sizes[-1], method.temperature)
         if sizes == [0]:  # without dropout, the last prediction is by all networks
             *_, last = predictions
             yield last

@@ -75,13 +75,10 @@ class Classifier:
         self.has_dropout = any(map(is_stochastic, self.networks))
 
     @torch.inference_mode()
-    def by_size(
-        self, batch: Batch, mode: str, samples: int, temperature: float | Tensor | None = 1.0
-    ) -> Iterator[Prediction]:
+    def by_size(self, batch: Batch, mode: str, samples: int, temperature: float | Tensor = 1.0) -> Iterator[Prediction]:
         """Yields after 1, 2, ... networks with dropout off (dnn), or 1, 2, ... `samples` passes by all networks (bnn).
 
-        A tensor (T, 1, 1) of temperatures gives (T, K, B) predictions, one for each temperature. With None each picture
-        has a temperature of its own, which the familiarity head computes (mode dnn only).
+        A tensor (T, 1, 1) of temperatures gives (T, K, B) predictions, one for each temperature.
         """
         first, pictures, _ = batch
         x = self.normalize(pictures.to(self.device).permute(0, 3, 1, 2))
@@ -90,7 +87,6 @@ class Classifier:
             self.watched.temperature = temperature
             yield self.watched(x)
             return
-        assert temperature is not None, "no head gives each picture its own"
         if mode == "bnn":
             torch.manual_seed(mix_seed(self.seed, first))
             rounds = zip(*(forward_passes(network, x, samples) for network in self.networks), strict=True)

@@ -2,8 +2,7 @@
 
 A picture is novel if its features are far from every class mean (Lee et al. 2018, arXiv 1807.03888). The class means
 are fitted on the pictures that the classifier was trained on, unchanged and as simulated other cameras show them. The
-scale of familiarity and the temperature of novel pictures are fitted on other pictures: unchanged, from other cameras,
-and under the changes of `core/corruptions/tuning.py`.
+scale of familiarity is fitted on other pictures: unchanged, and from other cameras.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -18,11 +17,8 @@ from torch import Tensor, nn
 from steadyseg.classification.data.labelled import ClassificationSet
 from steadyseg.classification.evaluate import batch_size
 from steadyseg.core.corruptions.camera_changes import random_camera
-from steadyseg.core.corruptions.corruptions import SMALLEST_SIDE
-from steadyseg.core.corruptions.tuning import with_changes
 from steadyseg.core.errors import InputError
 from steadyseg.core.familiarity.features import FeatureExtractor, read_statistics
-from steadyseg.core.familiarity.frame_temperature import fit_warmth
 from steadyseg.core.familiarity.gaussians import GaussianSums
 from steadyseg.core.familiarity.head import FrameStatistics
 from steadyseg.core.familiarity.record import FamiliarityRecord, Scale
@@ -36,8 +32,6 @@ STAGES = 4
 """Number of compared last stages: early stages detect noise, late stages classes (docs/records/familiarity)."""
 ENTROPY_WEIGHT = 0.5
 """Unlike a street scene, a picture of one thing is also novel if the network is undecided (0, 0.5, 1 were tried)."""
-MAX_CHANGED = 500
-"""Pictures on which the temperature of novel pictures is fitted, each unchanged and in 24 changed forms."""
 Labelled = tuple[np.ndarray, int]
 Watch = Callable[[Iterable[Any], str], Iterable[Any]]
 
@@ -59,16 +53,12 @@ def fit_statistics(
     device: torch.device,
     watch: Watch,
 ) -> FamiliarityFit:
-    """Fits all statistics, and the temperature of a picture for mode dnn; the network's dropout must be off. InputError
-    for an unknown stage, too few held-out pictures, and features that are not finite.
+    """Fits all statistics for mode dnn; the network's dropout must be off. InputError for an unknown stage, too few
+    held-out pictures, and features that are not finite.
     """
     if len(held_out) < MIN_FRAMES:
         raise InputError(
             f"{len(held_out)} pictures to fit familiarity on; 5 % of fewer than {MIN_FRAMES} is less than one"
-        )
-    if meta.height < SMALLEST_SIDE:
-        raise InputError(
-            f"pictures of {meta.height} pixels a side cannot be changed as the fit needs; {SMALLEST_SIDE} can"
         )
     extractor, weights = FeatureExtractor(network, meta, stages, device), score_weights(len(stages), ENTROPY_WEIGHT)
     try:
@@ -78,16 +68,8 @@ def fit_statistics(
         own = in_batches(extractor, meta.height, with_cameras(held_out, meta.height, watch, "training domain"))
         rows, logs = zip(*(read_statistics(head, logits, features) for logits, features, _ in own), strict=True)
         scale = Scale.of(torch.cat(rows), torch.cat(logs).flatten(), weights)
-        clean: list[bool] = []
-        pictures = tuning_pictures(held_out, meta.height, watch, clean)
-        statistics, all_logits, all_labels = [], list[Tensor](), list[Tensor]()
-        for logits, features, labels in in_batches(extractor, meta.height, pictures):
-            statistics.append(read_statistics(head, logits, features)[0])
-            all_logits += logits.cpu().split(1)
-            all_labels += labels.split(1)
     finally:
         extractor.taps.remove()
-    fit = fit_warmth(*scale.excess(torch.cat(statistics), weights), all_logits, all_labels, clean)
     about = {
         "data": trained.name,
         "frames": len(trained),
@@ -97,7 +79,7 @@ def fit_statistics(
         "shrinkage": shrinkage,
         "note": "",
     }
-    record = FamiliarityRecord.of(head.names, head.steps, scale, weights, fit.record(), about, {})
+    record = FamiliarityRecord.of(head.names, head.steps, scale, weights, about, {})
     return FamiliarityFit(asdict(record), familiarity_tensors(stages, distances))
 
 
@@ -135,13 +117,3 @@ def with_cameras(data: ClassificationSet, size: int, watch: Watch, title: str) -
         view = data.evaluation_view(image, size)
         yield view, label
         yield random_camera(view, np.random.default_rng([place, 0])), label
-
-
-def tuning_pictures(data: ClassificationSet, size: int, watch: Watch, clean: list[bool]) -> Iterator[Labelled]:
-    """Pictures spread over the set, unchanged and in 24 changed forms; `clean` gets True for unchanged pictures."""
-    places = np.unique(np.linspace(0, len(data) - 1, min(len(data), MAX_CHANGED)).astype(int))
-    for place in watch([int(one) for one in places], "temperature of a picture"):
-        image, label = data[place]
-        for is_clean, changed in with_changes(data.evaluation_view(image, size), place, place):
-            clean.append(is_clean)
-            yield changed, label

@@ -13,13 +13,16 @@ FAMILIARITY_OUTPUTS = ("familiarity", "expected_accuracy", "energy")
 UNKNOWN = (0, 255, 255)
 """Bytes of confidence, entropy and disagreement where the network's answer is not finite. A largest probability is
 1 / K or more, at least one level of 255, so no other answer has a confidence of 0."""
-Verdict = Literal["familiar", "unfamiliar", "no statistics", "not calibrated", "no answer"]
-"""What is known about the confidence of a frame.
+Verdict = Literal["expected", "doubtful", "unlike", "no statistics", "not calibrated", "no answer"]
+"""What is known about the labels of a frame.
 
-`familiar`: the method is calibrated, and the frame is like the training data. `unfamiliar`: the frame is unlike them.
-`no statistics`: the network has no statistics to compare the frame with. `not calibrated`: no temperature was fitted.
-`no answer`: the logits are not finite, so no label is drawn. Only `familiar` makes a claim of the expected accuracy.
+`expected`: the expected accuracy is fitted, and at least half of the pixels are expected to be right. `doubtful`: less
+than half are. `unlike`: less than half are, and the frame is unlike the training data too. `no statistics`: the network
+has no statistics to compare the frame with. `not calibrated`: no temperature was fitted. `no answer`: the logits are
+not finite, so no label is drawn.
 """
+CLAIMS: tuple[Verdict, ...] = ("expected", "doubtful", "unlike")
+"""Verdicts whose expected accuracy was fitted on data with known labels."""
 RARE_LEVEL = 128
 """Level of 255 of an energy that one pixel in a hundred of the training domain has."""
 
@@ -52,27 +55,17 @@ class Frame:
 
 
 class FrameScores(NamedTuple):
-    """Score, temperature and energy of each picture of a batch (core/familiarity), as tensors. An executor gives the
-    values of its one picture as floats and an array (h', w')."""
+    """Score and energy of each picture of a batch (core/familiarity), as tensors. An executor gives the values of its
+    one picture as a float and an array (h', w')."""
 
     score: Any
     """(B,) familiarity score, in standard deviations of the network's training domain."""
-    temperature: Any
-    """(B,) divisor of the logits."""
     energy: Any
     """(B, h', w'). 0 is the training domain's median, 1 its 99th percentile."""
 
     def blend(self, other: "FrameScores", weight: Any) -> "FrameScores":
         """(1 - weight) * self + weight * other, as of several passes over one picture."""
         return FrameScores(*(mine + (its - mine) * weight for mine, its in zip(self, other, strict=True)))
-
-
-class Below(NamedTuple):
-    """States that the expected accuracy is below a limit, and for how long (`core.alarm.LowAccuracy`)."""
-
-    limit: float
-    """Share of the pixels, 0..1."""
-    seconds: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,15 +86,10 @@ class Maps:
     """Share of the frames of the network's training domain that are at least as novel, averaged over time; at most 0.05
     is novel. None where the checkpoint has no familiarity statistics for this method."""
     expected_accuracy: float = 0.0
-    """Share of the pixels that are expected to be right, which is the mean confidence. `verdict` tells whether it is
-    verified: on data unlike the training data it can be far off."""
+    """Share of the pixels that are expected to be right (core/familiarity/expected.py); without statistics the mean
+    confidence, which `verdict` then marks as unverified."""
     verdict: Verdict = "not calibrated"
-    """What is known about this frame's confidence; set by `Segmenter`."""
-    ood_s: float | None = None
-    """Seconds for which the stream has shown another place than the network was trained for (`core.alarm`); None
-    without an alarm."""
-    below: Below | None = None
-    """Limit and duration while the expected accuracy is below it; else None."""
+    """What is known about this frame's labels; set by `Segmenter`."""
     energy: np.ndarray | None = None
     """(H, W) uint8: free energy of the logits, higher where no class has much. Level 0 is the training domain's median
     or less; 128 is its 99th percentile."""

@@ -79,8 +79,6 @@ class Method:
     """Divisor of the logits."""
     calibrated: bool = False
     """True if the temperature was fitted for this very method."""
-    adaptive: bool = False
-    """True if novel frames have a higher temperature of their own; all other frames have `temperature`."""
     note: str = field(default="", compare=False)
     """Reason why no fitted temperature is in use; else empty."""
 
@@ -101,7 +99,6 @@ class Method:
             ("average", average, self.average in AVERAGES[: 2 if temporal and not draws else 1]),
             ("temperature", temperature, is_number(self.temperature, MIN_TEMPERATURE, MAX_TEMPERATURE)),
             ("calibrated", "true or false", isinstance(self.calibrated, bool)),
-            ("adaptive", "true or false", isinstance(self.adaptive, bool)),
         ):
             if not holds:
                 raise InputError(f"{name} must be {expected}, got {shorten(getattr(self, name))}")
@@ -143,9 +140,6 @@ class Calibrated(Protocol):
     def fit(self, method: Method) -> Mapping[str, Any] | None:
         """The calibration that was fitted for this method, or None."""
 
-    def can_adapt(self, method: Method) -> bool:
-        """True if the temperature can follow the statistics of a frame with this method."""
-
 
 @dataclass(frozen=True)
 class PassOptions:
@@ -172,9 +166,6 @@ class MethodOptions(PassOptions):
 
     calibrated: bool | None = None
     """Use the temperature that was fitted for this very method; auto: if there is one."""
-    adaptive: bool | None = None
-    """Raise the fitted temperature for novel frames, so that confidence falls with accuracy (docs/records/familiarity
-    has gain and cost). With auto: off, or as in an .onnx file."""
 
     def or_default(self, **defaults: Any) -> Self:
         """A copy with these values for settings that are not given."""
@@ -193,8 +184,7 @@ class MethodOptions(PassOptions):
 
     def resolve(self, meta: Calibrated | None = None) -> Method:
         """The method that will run, with its fitted temperature. InputError for settings that contradict each other."""
-        method = self._with_temperature(self._without_temperature(self.mode or "vq-dnn"), meta)
-        return self._adapting(method, meta)
+        return self._with_temperature(self._without_temperature(self.mode or "vq-dnn"), meta)
 
     def _without_temperature(self, mode: ModeName) -> Method:
         samples = self.samples if self.samples is not None else BNN_SAMPLES if mode == "bnn" else 1
@@ -217,15 +207,6 @@ class MethodOptions(PassOptions):
             raise InputError(f"{note}; fit one with `steadyseg calibrate` or omit calibrated")
         return replace(method, note=note)
 
-    def _adapting(self, method: Method, meta: Calibrated | None) -> Method:
-        if not self.adaptive:
-            return method
-        can_adapt = meta is not None and meta.can_adapt(method)
-        if can_adapt and method.calibrated:
-            return replace(method, adaptive=True)
-        why = method.note if can_adapt else f"there are no statistics of frames for {method}"
-        raise InputError(f"adaptive: {why}; omit it, or use steadyseg calibrate --familiarity with this method")
-
 
 class MethodKeywords(TypedDict, total=False):
     """The fields of `MethodOptions` as keywords of a function."""
@@ -236,7 +217,6 @@ class MethodKeywords(TypedDict, total=False):
     motion: bool | None
     average: AverageName | None
     calibrated: bool | None
-    adaptive: bool | None
 
 
 def default_average(mode: str, motion: bool) -> AverageName:

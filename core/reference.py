@@ -8,11 +8,10 @@ from bisect import bisect_left
 from dataclasses import dataclass
 from typing import Any
 
+from steadyseg.core.familiarity.expected import ExpectedAccuracy
+
 NOVEL = 0.05
 """A frame of this share or less is novel, as one frame in twenty of the training domain is."""
-CLEARLY = 0.5
-"""A frame is fully novel this many deviations above the last score that is not novel (0.25 to 1 make no difference in
-docs/records/familiarity)."""
 BILLION = 10**9
 MIN_FRAMES = 20
 """With fewer held-out frames, a share of 5 % cannot be measured."""
@@ -25,6 +24,8 @@ class ReferenceScores:
     scores: tuple[float, ...]
     data: str = ""
     """Name of the data that the frames are from, such as camvid; empty if unknown."""
+    expected: ExpectedAccuracy | None = None
+    """How scores lower the expected accuracy; None for a classifier, and for a fit of a version before 0.3."""
 
     def share(self, score: float) -> float:
         """Returns the share of frames that are at least as novel; never 0. NaN is the most novel score."""
@@ -42,11 +43,6 @@ class ReferenceScores:
     def bounded(self, score: float) -> float:
         """Returns the score, at most `max`; NaN becomes `max`."""
         return score if score < self.max else self.max
-
-    def excess(self, score: Any) -> Any:
-        """How novel a score is: 0 or less if not novel, 1 or more if fully novel. Numbers or tensors."""
-        last_usual = self.scores[-1 - max(0, math.floor(NOVEL * (1 + len(self.scores)) - 1))]
-        return (score - last_usual) / CLEARLY
 
     def is_novel(self, score: float) -> bool:
         """True if at most one frame in twenty of the training domain is as novel."""

@@ -10,10 +10,10 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from steadyseg.core.alarm import LOW_ACCURACY, LowAccuracy, PlaceAlarm
 from steadyseg.core.classes import ClassList
 from steadyseg.core.cuts import CutDetector
-from steadyseg.core.frame import Below, Frame, FrameScores, Maps, Verdict, energy_map
+from steadyseg.core.familiarity.expected import DOUBTFUL
+from steadyseg.core.frame import Frame, FrameScores, Maps, Verdict, energy_map
 from steadyseg.core.method import Method
 from steadyseg.core.motion import Motion, MotionEstimator
 from steadyseg.core.reference import NOVEL, ReferenceScores, smooth_score
@@ -136,7 +136,6 @@ class Segmenter:
     def __init__(self, executor: Executor, fit: Mapping[str, Any] | None = None) -> None:
         """`fit`: the record of the calibration in use, with its conformal thresholds; None without a calibration."""
         self._executor, self.clock, self._continuity = executor, executor.clock, Continuity()
-        self.low_accuracy = LOW_ACCURACY
         self.classes, self.method, self.size = executor.classes, executor.method, executor.size
         self.reference, self.fit = executor.reference, fit or {}
         self.training_data = self.reference.data if self.reference else ""
@@ -161,6 +160,12 @@ class Segmenter:
         return self._executor.why
 
     @property
+    def error(self) -> float | None:
+        """Error of the expected accuracy of a frame on data that the fit did not see; None without a fit."""
+        expected = self.reference.expected if self.reference else None
+        return expected.error if expected else None
+
+    @property
     def keep_probs(self) -> bool:
         """True where maps come with the mean probabilities."""
         return self._executor.keep_probs
@@ -177,9 +182,8 @@ class Segmenter:
     def reset(self) -> None:
         """Forgets all earlier frames."""
         self._continuity.forget()
-        self._told: tuple[float | None, np.ndarray | None] = None, None
+        self._told: tuple[float, np.ndarray] | None = None  # score and energy of the last network call
         self._score_gap = 0
-        self._alarm, self._low = PlaceAlarm(), LowAccuracy()
 
     def wait(self) -> None:
         """Waits for a network call that runs in a thread of its own, before the network is given away."""
@@ -211,17 +215,20 @@ class Segmenter:
         if not maps.finite:
             self.resets["not_finite"] += 1
             about["probs"] = None if maps.probs is None else np.full_like(maps.probs, 1.0 / len(maps.probs))
-        familiarity, accuracy = maps.familiarity, float(maps.confidence.mean()) / 255
+        familiarity, accuracy = maps.familiarity, maps.expected_accuracy
         self._score_gap = self._score_gap + gap if gap else 0
         if scores is not None and self.reference is not None:
-            familiarity = self.reference.share(self._mean_score(scores.score, self._score_gap, maps.finite))
-            about["energy"], self._score_gap = energy_map(scores.energy, maps.label.shape), 0
-        elif not maps.network and self.reference is not None:  # as at the last network call
-            familiarity, about["energy"] = self._told
-        self._told = familiarity, about.get("energy")
-        if familiarity is not None:
-            about |= self._over_time(familiarity, accuracy, frame.time_s)
-        verdict = verdict_of(maps.finite, familiarity, self.method.calibrated, about.get("ood_s"))
+            score = self._mean_score(scores.score, self._score_gap, maps.finite)
+            self._told, self._score_gap = (score, energy_map(scores.energy, maps.label.shape)), 0
+        if self._told and self.reference is not None:
+            score, about["energy"] = self._told
+            familiarity = self.reference.share(score)
+            if self.reference.expected and maps.finite:
+                accuracy = self.reference.expected.of(float(maps.confidence.mean()) / 255, score, maps.label)
+        if familiarity is None or not maps.finite:
+            accuracy = float(maps.confidence.mean()) / 255
+        known = familiarity is not None and (self.reference is None or self.reference.expected is not None)
+        verdict = verdict_of(maps.finite, familiarity if known else None, accuracy, self.method.calibrated)
         return about | {"familiarity": familiarity, "expected_accuracy": accuracy, "verdict": verdict}
 
     def _gap_before(self, frame: Frame) -> tuple[int, bool]:
@@ -243,23 +250,18 @@ class Segmenter:
         self._score = smooth_score(self.reference.bounded(score), self._score, decay)
         return self._score[0]
 
-    def _over_time(self, familiarity: float, accuracy: float, time_s: float) -> dict[str, Any]:
-        """The alarms of `core.alarm`. A novel frame counts for neither side of the low accuracy."""
-        ood_s, low_s = self._alarm.update(familiarity, time_s), None
-        if self.method.calibrated and familiarity > NOVEL:
-            low_s = self._low.update(accuracy, time_s, self.low_accuracy)
-        return {"ood_s": ood_s, "below": None if low_s is None else Below(self.low_accuracy, low_s)}
 
-
-def verdict_of(finite: bool, familiarity: float | None, calibrated: bool, ood_s: float | None) -> Verdict:
-    """What is known about a frame's confidence, the worst first; the arguments are as in `Maps` and `Method`."""
+def verdict_of(finite: bool, familiarity: float | None, expected: float, calibrated: bool) -> Verdict:
+    """What is known about a frame's labels; the arguments are as in `Maps` and `Method`."""
     if not finite:
         return "no answer"
-    if ood_s is not None or (familiarity is not None and familiarity <= NOVEL):
-        return "unfamiliar"
     if not calibrated:
         return "not calibrated"
-    return "no statistics" if familiarity is None else "familiar"
+    if familiarity is None:
+        return "no statistics"
+    if expected >= DOUBTFUL:
+        return "expected"
+    return "unlike" if familiarity <= NOVEL else "doubtful"
 
 
 def segment(frames: Iterable[Frame | np.ndarray], segmenter: Segmenter) -> Iterator[tuple[Frame, Maps]]:

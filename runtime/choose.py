@@ -139,10 +139,6 @@ def openvino_executor(
     height = meta.height if run.size is None else run.size
     network_size(height, height, height)  # refuses a height out of range before any frame comes
     if precision == "int8":
-        if method.adaptive and not meta.can_adapt(method, precision):
-            raise InputError(
-                f"adaptive: {model.name} has no statistics of frames in int8; use precision fp32, or omit adaptive"
-            )
         method = meta.method_in_int8(method)
     stored = StoredNetwork(model, method, precision)
 

@@ -91,8 +91,6 @@ class CpuExecutor:
             logits = next(passes)
             seconds += time.perf_counter() - started
             scores = self._network.scores
-            if scores and self.method.adaptive:
-                self._postprocess.temperature = scores.temperature
             mean = self._scores
             self._scores = mean.blend(scores, 1 / (number + 1)) if number and scores and mean else scores
             yield logits

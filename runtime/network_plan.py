@@ -35,21 +35,18 @@ class NetworkPlan:
     """The network is cut before its first dropout layer, for several passes per frame."""
     watches: bool
     """The network also computes familiarity."""
-    temperature: float | None
-    """The temperature of familiar frames, if the temperature differs from frame to frame; else None."""
 
     @classmethod
     def of(cls, meta: CheckpointMeta, method: Method, precision: str) -> Self:
         """The plan of a checkpoint's method."""
         draws, watches = draws_dropout(method.mode), reference_scores(meta, method, precision) is not None
-        return cls(precision, draws, method.samples > 1, watches, method.temperature if method.adaptive else None)
+        return cls(precision, draws, method.samples > 1, watches)
 
     def name(self, height: int, width: int) -> str:
         """The name of the network for frames of h x w. A bf16 network has fp32's name: only its compilation differs."""
         parts = {"draws": self.draws, "shared": self.shared, "watches": self.watches}
         words = ["int8" if self.precision == "int8" else "fp32", *(word for word, has in parts.items() if has)]
-        warmed = [] if self.temperature is None else [f"{self.temperature:.9g}"]
-        return " ".join((*words, *warmed, f"{height}x{width}"))
+        return " ".join((*words, f"{height}x{width}"))
 
 
 class StoredNetwork:

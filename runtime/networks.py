@@ -23,7 +23,7 @@ class FrameNetwork:
     """Familiarity in the last pass; None where the network has no statistics of its training domain."""
 
     def outputs(self, frame: np.ndarray) -> list[np.ndarray]:
-        """Runs one pass: the logits, then score, temperature and energy if the network has familiarity statistics."""
+        """Runs one pass: the logits, then score and energy if the network has familiarity statistics."""
         raise NotImplementedError
 
     def __call__(self, frame: np.ndarray) -> np.ndarray:
@@ -37,7 +37,7 @@ class FrameNetwork:
     def logits(self, outputs: list[np.ndarray]) -> np.ndarray:
         """Keeps the scores among the outputs, their energy copied out of the runtime's memory; returns the logits."""
         logits, *scores = outputs
-        self.scores = FrameScores(float(scores[0]), float(scores[1]), scores[2].copy()) if scores else None
+        self.scores = FrameScores(float(scores[0]), scores[1].copy()) if scores else None
         return logits
 
 

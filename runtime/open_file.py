@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 
 from steadyseg.core.errors import InputError
-from steadyseg.core.reference import ReferenceScores
 from steadyseg.core.segmenter import Executor
 from steadyseg.core.system.machine import idle_gpu
 from steadyseg.export.file.metadata import GraphMeta
@@ -97,7 +96,7 @@ def _host(file: OnnxFile, chosen: str, precision: str, keep_probs: bool, why: st
         (meta.height, meta.width),
         head_stride=meta.head_stride,
         keep_probs=keep_probs,
-        reference=ReferenceScores(meta.reference_scores) if meta.reference_scores else None,
+        reference=meta.reference,
         why=why,
     )
 

@@ -66,7 +66,7 @@ class TorchExecutor:
             if scores is None:
                 return maps, None
             energy = scores.energy[0].float().cpu().numpy()
-            return maps, FrameScores(float(scores.score), float(scores.temperature), energy)
+            return maps, FrameScores(float(scores.score), energy)
 
     def at_temperature(self, temperature: float, network: nn.Module | None = None) -> "TorchExecutor":
         """Returns an executor of this or an equal network at another temperature, for another stream and without

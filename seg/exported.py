@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from steadyseg.core.cuts import CUT, MAX_GAP, distance, structure, thumbnail
 from steadyseg.core.dropout import drawing_dropouts, dropout_calls
+from steadyseg.core.familiarity.expected import QUARTERS, STRIDE, SURE
 from steadyseg.core.familiarity.head import WatchedPredictor
 from steadyseg.core.frame import FAMILIARITY_OUTPUTS, MOTION_INPUTS, RARE_LEVEL, FrameScores
 from steadyseg.core.motion import Motion, no_motion
@@ -20,7 +21,7 @@ from steadyseg.core.temporal import State, forget
 from steadyseg.core.tracing import Signature
 from steadyseg.seg.streaming import Outputs, StreamingSegmenter
 
-NETWORK_OUTPUTS = ("logits", "score", "temperature", "energies")
+NETWORK_OUTPUTS = ("logits", "score", "energies")
 """Outputs of the network; all but the first only where the segmenter computes familiarity."""
 
 
@@ -40,6 +41,7 @@ class ExportedStep(nn.Module):
     """
 
     reference: Tensor
+    costs: Tensor
 
     def __init__(
         self,
@@ -55,6 +57,9 @@ class ExportedStep(nn.Module):
         watches = reference is not None and segmenter.method.calibrated
         self.watched = segmenter.predictor if watches and isinstance(segmenter.predictor, WatchedPredictor) else None
         self.register_buffer("reference", torch.tensor(reference.scores if reference else ()), persistent=False)
+        self.expected = reference.expected if reference else None
+        costs = torch.tensor(self.expected.costs if self.expected else (), dtype=torch.float32)
+        self.register_buffer("costs", costs, persistent=False)
         self.most = reference.max if reference else 0.0
         self.segmenter, self.mask_inputs = segmenter.eval(), mask_inputs
         self.dropouts = drawing_dropouts(segmenter)
@@ -117,8 +122,22 @@ class ExportedStep(nn.Module):
             mode="bilinear",
             align_corners=False,
         )
+        accuracy = torch.where(finite, self._expected_accuracy(confidence, mean, outputs.label), confidence)
         after = torch.cat([torch.where(finite, mean, before[:, :1]), torch.where(finite, mass, mass - 1.0)], 1)
-        return after, (share, confidence, shades[:, 0].to(torch.uint8))
+        return after, (share, accuracy, shades[:, 0].to(torch.uint8))
+
+    def _expected_accuracy(self, confidence: Tensor, score: Tensor, label: Tensor) -> Tensor:
+        """Expected accuracies (B, 1), computed as in core/familiarity/expected.py; without a fit the confidence."""
+        if self.expected is None:
+            return confidence
+        rows, small = label.shape[1], label[:, ::STRIDE, ::STRIDE].long()
+        bands = torch.arange(0, rows, STRIDE, device=label.device) * QUARTERS // rows
+        costs = self.costs.flatten()[bands[:, None] * self.costs.shape[1] + small]
+        unusual = (costs.mean((1, 2))[:, None] - self.expected.layout_mean) / self.expected.layout_deviation
+        sure = confidence.clamp(1 - SURE, SURE)
+        z = self.expected.level + self.expected.confidence * torch.log(sure / (1 - sure))
+        z = z - self.expected.score * F.softplus(score - 1) - self.expected.layout * F.softplus(unusual - 1)
+        return torch.sigmoid(z)
 
     def signature(self, frame_height: int, frame_width: int, fixed_size: bool = True) -> Signature:
         """Returns names, and example inputs for frames of H x W: black pictures and the state before the first frame.
@@ -164,8 +183,7 @@ class ExportedStep(nn.Module):
             logits, scores = self.watched.forward_with_scores(image)
             return (logits, *scores), self.watched.predict(logits, scores)
         logits = predictor.network(image)
-        temperature = 1.0 if predictor.temperature is None else predictor.temperature
-        return (logits,), Prediction.from_logits(logits, temperature)
+        return (logits,), Prediction.from_logits(logits, predictor.temperature)
 
 
 def network_signature(height: int, width: int) -> Signature:

@@ -57,7 +57,7 @@ def ensemble(models: Sequence[Model]) -> Ensemble:
 class FrameToLogits(nn.Module):
     """(frame, *masks) -> logits: a uint8 (1, h, w, 3) frame of the network's size, and (1, K, h / s, w / s).
 
-    A CPU executor runs it. Where the segmenter computes familiarity, score (1,), temperature (1,) and energies (1, h',
+    A CPU executor runs it. Where the segmenter computes familiarity, score (1,) and energies (1, h',
     w') come after the logits. `masks`: uint8 0 or 1, one for each dropout layer in order of use; without them the graph
     draws them.
     """
@@ -107,7 +107,7 @@ class SharedPart(nn.Module):
 
 
 class DrawnPart(nn.Module):
-    """The rest of one pass: (*shared, *masks) -> logits[, score, temperature, energies].
+    """The rest of one pass: (*shared, *masks) -> logits[, score, energies].
 
     shared: the output of `SharedPart` for frames of one size.
     """

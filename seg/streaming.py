@@ -48,7 +48,7 @@ class StreamingSegmenter(nn.Module):
         method: Method,
         head: FamiliarityHead | None = None,
     ) -> None:
-        """`head`: the familiarity head for passes like this method's; an adaptive method uses its temperature."""
+        """`head`: the familiarity head for passes like this method's."""
         super().__init__()
         network_size(height, height, height)  # refuses a height out of range before any frame comes
         self.method, self.height = method, height
@@ -64,7 +64,7 @@ class StreamingSegmenter(nn.Module):
             raise no_dropout(method.mode)
         self.head = head
         self.predictor = (
-            WatchedPredictor(network, head, None if method.adaptive else method.temperature, method.samples)
+            WatchedPredictor(network, head, method.temperature, method.samples)
             if head
             else self.predictor_of(network, method.temperature)
         )

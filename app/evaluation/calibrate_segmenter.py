@@ -14,6 +14,7 @@ from steadyseg.app.console import Console, track
 from steadyseg.app.evaluation.data import LabelledData, refuse_memory
 from steadyseg.app.evaluation.flags import CalibrateJob
 from steadyseg.app.evaluation.int8 import fit_int8
+from steadyseg.app.sources.image_folder import list_images
 from steadyseg.core.classes import ClassList
 from steadyseg.core.errors import InputError
 from steadyseg.core.evaluation.kept_logits import KeptLogits
@@ -31,7 +32,7 @@ from steadyseg.seg.calibrate import adjust_head, fit_temperature
 from steadyseg.seg.data.label_folder import open_split
 from steadyseg.seg.evaluate import predict, seed_frames
 from steadyseg.seg.familiarity.fit import default_stages, fit_statistics
-from steadyseg.seg.familiarity.frames import Frames
+from steadyseg.seg.familiarity.frames import Also, Frames
 
 DATA_KEYS = ("data", "split", "protocol", "frames", "frame_list_hash", "mode", "tau", "motion", "average")
 """Keys of a fit that the record of int8 repeats."""
@@ -61,7 +62,9 @@ class SegmenterFits:
         self.methods, self.void = [method], self.executor.classes.void_id
         self.class_id = find_class(job.risk_class, self.executor.classes)
         if job.familiarity:
-            self.trained = Frames.of(open_split(job.data, "train", self.executor.classes), model.meta)
+            also = tuple(Also.of(folder, self.executor.classes) for folder in job.also)
+            foreign = tuple(list_images(job.foreign)[::2]) if job.foreign else ()
+            self.trained = Frames.of(open_split(job.data, "train", self.executor.classes), model.meta, also, foreign)
         chosen = self.labelled.open(self.executor)
         if protocol == "stills" and len(chosen.names) < 2:
             raise InputError(f"{len(chosen.names)} image is too little to fit on; give two or more")

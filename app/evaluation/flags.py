@@ -78,9 +78,14 @@ class CalibrateJob:
     """Protocol as in `evaluate`; auto: moving stills of a folder's images, and the stream of the street, so that the
     temporal mean is on during the fit."""
     familiarity: bool = False
-    """Also fit familiarity on the train images: how unusual a frame is, its energy scale, and its own temperature. The
-    fit covers every mode of one pass and the given method. A classifier is fitted in mode dnn, with a temperature for
-    each picture."""
+    """Also fit familiarity on the train images: how unusual a frame is, its energy scale, and its expected accuracy. A
+    classifier's familiarity is fitted in mode dnn, without an expected accuracy."""
+    also: tuple[Path, ...] = ()
+    """More data folders that the network was trained on, with train and val, for --familiarity; labels may be
+    coarse."""
+    foreign: Path | None = None
+    """Folder of pictures that the network is not for, such as photographs. Every second picture teaches --familiarity
+    an expected accuracy of 0."""
     int8: bool = False
     """Also fit the ranges for int8 on the train images, and measure the loss of int8 on these frames. If it is at most
     0.5 points of accuracy and 0.2 of ECE, `--precision auto` uses int8 on processors without bf16 or with slower bf16.

@@ -42,9 +42,7 @@ def export_classifier(job: ExportJob, model: Model, console: Console) -> tuple[T
     mode = asked.mode or ("bnn" if (asked.samples or 1) > 1 else "dnn")
     samples = default_samples(asked.samples, mode, is_stochastic(network))
     set_dropout_active(network, bool(samples))
-    if asked.adaptive:
-        raise InputError("--adaptive on: a classifier's graph file has one temperature; omit it")
-    method = replace(asked, mode="bnn" if samples else "dnn", samples=samples or 1, adaptive=False).resolve(meta)
+    method = replace(asked, mode="bnn" if samples else "dnn", samples=samples or 1).resolve(meta)
     if meta.familiarity:
         console.print("a classifier's graph file has one temperature and no familiarity", soft_wrap=True)
     if method.note:

@@ -73,6 +73,7 @@ def export_segmenter(job: ExportJob, model: Model, console: Console) -> tuple[Tr
         head_stride=plan.module.head_stride,
         precision=plan.precision,
         reference_scores=reference.scores if reference and method.calibrated else (),
+        expected=reference.expected.record() if reference and reference.expected and method.calibrated else {},
     )
     if method.note:
         console.print(f"not calibrated: {method.note}", soft_wrap=True)
@@ -138,8 +139,6 @@ def refuse_precision(precision: str, method: Method) -> None:
     """Raises InputError for a number format that the method does not support."""
     if precision == "fp32":
         return
-    if method.adaptive:
-        raise InputError(f"--precision {precision} has one temperature; omit --adaptive, or use --precision fp32")
     if method.samples > 1:
         raise InputError(
             f"--precision {precision} is made of one pass a frame, got {method.samples}; use --samples 1 "

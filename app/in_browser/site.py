@@ -16,6 +16,7 @@ from steadyseg.app.video.render import draw_uncertainty
 from steadyseg.app.video.verdict import THE_DATA, WORDS
 from steadyseg.app.video.video_writer import VideoSink
 from steadyseg.core.errors import InputError
+from steadyseg.core.familiarity.expected import DOUBTFUL
 from steadyseg.core.reference import NOVEL
 from steadyseg.core.system.files import whole_folder
 from steadyseg.export.file.metadata import GraphMeta
@@ -145,6 +146,7 @@ def describe(meta: GraphMeta) -> dict[str, Any]:
         ],
         "shades": draw_uncertainty(np.arange(256, dtype=np.uint8)[None])[0].tolist(),
         "novel": NOVEL,
+        "doubtful": DOUBTFUL,
         "verdicts": {verdict: words.format(right="{right}", data=THE_DATA) for verdict, words in WORDS.items()},
         "strength": (strengths(1.0) / 255).round(4).tolist(),
         "made_with": meta.versions,
@@ -164,7 +166,6 @@ def describe_methods(folder: Path, graphs: Sequence[OnnxFile]) -> list[dict[str,
                 "tau": method.tau,
                 "temperature": method.temperature,
                 "calibrated": method.calibrated,
-                "adaptive": method.adaptive,
                 "note": method.note,
                 "reference_scores": len(meta.reference_scores),
                 "file": {**kept, "precision": meta.precision},

@@ -6,10 +6,9 @@ from typing import Annotated, Literal
 
 from tyro.conf import Positional, arg
 
-from steadyseg.core.alarm import LOW_ACCURACY
 from steadyseg.core.errors import InputError
 from steadyseg.core.method import MethodOptions
-from steadyseg.core.options import Rare, require_ranges
+from steadyseg.core.options import Rare
 from steadyseg.runtime.options import DEFAULT_MODEL, ComputeOptions, Settings
 
 ViewName = Literal["overlay", "side-by-side", "uncertainty", "confidence", "disagreement", "energy", "set-size"]
@@ -32,8 +31,6 @@ class VideoOptions:
     """Add a legend below the pictures: classes that occur with their colours, or the scale of a map."""
     palette: Rare[Literal["distinct", "own"]] = "distinct"
     """Colours of videos and masks. `own`: the model's. `distinct`: new colours if two are hard to tell apart."""
-    low_accuracy: Rare[float] = LOW_ACCURACY
-    """Limit of the expected accuracy, 0..1; a stream that stays below it for some seconds is reported."""
     settings: Settings = ()
     """Settings without a flag, NAME=VALUE or files of them, such as palette=own; `--config list` prints all."""
     method: MethodOptions = field(default_factory=MethodOptions)
@@ -42,7 +39,6 @@ class VideoOptions:
 
 def check_options(options: VideoOptions) -> None:
     """Raises InputError for numbers out of range."""
-    require_ranges(options, {"low_accuracy": (0.0, 1.0)})
     if options.max_frames is not None and options.max_frames < 1:
         raise InputError(f"--max-frames must be 1 or more, got {options.max_frames}")
 

@@ -67,7 +67,6 @@ def open_for(job: VideoJob, take: TakeNetwork | None = None) -> Segmenter:
     seed_masks(0)  # so that results repeat
     run = RunOptions(**vars(options.compute), size=options.size, keep_probs=needs_probs(job))
     segmenter = make_segmenter(open_model(options.model), options.method, run, take or Recent[FrameNetwork]().take)
-    segmenter.low_accuracy = options.low_accuracy
     return segmenter
 
 

@@ -10,16 +10,17 @@ from steadyseg.app.opencv import opencv
 from steadyseg.app.palette import colour_labels
 from steadyseg.app.video.verdict import describe_frame
 from steadyseg.core.errors import InputError
-from steadyseg.core.frame import Maps, Verdict
+from steadyseg.core.familiarity.expected import DOUBTFUL
+from steadyseg.core.frame import Maps
 from steadyseg.core.method import Method
 
-BANNERS: dict[Verdict, tuple[int, int, int]] = {"familiar": (24, 96, 52), "no answer": (150, 30, 30)}
-AMBER = (150, 90, 0)
-"""Colours of the line above a picture: green where its figure is a claim, red without an answer, else amber."""
+GREEN, AMBER, RED = (24, 96, 52), (150, 90, 0), (150, 30, 30)
+"""Colours of the line above a picture: from green at an expected accuracy of `GOOD` to amber at 50 %, then red."""
+GOOD = 0.85
 
 
 def draw_banner(picture: np.ndarray, maps: Maps, data: str = "") -> np.ndarray:
-    """Draws a line of text at the top of a picture: how far its confidence is verified.
+    """Draws a line of text at the top of a picture: how many labels are expected to be right.
 
     A picture of under 64 pixels a side has no room for it. `data`: name of the network's training data.
     """
@@ -27,11 +28,19 @@ def draw_banner(picture: np.ndarray, maps: Maps, data: str = "") -> np.ndarray:
         return picture
     cv2, height, words = opencv(), max(16, picture.shape[0] // 20), describe_frame(maps, data)
     banner = np.array(picture)
-    banner[:height] = BANNERS.get(maps.verdict, AMBER)
-    if maps.verdict == "familiar" and maps.below:
-        banner[:height] = AMBER
+    banner[:height] = banner_color(maps)
     cv2.putText(banner, words, (6, height - 5), cv2.FONT_HERSHEY_SIMPLEX, height / 32, (255, 255, 255), 1, cv2.LINE_AA)
     return banner
+
+
+def banner_color(maps: Maps) -> tuple[int, ...]:
+    """Returns the colour of a frame's line; amber where nothing is known."""
+    if maps.verdict in ("doubtful", "unlike", "no answer"):
+        return RED
+    if maps.verdict != "expected":
+        return AMBER
+    good = min(1.0, (maps.expected_accuracy - DOUBTFUL) / (GOOD - DOUBTFUL))
+    return tuple(round(good * best + (1 - good) * worst) for best, worst in zip(GREEN, AMBER, strict=True))
 
 
 def grey(image: np.ndarray) -> np.ndarray:

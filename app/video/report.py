@@ -10,15 +10,9 @@ from rich.table import Table
 
 from steadyseg.app.console import Console
 from steadyseg.app.sources.source import Source
-from steadyseg.app.video.verdict import (
-    CAVEAT,
-    describe_stream,
-    low_accuracy,
-    marked,
-    stream_verdict,
-)
+from steadyseg.app.video.verdict import CAVEAT, describe_stream, marked, stream_verdict
 from steadyseg.core.classes import ClassList
-from steadyseg.core.frame import Frame, Maps, Verdict
+from steadyseg.core.frame import CLAIMS, Frame, Maps, Verdict
 from steadyseg.core.method import mode_title
 from steadyseg.core.reference import NOVEL
 from steadyseg.core.segmenter import Segmenter
@@ -27,8 +21,6 @@ from steadyseg.runtime.label_metrics import LabelMetrics
 METRIC_KEYS = tuple("nll accuracy miou iou ece ece_15 brier consistency label_consistency change_agreement".split())
 FAMILIARITY_STEPS = 1000
 """Familiarity is counted in thousandths."""
-MAX_SPANS = 100
-"""Number of alarms, or of times of low expected accuracy, that a report lists; all are counted."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,11 +42,9 @@ class FrameFigures:
     familiarity: float | None
     """Familiarity of the frame (`core.reference`); None if the network has no statistics of its training domain."""
     expected_accuracy: float
-    """Expected accuracy of the frame, which is a claim where `verdict` is familiar."""
+    """Expected accuracy of the frame, which is fitted where `verdict` is one of `CLAIMS`."""
     verdict: Verdict
-    """What is known about the frame's confidence."""
-    ood_s: float | None
-    """Seconds for which the place has differed from the training's; None without an alarm."""
+    """What is known about the frame's labels."""
     wall_ms: float
     """Milliseconds since the previous frame was done. The first frame counts from the start of the work."""
     cut: bool = False
@@ -90,10 +80,10 @@ class StreamReport:
         if frame.label is not None:
             self.metrics = self.metrics or LabelMetrics(self.classes)
             self.metrics.update(frame, maps)
-        self.whole_frames.update(maps, frame.time_s)
+        self.whole_frames.update(maps)
         before, self.ended = self.ended, time.perf_counter()
         wall_ms = 1e3 * (self.ended - before)
-        told = (maps.familiarity, maps.expected_accuracy, maps.verdict, maps.ood_s, wall_ms, maps.cut)
+        told = (maps.familiarity, maps.expected_accuracy, maps.verdict, wall_ms, maps.cut)
         return FrameFigures(frame.index, frame.time_s, confidence, entropy, disagreement, shares, *told)
 
     def record(self, segmenter: Segmenter, source: Source, notes: tuple[str, ...]) -> dict[str, Any]:
@@ -114,7 +104,7 @@ class StreamReport:
             "stages": segmenter.clock.summary(),
             **{key: round(value / count, 4) for key, value in self.means.items()},
             "training_data": segmenter.training_data,
-            **self.whole_frames.record(),
+            **self.whole_frames.record(segmenter.error),
             "class_shares": dict(zip(self.classes.names, (self.class_pixels / count).round(4).tolist(), strict=True)),
             "device": segmenter.device,
             "executor": segmenter.executor,
@@ -132,7 +122,7 @@ class StreamReport:
             )
         record |= {
             "verdict": describe_stream(record),
-            **({"caveat": CAVEAT} if record["state"] == "familiar" else {}),
+            **({"caveat": CAVEAT} if record["state"] in CLAIMS else {}),
         }
         if self.metrics and not self.metrics.measurable:
             record["notes"].append("the labels hold nothing but void, so nothing was measured")
@@ -140,24 +130,6 @@ class StreamReport:
             result = self.metrics.result()
             record |= {"labelled_frames": self.metrics.frames, **{key: result[key] for key in METRIC_KEYS}}
         return record
-
-
-class Spans:
-    """The times at which a statement held: its beginning, its detection, and its last frame."""
-
-    def __init__(self) -> None:
-        self.listed: list[dict[str, float]] = []
-        self.count, self._was_on = 0, False
-
-    def update(self, for_s: float | None, time_s: float, **about: float) -> None:
-        """Adds a frame. `for_s`: seconds for which the statement has held; None while it does not."""
-        if for_s is not None and not self._was_on:
-            self.count += 1
-            if self.count <= MAX_SPANS:
-                self.listed.append({"since_s": round(time_s - for_s, 3), "alarm_s": round(time_s, 3), **about})
-        if for_s is not None and self.count <= MAX_SPANS:
-            self.listed[-1]["until_s"] = round(time_s, 3)
-        self._was_on = for_s is not None
 
 
 class FamiliaritySummary:
@@ -169,26 +141,21 @@ class FamiliaritySummary:
         self.verdicts: Counter[Verdict] = Counter()
         self.expected: defaultdict[Verdict, float] = defaultdict(float)
         """Sums of the expected accuracies."""
-        self.ood, self.low = Spans(), Spans()
 
-    def update(self, maps: Maps, time_s: float) -> None:
-        """Adds one frame; for low expected accuracies only the familiar frames count."""
+    def update(self, maps: Maps) -> None:
+        """Adds one frame."""
         self.verdicts[maps.verdict] += 1
         self.expected[maps.verdict] += maps.expected_accuracy
         if maps.familiarity is not None:
             self.frames += 1
             self.novel += maps.familiarity <= NOVEL
             self.shares[round(maps.familiarity * FAMILIARITY_STEPS)] += 1
-            self.ood.update(maps.ood_s, time_s)
-        if maps.verdict == "familiar" and maps.below:
-            self.low.update(maps.below.seconds, time_s, limit=maps.below.limit)
-        elif maps.verdict == "familiar":
-            self.low.update(None, time_s)
 
-    def record(self) -> dict[str, Any]:
+    def record(self, error: float | None) -> dict[str, Any]:
         """JSON values. `state` is the verdict on the file, `verdicts` has the share of the frames of each verdict.
 
-        `expected_accuracy` is the mean over all frames with an answer, `verified_accuracy` over the familiar frames.
+        `expected_accuracy` is the mean over all frames with an answer. `error` of the fit gives its interval; None
+        without a fit.
         """
         count = self.verdicts.total()
         answered = max(count - self.verdicts["no answer"], 1)
@@ -196,20 +163,18 @@ class FamiliaritySummary:
         told: dict[str, Any] = {
             "state": stream_verdict(shares),
             "verdicts": shares,
-            "unfamiliar_share": shares.get("unfamiliar", 0.0),
-            "expected_accuracy": round(sum(self.expected.values()) / answered, 4),
+            "unlike_share": shares.get("unlike", 0.0),
+            "expected_accuracy": round(expected := sum(self.expected.values()) / answered, 4),
         }
-        if familiar := self.verdicts.get("familiar"):
-            told["verified_accuracy"] = round(self.expected["familiar"] / familiar, 4)
-            told |= {"low_accuracies": self.low.count, "low_accuracy": self.low.listed}
+        if error is not None:
+            ends = max(0.0, expected - error), min(1.0, expected + error)
+            told["expected_accuracy_interval"] = [round(end, 4) for end in ends]
         if self.frames:
             told |= {
                 "familiarity_p50": self._quantile(0.5),
                 "familiarity_p05": self._quantile(0.05),
                 "novel_frames": self.novel,
                 "novel_share": round(self.novel / self.frames, 4),
-                "ood_alarms": self.ood.count,
-                "ood": self.ood.listed,
             }
         return told
 
@@ -242,12 +207,6 @@ def print_report(record: dict[str, Any]) -> None:
         table.add_row(*row)
     table.add_row("calibrated", "yes" if record["calibrated"] else f"no: {record['note']}")
     table.add_row("dropped", str(record["dropped"]))
-    for alarm in record.get("ood", []):
-        words = f"another place than it was trained for from {alarm['since_s']:.1f} to {alarm['until_s']:.1f} s"
-        table.add_row("alarm", f"{words}; told at {alarm['alarm_s']:.1f} s")
-    for low in record.get("low_accuracy", []):
-        words = f"{low_accuracy(low['limit'])} from {low['since_s']:.1f} to {low['until_s']:.1f} s"
-        table.add_row("accuracy", f"{words}; told at {low['alarm_s']:.1f} s")
     for key in METRIC_KEYS:
         if isinstance(record.get(key), float):
             table.add_row(key, f"{record[key]:.4f}")

@@ -1,4 +1,4 @@
-"""The words about how far the confidence of a frame or a file is verified.
+"""The words about the labels of a frame or a file: how many are expected to be right.
 
 The page, `video`, `batch` and their reports say the same. The page in a browser gets the words with its network.
 """
@@ -6,24 +6,24 @@ The page, `video`, `batch` and their reports say the same. The page in a browser
 from collections.abc import Mapping
 from typing import Any
 
-from steadyseg.core.frame import Maps, Verdict
-from steadyseg.core.reference import NOVEL
+from steadyseg.core.frame import CLAIMS, Maps, Verdict
 
+FEW = "few labels can be trusted here"
 WORDS: dict[Verdict, str] = {
-    "familiar": "about {right} right",
-    "unfamiliar": "unverified here: unlike {data}",
+    "expected": "about {right} right",
+    "doubtful": f"{FEW}: about {{right}} right",
+    "unlike": f"{FEW}: this does not look like {{data}}",
     "no statistics": "unverified: nothing to compare this picture with",
     "not calibrated": "not calibrated: confidence is the network's own",
     "no answer": "no answer: the logits are not finite",
 }
-"""A frame's verdict in words. `right`: the expected accuracy, which is claimed for no other frame. `data`: the training
-data. Under corruption the mean confidence at one temperature is 9 to 10 points off (docs/records/familiarity)."""
-ROADS = {"camvid": "CamVid's roads"}
+"""A frame's verdict in words. `right`: the expected accuracy. `data`: the training data."""
+ROADS = {"camvid": "a street"}
 """Training data in words; other data are `THE_DATA`."""
 THE_DATA = "the training data"
-MOSTLY, PARTLY = 1 / 3, 2 * NOVEL
-"""A stream is unfamiliar if more than `MOSTLY` of its frames are, and partly unfamiliar if more than `PARTLY` are."""
-CAVEAT = "familiar is no proof: the network can be wrong on such frames too"
+MOSTLY, PARTLY = 1 / 3, 0.1
+"""A file is doubtful if more than `MOSTLY` of its frames are, and partly doubtful if more than `PARTLY` are."""
+CAVEAT = "an estimate: fitted on other pictures, not measured on these"
 
 
 def describe(verdict: Verdict, data: str, expected_accuracy: float) -> str:
@@ -32,18 +32,8 @@ def describe(verdict: Verdict, data: str, expected_accuracy: float) -> str:
 
 
 def describe_frame(maps: Maps, data: str = "") -> str:
-    """Describes in words how far the confidence of a frame is verified. `data`: name of the training data."""
-    words = describe(maps.verdict, data, maps.expected_accuracy)
-    if maps.ood_s is not None and maps.verdict == "unfamiliar":
-        return f"{words}, for {maps.ood_s:.0f} s"
-    if maps.below is not None and maps.verdict == "familiar":
-        return f"{low_accuracy(maps.below.limit)} for {maps.below.seconds:.0f} s; {words}"
-    return words
-
-
-def low_accuracy(limit: float) -> str:
-    """The words for a low expected accuracy; the caller adds the time."""
-    return f"expected accuracy below {percent(limit)}"
+    """Describes the labels of a frame in words. `data`: name of the training data."""
+    return describe(maps.verdict, data, maps.expected_accuracy)
 
 
 def stream_verdict(shares: Mapping[Verdict, float]) -> Verdict:
@@ -51,9 +41,12 @@ def stream_verdict(shares: Mapping[Verdict, float]) -> Verdict:
 
     `shares`: shares of the frames by their verdicts.
     """
-    unusable: tuple[Verdict, ...] = ("no answer", "unfamiliar")
-    worst = [one for one in unusable if shares.get(one, 0.0) > MOSTLY]
-    return worst[0] if worst else max(shares, key=lambda one: shares[one], default="no answer")
+    if shares.get("no answer", 0.0) > MOSTLY:
+        return "no answer"
+    unlike, doubtful = (shares.get(one, 0.0) for one in ("unlike", "doubtful"))
+    if unlike + doubtful > MOSTLY:
+        return "unlike" if unlike >= doubtful else "doubtful"
+    return max(shares, key=lambda one: shares[one], default="no answer")
 
 
 def describe_stream(record: Mapping[str, Any]) -> str:
@@ -61,39 +54,29 @@ def describe_stream(record: Mapping[str, Any]) -> str:
     state, shares, data, parts = record["state"], record["verdicts"], record["training_data"], []
     if unknown := shares.get("no answer"):
         parts.append(f"no answer: {percent(unknown)} of the frames")
-    unlike = shares.get("unfamiliar", 0.0)
-    if state == "unfamiliar" or unlike > PARTLY or record.get("ood_alarms"):
-        partly = "" if state == "unfamiliar" else "partly "
-        frames = "" if unlike == 1 else f"{percent(unlike)} of the frames are "
-        parts.append(f"{partly}unverified: {frames}unlike {ROADS.get(data, THE_DATA)}")
-    if alarms := record.get("ood_alarms"):
-        parts.append(f"{alarms} alarm{'s' * (alarms > 1)} of another place than it was trained for")
-    if times := record.get("low_accuracies"):
-        first, again = record["low_accuracy"][0], f", and {times - 1} more" if times > 1 else ""
-        span = f"from {clock(first['since_s'])} to {clock(first['until_s'])}"
-        parts.append(f"{low_accuracy(first['limit'])} {span}{again}")
+    unlike, doubtful = (shares.get(one, 0.0) for one in ("unlike", "doubtful"))
+    if state in ("unlike", "doubtful") or unlike + doubtful > PARTLY:
+        where = "" if unlike + doubtful == 1 else f" in {percent(unlike + doubtful)} of the frames"
+        parts.append(FEW.removesuffix(" here") + where)
+    if unlike > PARTLY:
+        parts.append(f"{percent(unlike)} of the frames do not look like {ROADS.get(data, THE_DATA)}")
     if state in ("no statistics", "not calibrated"):
         parts.append(WORDS[state])
-    if "familiar" in shares and state != "unfamiliar":
-        parts.append(
-            f"about {percent(record['verified_accuracy'])} right{' in the others' if unlike or unknown else ''}"
-        )
+    if any(one in shares for one in CLAIMS):
+        low, high = record["expected_accuracy_interval"]
+        parts.append(f"about {percent(record['expected_accuracy'])} right ({percent(low)} to {percent(high)})")
     return "; ".join(parts)
 
 
 def mark_of(verdict: Verdict) -> str:
-    """The mark beside a figure of the network's own labels that nothing verifies; empty for a familiar frame."""
-    return {"familiar": "", "not calibrated": "not calibrated", "no answer": "no answer"}.get(verdict, "unverified")
+    """The mark beside a figure of the network's own labels that few should trust; empty for an expected accuracy."""
+    marks: dict[Verdict, str] = {"expected": "", "doubtful": "doubtful", "unlike": "doubtful"}
+    return marks.get(verdict, verdict if verdict in ("not calibrated", "no answer") else "unverified")
 
 
 def marked(name: str, verdict: Verdict) -> str:
     """The name of a figure of the network's own labels with its mark."""
     return f"{name} ({mark})" if (mark := mark_of(verdict)) else name
-
-
-def clock(seconds: float) -> str:
-    """A time in a stream: 1:05 for 65.4 seconds."""
-    return f"{int(seconds) // 60}:{int(seconds) % 60:02d}"
 
 
 def percent(share: float) -> str:

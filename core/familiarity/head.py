@@ -1,4 +1,4 @@
-"""The familiarity head of a network: score, temperature and energy of a frame, from its features and logits."""
+"""The familiarity head of a network: score and energy of a frame, from its features and logits."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -6,13 +6,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from steadyseg.core.familiarity.frame_temperature import warmth
 from steadyseg.core.familiarity.record import FamiliarityRecord
 from steadyseg.core.familiarity.statistics import ClassDistance, FrameDistance, energy, logit_statistics, subsample
 from steadyseg.core.frame import FrameScores
 from steadyseg.core.prediction import Prediction
 from steadyseg.core.predictors import SplitNetwork, forward_passes, running_mean
-from steadyseg.core.reference import ReferenceScores
 from steadyseg.core.stages import StageFeatures
 
 MAX_DEVIATION = 1e4
@@ -49,42 +47,33 @@ class FamiliarityHead(FrameStatistics):
     mean: Tensor
     deviation: Tensor
     weights: Tensor
-    slopes: Tensor
 
-    def __init__(
-        self, record: FamiliarityRecord, stages: Sequence[FrameDistance | ClassDistance], temperature: float
-    ) -> None:
-        """`temperature`: of all frames that are not novel."""
+    def __init__(self, record: FamiliarityRecord, stages: Sequence[FrameDistance | ClassDistance]) -> None:
         super().__init__(record.stages, record.steps, stages)
         columns = {"mean": record.mean, "deviation": record.deviation, "weights": record.weights}
-        for name, column in (columns | {"slopes": record.warming["slopes"]}).items():
+        for name, column in columns.items():
             self.register_buffer(name, torch.tensor(column, dtype=torch.float32), persistent=False)
-        self.level, self.temperature = float(record.warming["level"]), temperature
         self.energy_median, self.energy_rare = record.energy_median, record.energy_rare
-        self.reference = ReferenceScores(record.scores, str(record.about.get("data", "")))
+        self.reference = record.reference()
 
     def forward(self, features: Sequence[Tensor], logits: Tensor) -> FrameScores:
-        score, temperature = self.read(self.statistics(self.subsample(features), logits))
+        score = self.score(self.statistics(self.subsample(features), logits))
         scale = 1.0 / (self.energy_rare - self.energy_median)
-        return FrameScores(score, temperature, (self.energy(logits) - self.energy_median) * scale)
+        return FrameScores(score, (self.energy(logits) - self.energy_median) * scale)
 
-    def read(self, statistics: Tensor) -> tuple[Tensor, Tensor]:
-        """Statistics (B, S) -> score and temperature, (B,) each."""
+    def score(self, statistics: Tensor) -> Tensor:
+        """Statistics (B, S) -> scores (B,)."""
         deviations = ((statistics - self.mean) / self.deviation).clamp(-MAX_DEVIATION, MAX_DEVIATION)
-        score = deviations @ self.weights
-        logs = warmth(deviations, self.reference.excess(score), self.slopes, self.level)
-        return score, self.temperature * logs.exp()
+        return deviations @ self.weights
 
 
 class WatchedPredictor(nn.Module):
-    """The mean of N passes at the given temperature. If it is None, each pass uses the one of its `FrameScores`.
+    """The mean of N passes at the given temperature, with the scores of the frame.
 
     It is a `SplitNetwork` itself: the shared prefix also returns the features that it computes.
     """
 
-    def __init__(
-        self, network: nn.Module, head: FamiliarityHead, temperature: float | None = None, samples: int = 1
-    ) -> None:
+    def __init__(self, network: nn.Module, head: FamiliarityHead, temperature: float = 1.0, samples: int = 1) -> None:
         super().__init__()
         self.network, self.head, self.temperature, self.samples = network, head, temperature, samples
         self.taps = StageFeatures(network, head.names)
@@ -114,6 +103,5 @@ class WatchedPredictor(nn.Module):
             return logits, self.head(features, logits)
 
     def predict(self, logits: Tensor, scores: FrameScores) -> Prediction:
-        fitting = scores.temperature.reshape(-1, *(1,) * (logits.ndim - 1))
-        plain = Prediction.from_logits(logits, fitting if self.temperature is None else self.temperature)
+        plain = Prediction.from_logits(logits, self.temperature)
         return Prediction(plain.probs, plain.member_entropy, scores)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from steadyseg.core.errors import InputError
+from steadyseg.core.familiarity.expected import ExpectedAccuracy
 from steadyseg.core.method import Method
 from steadyseg.core.model.checkpoint import OTHER_SCALES, CheckpointMeta, other_scale
 from steadyseg.core.options import is_number
@@ -52,14 +53,6 @@ class Scale:
             rounded(mean), rounded(deviation), median, rare, tuple(sorted(round(one, 6) for one in scores.tolist()))
         )
 
-    def excess(self, statistics: "Tensor", weights: "Tensor") -> "tuple[Tensor, Tensor]":
-        """Returns (N, S) statistics in standard deviations from the mean, and (N,) how far the scores are novel."""
-        import torch
-
-        mean, deviation = (torch.tensor(column, dtype=torch.float64) for column in (self.mean, self.deviation))
-        deviations = (statistics - mean) / deviation
-        return deviations, ReferenceScores(self.scores).excess(deviations @ weights)
-
 
 def rounded(values: "Tensor") -> tuple[float, ...]:
     """Returns the numbers rounded as in a record."""
@@ -85,9 +78,6 @@ class FamiliarityRecord:
     energy_median: float
     energy_rare: float
     scores: tuple[float, ...]
-    warming: dict[str, Any]
-    """How novel frames raise the temperature (`core.familiarity.frame_temperature`): `slopes`, `level`, data of the
-    fit."""
     about: dict[str, Any]
     """Data of the statistics, their shrinkage, and the interval of the alarm rate."""
     dropout: dict[str, Any] = field(default_factory=dict)
@@ -97,6 +87,8 @@ class FamiliarityRecord:
     """`SCALE` of the network in int8, without masks."""
     int8_dropout: dict[str, Any] = field(default_factory=dict)
     """`SCALE` of the network in int8, with masks."""
+    expected: dict[str, Any] = field(default_factory=dict)
+    """The `ExpectedAccuracy` of frames; empty for a classifier, and in records of versions before 0.3."""
 
     @classmethod
     def of(
@@ -105,9 +97,9 @@ class FamiliarityRecord:
         steps: tuple[int, ...],
         scale: Scale,
         weights: "Tensor",
-        warming: dict[str, Any],
         about: Mapping[str, Any],
         others: Mapping[str, Scale],
+        expected: ExpectedAccuracy | None = None,
     ) -> Self:
         """The record of a fit, with the number of novel held-out frames. `weights` (S,): of the statistics in the
         score. `others`: by `OTHER_SCALES`."""
@@ -120,20 +112,22 @@ class FamiliarityRecord:
             steps=steps,
             weights=rounded(weights),
             **asdict(scale),
-            warming=warming,
             about={**about, **counts},
             **scales,
+            expected=expected.record() if expected else {},
         )
 
     @classmethod
     def read(cls, values: Mapping[str, Any]) -> "FamiliarityRecord":
         """Reads and checks the values of a record from anywhere; InputError for what cannot be used."""
         try:
-            given = [name for name in cls.__dataclass_fields__ if name in values or name not in OTHER_SCALES]
+            optional = (*OTHER_SCALES, "expected")
+            given = [name for name in cls.__dataclass_fields__ if name in values or name not in optional]
             record = cls(**{name: _tuple(values[name]) for name in given})
             record._check()
             for scale in filter(None, map(record.scale_of, OTHER_SCALES)):
                 scale._check()
+            record.expected_accuracy()
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise InputError(
                 f"the record of familiarity is malformed ({error}); calibrate the checkpoint again"
@@ -145,6 +139,14 @@ class FamiliarityRecord:
         scale = getattr(self, other)
         return replace(self, **{name: _tuple(scale[name]) for name in SCALE}) if scale else None
 
+    def expected_accuracy(self) -> ExpectedAccuracy | None:
+        """The expected accuracy; None in a record without one. ValueError for what cannot be used."""
+        return ExpectedAccuracy.read(self.expected) if self.expected else None
+
+    def reference(self) -> ReferenceScores:
+        """The scores of held-out frames, and what they say of the accuracy."""
+        return ReferenceScores(self.scores, str(self.about.get("data", "")), self.expected_accuracy())
+
     def _check(self) -> None:
         columns = len(self.stages) + len(LOGIT_STATISTICS)
         for name, holds in {
@@ -154,7 +156,6 @@ class FamiliarityRecord:
             "mean": _are_numbers(self.mean, columns),
             "deviation": _are_numbers(self.deviation, columns) and min(self.deviation) > 0,
             "weights": _are_numbers(self.weights, columns),
-            "warming": _are_numbers([*self.warming["slopes"], self.warming["level"]], columns + 1),
             "energy": _are_numbers((self.energy_median, self.energy_rare), 2) and self.energy_median < self.energy_rare,
             "scores": MIN_FRAMES <= len(self.scores) <= MAX_SCORES
             and _are_numbers(self.scores, len(self.scores))
@@ -186,4 +187,4 @@ def familiarity_record(meta: CheckpointMeta, method: Method, precision: str = "f
 def reference_scores(meta: CheckpointMeta, method: Method, precision: str = "fp32") -> ReferenceScores | None:
     """Returns the scores of held-out frames for this method in a number format, if there are any."""
     record = familiarity_record(meta, method, precision)
-    return ReferenceScores(record.scores, str(record.about.get("data", ""))) if record else None
+    return record.reference() if record else None

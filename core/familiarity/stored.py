@@ -25,9 +25,8 @@ class FamiliarityFit:
     tensors: dict[str, Tensor]
 
 
-def build_head(record: FamiliarityRecord, tensors: Mapping[str, Tensor], temperature: float = 1.0) -> FamiliarityHead:
-    """Builds the familiarity head. `tensors`: of a checkpoint; only names with `PREFIX` are read. `temperature`: of
-    frames that are not novel."""
+def build_head(record: FamiliarityRecord, tensors: Mapping[str, Tensor]) -> FamiliarityHead:
+    """Builds the familiarity head. `tensors`: of a checkpoint; only names with `PREFIX` are read."""
     own = {name: value.float() for name, value in below(tensors, PREFIX).items()}
     try:
         parts = {name: below(own, f"{name}.") for name in record.stages}
@@ -38,7 +37,7 @@ def build_head(record: FamiliarityRecord, tensors: Mapping[str, Tensor], tempera
         raise InputError(
             f"the matrices of familiarity do not fit their record ({first_line(error)}); calibrate it again"
         ) from error
-    return FamiliarityHead(record, stages, temperature)
+    return FamiliarityHead(record, stages)
 
 
 def _distance(values: Mapping[str, Tensor]) -> FrameDistance | ClassDistance:
@@ -67,4 +66,4 @@ def familiarity_tensors(names: tuple[str, ...], stages: Sequence[FrameDistance |
 def familiarity_head(model: Model, method: Method, precision: str = "fp32") -> FamiliarityHead | None:
     """Returns the familiarity head of this method in a number format; None without statistics for it."""
     record = familiarity_record(model.meta, method, precision)
-    return build_head(record, model.tensors, method.temperature) if record else None
+    return build_head(record, model.tensors) if record else None

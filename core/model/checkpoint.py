@@ -108,8 +108,8 @@ class CheckpointMeta:
         ratio = float(self.int8["temperature_ratio"])
         return replace(method, temperature=method.temperature * ratio) if method.calibrated else method
 
-    def can_adapt(self, method: Method, precision: str = "fp32") -> bool:
-        """True if the record has familiarity statistics for this method; the temperature can follow a frame by them."""
+    def knows_frames(self, method: Method, precision: str = "fp32") -> bool:
+        """True if the record has familiarity statistics for this method in a number format."""
         other = other_scale(method, precision)
         return bool(self.familiarity and (not other or self.familiarity.get(other)))
 

@@ -8,10 +8,12 @@ from typing import Any, Literal, get_args
 
 from steadyseg.core.classes import ClassList
 from steadyseg.core.errors import InputError, shorten
+from steadyseg.core.familiarity.expected import ExpectedAccuracy
 from steadyseg.core.method import Method, is_temporal, method_of_fit, settings
 from steadyseg.core.model.checkpoint import CheckpointMeta
 from steadyseg.core.model.thresholds import is_threshold_record
 from steadyseg.core.options import is_number, is_whole
+from steadyseg.core.reference import ReferenceScores
 from steadyseg.core.system.json_text import parse_json
 
 FORMAT = "1"
@@ -35,7 +37,7 @@ CLASS_KEYS = ("classes", "palette", "void_id")
 METHOD_KEYS = tuple(one.name for one in fields(Method) if one.name not in METHOD_TEXT_KEYS)
 RISK_KEYS = ("level", "threshold")
 JSON_KEYS = ("input_height", "input_width", "mean", "std", "head_stride", "versions", "reference_scores")
-OPTIONAL_KEYS = ("fit", "thresholds")
+OPTIONAL_KEYS = ("fit", "thresholds", "expected")
 """Entries of ONNX metadata_props: text as it is, and JSON; a method has one entry for each of its fields."""
 
 
@@ -77,9 +79,17 @@ class GraphMeta:
     """The calibration of the method, as `CheckpointMeta.calibration` has it; empty in files without one."""
     thresholds: dict[str, Any] = field(default_factory=dict)
     """As `CheckpointMeta.thresholds`."""
+    expected: dict[str, Any] = field(default_factory=dict)
+    """Record of the expected accuracy (core/familiarity/expected.py), beside `reference_scores`."""
 
     def __post_init__(self) -> None:
         _check(self)
+
+    @property
+    def reference(self) -> ReferenceScores | None:
+        """The statistics of a graph that computes familiarity."""
+        expected = ExpectedAccuracy.read(self.expected) if self.expected else None
+        return ReferenceScores(self.reference_scores, expected=expected) if self.reference_scores else None
 
     @property
     def state_size(self) -> tuple[int, int]:
@@ -197,6 +207,7 @@ def _check(meta: GraphMeta) -> None:
         ("licence", meta.licence, _is_text(meta.licence, 10_000, newlines=True), "at most 10000 printable characters"),
         ("fit", meta.fit, not meta.fit or _is_fit(meta.fit, meta), "a calibration of the file's method"),
         ("thresholds", meta.thresholds, not meta.thresholds or is_threshold_record(meta.thresholds), "shares above"),
+        ("expected", meta.expected, not meta.expected or _is_expected(meta), "an expected accuracy of the classes"),
         ("reference_scores", scores, _are_scores(scores), f"at most {MAX_SCORES} ascending numbers"),
     ):
         if not holds:
@@ -210,6 +221,13 @@ def _are_numbers(values: Any, low: float, high: float, count: int) -> bool:
 def _are_scores(values: Any) -> bool:
     fits = isinstance(values, tuple) and len(values) <= MAX_SCORES
     return fits and _are_numbers(values, -1e9, 1e9, len(values)) and list(values) == sorted(values)
+
+
+def _is_expected(meta: GraphMeta) -> bool:
+    try:
+        return len(ExpectedAccuracy.read(meta.expected).costs[0]) == len(meta.classes)
+    except (KeyError, TypeError, ValueError):
+        return False
 
 
 def _is_text(value: Any, longest: int, *, newlines: bool = False) -> bool:

@@ -9,7 +9,7 @@ from typing import Any
 from steadyseg.core.errors import InputError
 
 FRAME, IMAGE, LOGITS, FEATURES = "frame", "image", "logits", "features"
-FAMILIARITY = ("score", "temperature", "energies")
+FAMILIARITY = ("score", "energies")
 """Outputs after the logits of a network with familiarity statistics."""
 PREFIX = "network."
 """Prefix of the names inside a network that is put into a graph."""

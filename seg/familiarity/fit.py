@@ -3,12 +3,11 @@
 
 Means and covariances are fitted on all frames but one block per recording. Each frame is fitted unchanged and as
 another camera would give it, so that another camera is not novel. The scale of familiarity is fitted on the blocks, in
-the same two ways. The temperature of novel frames is fitted on frames outside the training, under the changes of
-`core/corruptions/tuning.py`.
+the same two ways. The expected accuracy is fitted on frames outside the training, unchanged and under the changes of
+`core/corruptions/tuning.py`, and on pictures that the network is not for.
 """
 
 from dataclasses import asdict, dataclass, replace
-from typing import Any
 
 import numpy as np
 import torch
@@ -16,8 +15,8 @@ from torch import Tensor, nn
 
 from steadyseg.core.dropout import has_dropout, set_dropout_active
 from steadyseg.core.errors import InputError
+from steadyseg.core.familiarity.expected import ExpectedAccuracy, Seen, class_costs, fit_expected, layout_cost
 from steadyseg.core.familiarity.features import FeatureExtractor, read_statistics
-from steadyseg.core.familiarity.frame_temperature import fit_warmth
 from steadyseg.core.familiarity.gaussians import GaussianSums
 from steadyseg.core.familiarity.head import FrameStatistics
 from steadyseg.core.familiarity.record import FamiliarityRecord, Scale
@@ -27,13 +26,14 @@ from steadyseg.core.model.checkpoint import CheckpointMeta
 from steadyseg.core.picture_size import network_size
 from steadyseg.core.preprocess import enlarge, nearest
 from steadyseg.core.stages import named_stages
-from steadyseg.seg.data.coarse import single_ids
-from steadyseg.seg.familiarity.frames import Frames, Watch, tuning_pictures, with_cameras
+from steadyseg.seg.data.coarse import is_right, void_of
+from steadyseg.seg.data.label_folder import ImageFolderSplit
+from steadyseg.seg.familiarity.frames import Frames, Place, Watch, spread, with_cameras
 
 CAMERAS = 2
 """Number of other cameras for each held-out frame."""
-GRID = 10
-"""Step in pixels between the fitted rows and columns of a frame."""
+LAYOUTS = 200
+"""Pictures of the layout costs, and as many of their scale."""
 
 
 def default_stages(network: nn.Module) -> tuple[str, ...]:
@@ -55,7 +55,7 @@ def fit_statistics(
     watch: Watch,
     in_int8: nn.Module | None = None,
 ) -> FamiliarityFit:
-    """Fits all statistics, and how novel frames raise the fitted `temperature`; dropout is off afterwards.
+    """Fits all statistics, and the expected accuracy at the fitted `temperature`; dropout is off afterwards.
 
     `in_int8` is the rounded network, where there is one; its frames get scales of their own. InputError for an unknown
     stage, and for features that are not finite.
@@ -65,11 +65,11 @@ def fit_statistics(
     set_dropout_active(network, False)
     fitting = _Fitting(meta, frames, extractor, watch)
     distances, steps, shrinkage = fitting.distances()
-    weights = score_weights(len(stages))  # the logits' statistics change the temperature alone
+    weights = score_weights(len(stages))
     head = FrameStatistics(stages, steps, distances).to(device)
     others = {"dropout": fitting.scale(head, weights, masks=True)} if has_dropout(network) else {}
     scale = fitting.scale(head, weights, masks=False)
-    warming = fitting.warming(head, scale, weights, temperature)
+    expected = fitting.expected(head, scale, weights, temperature)
     extractor.taps.remove()
     if in_int8:
         in_int8 = in_int8.to(memory_format=torch.channels_last)
@@ -79,14 +79,16 @@ def fit_statistics(
         others["int8"] = fitting.scale(head, weights, masks=False)
     about = {
         "data": frames.split.root.absolute().name,
-        "frames": len(frames.fitted),
-        "held_out": len(frames.held_out),
+        "also": [one.train.root.absolute().name for one in frames.also],
+        "frames": len(frames.of_means),
+        "held_out": len(frames.of_scale),
         "untrained": len(frames.untrained),
+        "other_pictures": len(frames.foreign),
         "frame_list_hash": frames.split.frame_hash,
         "note": frames.note,
         "shrinkage": shrinkage,
     }
-    record = FamiliarityRecord.of(head.names, head.steps, scale, weights, warming, about, others)
+    record = FamiliarityRecord.of(head.names, head.steps, scale, weights, about, others, expected)
     return FamiliarityFit(asdict(record), familiarity_tensors(stages, distances))
 
 
@@ -110,7 +112,7 @@ class _Fitting:
         """Fits the distances of every stage: means, subsampling step, shrinkage."""
         wholes: list[GaussianSums] = []
         steps: list[int] = []
-        for image, _ in with_cameras(self.frames, self.frames.fitted, self.watch, "means"):
+        for image in with_cameras(self.frames.of_means, self.watch, "means"):
             _, features, size = self.look(image)
             steps = steps or [subsampling_step(size[0], one) for one in features]
             means = [pooled(subsample(one, step)).cpu() for one, step in zip(features, steps, strict=True)]
@@ -127,26 +129,39 @@ class _Fitting:
         """Fits the scale on held-out frames and simulated other cameras, with or without dropout masks."""
         set_dropout_active(self.extractor.network, masks)
         torch.manual_seed(0)  # for the dropout masks
-        pictures = with_cameras(self.frames, self.frames.held_out, self.watch, "training domain", CAMERAS)
-        rows, logs = zip(*(read_statistics(head, *self.look(image)[:2]) for image, _ in pictures), strict=True)
+        pictures = with_cameras(self.frames.of_scale, self.watch, "training domain", CAMERAS)
+        rows, logs = zip(*(read_statistics(head, *self.look(image)[:2]) for image in pictures), strict=True)
         return Scale.of(torch.cat(rows), torch.cat(logs, 1)[0], weights)
 
-    def warming(self, head: FrameStatistics, scale: Scale, weights: Tensor, temperature: float) -> dict[str, Any]:
-        """Fits the warmth of novel frames, above the fitted temperature, and returns its record."""
-        rows, logits, labels, clean, void = [], [], [], [], self.meta.classes.void_id
-        for is_clean, image, label in tuning_pictures(self.frames, self.watch):
-            found, features, size = self.look(image)
-            small = on_grid(nearest(torch.from_numpy(single_ids(label, void))[None], size)[0]).flatten().long()
-            kept = small != void
-            if not kept.any():
+    def expected(self, head: FrameStatistics, scale: Scale, weights: Tensor, temperature: float) -> ExpectedAccuracy:
+        """Fits the expected accuracy (core/familiarity/expected.py)."""
+        mean, deviation = (torch.tensor(column, dtype=torch.float64) for column in (scale.mean, scale.deviation))
+        costs = class_costs([self.predicted(*one) for one in self.few(self.frames.of_means)], len(self.meta.classes))
+        home = [layout_cost(self.predicted(*one), costs) for one in self.few(self.frames.of_scale)]
+        seen = []
+        for group, image, label in self.frames.judged(self.watch):
+            logits, features, size = self.look(image)
+            probs = (enlarge(logits.float(), size) / temperature).softmax(1)[0]
+            confidence, predicted = float(probs.amax(0).mean()), probs.argmax(0).cpu().numpy().astype(np.uint8)
+            right = 0.0 if label is None else share_right(predicted, label, self.meta.classes.void_id)
+            if right is None:
                 continue
-            rows.append(read_statistics(head, found, features)[0])
-            logits.append(on_grid(enlarge(found, size)[0]).flatten(1).T[kept].cpu())
-            labels.append(small[kept])
-            clean.append(is_clean)
-        return fit_warmth(*scale.excess(torch.cat(rows), weights), logits, labels, clean, temperature).record()
+            score = ((read_statistics(head, logits, features)[0] - mean) / deviation) @ weights
+            seen.append(Seen(group, confidence, float(score), layout_cost(predicted, costs), right))
+        return fit_expected(seen, costs, home)
+
+    def few(self, pictures: list[Place]) -> list[Place]:
+        """Pictures for the layout, spread over all."""
+        return [pictures[one] for one in spread(len(pictures), LAYOUTS)]
+
+    def predicted(self, split: ImageFolderSplit, place: int) -> np.ndarray:
+        """(h, w) uint8 label map of a picture at the network's size."""
+        logits, _, size = self.look(split[place][0])
+        return np.asarray(enlarge(logits.float(), size)[0].argmax(0).cpu().numpy().astype(np.uint8))
 
 
-def on_grid(values: Tensor) -> Tensor:
-    """(..., h, w) -> every `GRID`-th row and column, from the middle of the first cells."""
-    return values[..., GRID // 2 :: GRID, GRID // 2 :: GRID]
+def share_right(predicted: np.ndarray, label: np.ndarray, void: int) -> float | None:
+    """Share of the labelled pixels whose label is, or allows, the predicted class; None without a labelled pixel."""
+    small = nearest(torch.from_numpy(label)[None], predicted.shape)[0].numpy()
+    kept = small != void_of(small, void)
+    return float(is_right(predicted, small)[kept].mean()) if kept.any() else None

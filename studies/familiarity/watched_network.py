@@ -36,7 +36,7 @@ class FeatureOutputs(nn.Module):
         scores = self.head(own, logits)
         height = images.shape[-2]
         means = (subsample(one, subsampling_step(height, one)).float().mean((2, 3)) for one in own)
-        return logits, scores.score, scores.temperature, *means
+        return logits, scores.score, *means
 
 
 class WatchedNetwork:

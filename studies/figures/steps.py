@@ -68,7 +68,7 @@ def card(protocol: str, split: str, method: MethodOptions, flags: str = "", netw
     report = f"{OUT}/{{}}-{row}.json"
     commands = [
         f"steadyseg evaluate {{}} --data CAMVID --split {split} --protocol {protocol} --mode {method.mode} {flags} "
-        f"--adaptive off --report {report} --overwrite",
+        f"--report {report} --overwrite",
         f"steadyseg.studies.harness.bundle {CHECKPOINT}.safetensors {{}} --results {report}",
     ]
     place = f"{CHECKPOINT}.json:metrics/{row}"

@@ -16,9 +16,7 @@ from steadyseg.studies.harness.tables import read_record, table
 from steadyseg.studies.results.front import SHOWN, run_command
 from steadyseg.studies.results.protocol import evaluated
 
-COMMAND = (
-    "steadyseg evaluate NAME --data CamVid --split val --protocol stream --motion off --adaptive off --calibrated off "
-)
+COMMAND = "steadyseg evaluate NAME --data CamVid --split val --protocol stream --motion off --calibrated off "
 FRAMES, TIME = "--tau 1.25", "--tau 0.625"
 """As published, in frames of the stream; scaled to the published time."""
 ROWS = {

@@ -20,7 +20,7 @@ def test_a_frame_is_as_familiar_in_each_number_format(
 ) -> None:
     if number == "bf16" and not cpu_has_bf16():
         pytest.skip("this processor does not compute in bf16")
-    if number == "int8" and not open_checkpoint(NETWORK).meta.can_adapt(Method("dnn"), "int8"):
+    if number == "int8" and not open_checkpoint(NETWORK).meta.knows_frames(Method("dnn"), "int8"):
         pytest.skip(f"{NETWORK} was fitted before int8 had a scale of its own")
     full, other = (opened(NETWORK, **METHOD, precision=each) for each in ("fp32", number))
     shares: list[list[float | None]] = []

@@ -160,19 +160,19 @@ class MeanOfStages(nn.Module):
 
     def forward(self, features: list[Tensor], logits: Tensor) -> FrameScores:
         score = features[0].mean((1, 2, 3)) + features[1].mean((1, 2, 3))
-        return FrameScores(score, 1.0 + score.abs(), features[1].mean(1))
+        return FrameScores(score, features[1].mean(1))
 
 
 def test_what_passes_share_is_seen_by_each_and_their_sights_are_averaged() -> None:
     unet, x = network(), picture()
-    watched = WatchedPredictor(unet, MeanOfStages(), samples=SAMPLES)  # type: ignore[arg-type]
+    watched = WatchedPredictor(unet, MeanOfStages(), 1.3, SAMPLES)  # type: ignore[arg-type]
     torch.manual_seed(3)
     with torch.no_grad():
         mean = watched(x)
         torch.manual_seed(3)
         seen = [watched.forward_with_scores(x) for _ in range(SAMPLES)]
     assert len({float(scores.score) for _, scores in seen}) == SAMPLES
-    probs = torch.stack([(logits / scores.temperature).softmax(1) for logits, scores in seen]).mean(0)
+    probs = torch.stack([(logits / 1.3).softmax(1) for logits, _ in seen]).mean(0)
     assert mean.scores is not None and (mean.probs - probs).abs().max() < 1e-12
     for name in FrameScores._fields:
         one_by_one = torch.stack([getattr(scores, name) for _, scores in seen]).mean(0)

@@ -12,11 +12,12 @@ export function put(fact, text) {
 }
 
 // Returns the verdict on a frame, as `Segmenter` in core/segmenter.py.
-export function verdictOf({ finite, familiarity }, novel, calibrated) {
+export function verdictOf({ finite, familiarity }, { novel, doubtful }, calibrated) {
   if (!finite) return "no answer";
-  if (familiarity && familiarity.score <= Math.fround(novel)) return "unfamiliar"; // the graph computes in float32
   if (!calibrated) return "not calibrated";
-  return familiarity ? "familiar" : "no statistics";
+  if (!familiarity) return "no statistics";
+  if (familiarity.expected >= doubtful) return "expected";
+  return familiarity.score <= Math.fround(novel) ? "unlike" : "doubtful"; // the graph computes in float32
 }
 
 export class Instruments {
@@ -58,8 +59,8 @@ export class Instruments {
     this.#inspect(facts);
   }
 
-  #showVerdict({ verdict, confidence }) {
-    const [line, words] = [document.querySelector("#verdict"), this.#words[verdict].replace("{right}", percent(confidence))];
+  #showVerdict({ verdict, familiarity }) {
+    const [line, words] = [document.querySelector("#verdict"), this.#words[verdict].replace("{right}", percent(familiarity?.expected))];
     if (line.textContent !== words) line.textContent = words; // screen readers read only changes
     line.dataset.level = verdict;
   }

@@ -36,12 +36,11 @@ export class Settings {
 
   // Shows the facts of the chosen method.
   describe() {
-    const { tau, temperature, calibrated, adaptive, note, reference_scores: known } = this.method;
+    const { tau, temperature, calibrated, note, reference_scores: known } = this.method;
     one("#tau-row").hidden = tau === null;
     if (tau !== null) one("#tau").value = tau;
     const fitted = `its temperature ${temperature.toFixed(2)} was fitted for this method${tau === null ? "" : ` at tau ${tau}`}`;
-    const rises = adaptive ? "; it is higher where a frame is novel" : "";
-    one("#calibration").textContent = calibrated ? `Calibrated: ${fitted}${rises}.` : `Not calibrated: ${note || "no temperature was fitted"}.`;
+    one("#calibration").textContent = calibrated ? `Calibrated: ${fitted}.` : `Not calibrated: ${note || "no temperature was fitted"}.`;
     one("#second-row").hidden = !known;
     one("#verdict").removeAttribute("data-level");
     one("#verdict").textContent = known

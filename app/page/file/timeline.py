@@ -30,15 +30,13 @@ class Point:
     confidence: float
     verdict: Verdict
     cut: bool
-    alarm: bool
-    """True while the alarm is on that the place is another than the training's."""
 
     def merge(self, later: "Point") -> "Point":
         """The point that merges both."""
         familiarities = [one.familiarity for one in (self, later) if one.familiarity is not None]
         lowest = min(familiarities, default=None), min(self.confidence, later.confidence)
-        verdict = self.verdict if later.verdict == "familiar" else later.verdict
-        return Point(self.time_s, *lowest, verdict, self.cut or later.cut, self.alarm or later.alarm)
+        verdict = self.verdict if later.verdict == "expected" else later.verdict
+        return Point(self.time_s, *lowest, verdict, self.cut or later.cut)
 
 
 class Timeline:
@@ -52,9 +50,7 @@ class Timeline:
     def add(self, frame: FrameFigures) -> None:
         """Adds the values of a frame."""
         self.end_s = frame.time_s
-        point = Point(
-            frame.time_s, frame.familiarity, frame.confidence, frame.verdict, frame.cut, frame.ood_s is not None
-        )
+        point = Point(frame.time_s, frame.familiarity, frame.confidence, frame.verdict, frame.cut)
         if self._frames % self._frames_a_point:
             self._points[-1] = self._points[-1].merge(point)
         else:
@@ -75,7 +71,7 @@ class Timeline:
         ]
         lanes = self._lane(f"mean confidence, {percent(LEAST_CONFIDENCE)} to 100 %", confidence_height)
         if any(one.familiarity is not None for one in self._points):
-            title = f"familiarity; amber: {percent(NOVEL)} or less, unverified; strong amber: alarm"
+            title = f"familiarity; amber: {percent(NOVEL)} or less; strong amber: few labels can be trusted"
             lanes = self._lane(title, familiarity_height) + lanes
         return (
             f"<div class='course' role='slider' tabindex='0' aria-label='time in the video' aria-valuemin='0' "
@@ -99,9 +95,11 @@ class Timeline:
         )
 
     def _bands(self) -> str:
-        """Rectangles behind novel frames and behind alarms, each up to the next point."""
+        """Rectangles behind unfamiliar frames and behind doubtful frames, each up to the next point."""
         ends = [*map(self._x, self._points[1:]), float(WIDTH)]
-        kinds = ("alarm" if one.alarm else "novel" if (one.familiarity or 1.0) <= NOVEL else "" for one in self._points)
+        doubtful = (one.verdict in ("doubtful", "unlike") for one in self._points)
+        unfamiliar = ((one.familiarity or 1.0) <= NOVEL for one in self._points)
+        kinds = ("doubtful" if low else "novel" if far else "" for low, far in zip(doubtful, unfamiliar, strict=True))
         return "".join(
             f"<rect class='{kind}' x='{self._x(one):.1f}' width='{max(end - self._x(one), 1):.1f}' height='{HEIGHT}'/>"
             for one, end, kind in zip(self._points, ends, kinds, strict=True)

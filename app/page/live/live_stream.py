@@ -11,7 +11,7 @@ from steadyseg.app.page.parts.pictures import jpeg, overlay_picture, second_pict
 from steadyseg.app.page.parts.settings import MethodSettings, Settings
 from steadyseg.app.video.verdict import CAVEAT, describe_frame
 from steadyseg.core.errors import InputError
-from steadyseg.core.frame import Frame, Maps
+from steadyseg.core.frame import CLAIMS, Frame, Maps
 
 RATE_HZ = 15.0
 """tau is in frames of this rate, and so are the gaps between camera pictures."""
@@ -114,8 +114,8 @@ class LiveStream:
 
 
 def frame_verdict(maps: Maps, data: str) -> dict[str, Any]:
-    """How far the confidence of a frame is verified, in words. `data`: name of the training data."""
-    caveat = CAVEAT if maps.verdict == "familiar" else ""
+    """The verdict on the labels of a frame, in words. `data`: name of the training data."""
+    caveat = CAVEAT if maps.verdict in CLAIMS else ""
     return {
         "level": maps.verdict,
         "words": describe_frame(maps, data),

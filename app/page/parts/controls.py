@@ -134,7 +134,7 @@ def describe_temperature(model: str, options: MethodOptions) -> str:
     if not method.calibrated:
         return f"No temperature was fitted for {method}: see steadyseg calibrate."
     words = f"Logits are divided by {method.temperature:.2f}, fitted for this method"
-    return f"{words}, and by more where a frame is novel." if method.adaptive else f"{words}."
+    return f"{words}."
 
 
 def describe_threshold(model: str, options: MethodOptions, level: float) -> str:
