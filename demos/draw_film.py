@@ -28,7 +28,7 @@ def titled(picture: np.ndarray, title: str) -> np.ndarray:
 
 def main(output: str = "film.webp", seed: str = "7", frames: str = "200") -> None:
     street = Street(seed=int(seed), height=HEIGHT, width=WIDTH)
-    segmenters = {title: open_segmenter("camvid-realtime", MethodOptions(mode=mode)) for title, mode in MODES.items()}
+    segmenters = {title: open_segmenter("road-realtime", MethodOptions(mode=mode)) for title, mode in MODES.items()}
     shown: list[tuple[Frame, dict[str, Maps]]] = [
         (frame, {title: segmenter.step(frame) for title, segmenter in segmenters.items()})
         for frame in street.frames(int(frames))

@@ -7,7 +7,7 @@ from tyro.conf import arg
 
 from steadyseg.core.options import Rare
 
-DEFAULT_MODEL = "camvid-realtime"
+DEFAULT_MODEL = "road-realtime"
 """The network of `demo`, `video` and `batch`, which keeps up with a camera on two cores."""
 ExecutorName = Literal["auto", "torch", "openvino", "onnxruntime"]
 PrecisionName = Literal["auto", "fp32", "bf16", "fp16", "int8"]

@@ -34,13 +34,13 @@ LONG_SMP = replace(
 )
 
 
-def on_any_road(config: SegTrainConfig, init: str) -> SegTrainConfig:
-    """Returns the training that goes on from a CamVid network with other people's roads (`steadyseg data roads`)."""
+def on_any_road(config: SegTrainConfig) -> SegTrainConfig:
+    """Returns the training that goes on from a preset's network (--init) with other people's roads (`steadyseg data
+    roads`)."""
     wider = replace(config.augment, scale_min=0.6, gamma=0.5, night=0.05, grey=0.05, shadow=0.15)
     return replace(
         config,
         also=("roads/idd-lite", "roads/labelmefacade"),
-        init=init,
         keep_initial=0.3,
         auxiliary=0.0,
         full_image_epochs=1,
@@ -103,7 +103,12 @@ def on_the_street(config: SegTrainConfig) -> SegTrainConfig:
 
 
 PRESETS |= {f"{name}-street": on_the_street(PRESETS[name]) for name in ("unet-s", "realtime", "mobile")}
-PRESETS |= {f"road-{name}": on_any_road(PRESETS[name], f"camvid-{name}") for name in ("mobile", "realtime")}
+PRESETS |= {f"road-{name}": on_any_road(PRESETS[name]) for name in ("mobile", "realtime")}
+PRESETS["road-realtime"] = replace(
+    PRESETS["road-realtime"],
+    full_image_epochs=0,
+    loop=replace(PRESETS["road-realtime"].loop, epochs=8, batch_size=6, learning_rate=5e-4),
+)
 
 
 def with_crops_of_size(config: SegTrainConfig, preset: SegTrainConfig) -> SegTrainConfig:

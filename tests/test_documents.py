@@ -117,7 +117,7 @@ def test_familiarity_and_corruptions_are_of_the_included_weights() -> None:
     for name, found in read_record("familiarity")["networks"].items():
         weights = trained[name]["weights"] if name in trained else digest_of(name)
         assert found["weights"] == weights, f"{name}: python -m steadyseg.studies.familiarity.collect measures it again"
-    for name in ("camvid-realtime", "camvid-mobile", "camvid-quality"):
+    for name in ("road-realtime", "road-mobile", "road-quality"):
         assert read_record("robustness", f"{name}/report.json")["digest"] == digest_of(name)
 
 
@@ -130,13 +130,13 @@ def test_networks_carry_the_thresholds_of_the_guide() -> None:
 
 
 def test_what_the_front_page_says_of_other_roads_and_of_averaging() -> None:
-    roads = [read_record("familiarity")["networks"][name]["foreign"] for name in ("camvid-realtime", "camvid-unet-s")]
-    metrics = read_meta(find_checkpoint("camvid-realtime")).metrics
+    roads = [read_record("familiarity")["networks"][name]["foreign"] for name in ("road-realtime", "camvid-unet-s")]
+    metrics = read_meta(find_checkpoint("road-realtime")).metrics
     for said in (
         "From two motorway clips {0[motorway 1][pictures]} and {0[motorway 2][pictures]} frames were sampled. In fp32 "
-        "`camvid-realtime` flags {0[motorway 1][alarms]:.0%} and {0[motorway 2][alarms]:.0%} of them as unfamiliar, "
+        "`road-realtime` flags {0[motorway 1][alarms]:.0%} and {0[motorway 2][alarms]:.0%} of them as unfamiliar, "
         "`camvid-unet-s` {1[motorway 1][alarms]:.0%} and {1[motorway 2][alarms]:.0%}.",
-        "{3[frames]} frames of real video, `camvid-realtime` keeps {3[consistency]:.1%} instead of "
+        "{3[frames]} frames of real video, `road-realtime` keeps {3[consistency]:.1%} instead of "
         "{2[consistency]:.1%} of the labels between neighbouring frames (fp32, the default against single frames). "
         "Of the true labels {3[label_consistency]:.1%} stay. The accuracy goes from {2[accuracy]:.2%} to "
         "{3[accuracy]:.2%}, the NLL from {2[nll]:.4f} to {3[nll]:.4f}, the ECE from {2[ece]:.2%} to {3[ece]:.2%}.",

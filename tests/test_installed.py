@@ -129,7 +129,7 @@ def light(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_running_needs_the_light_set_alone(light: Path, installed: Path, tmp_path: Path) -> None:
-    assert "camvid-realtime" in run(light, tmp_path, "models")
+    assert "road-realtime" in run(light, tmp_path, "models")
     run(light, tmp_path, *["video", "street:7:3", "--model", "street-tiny", "-o", "out.mp4"])
     run(light, tmp_path, *["batch", "street:7:3", "--model", "street-tiny", "--workers", "1", "-o", "results"])
     (table,) = tmp_path.glob("results/*/frames.csv")

@@ -49,7 +49,7 @@ class WithinJob:
 
     data: Positional[Annotated[Path, arg(metavar="DATA")]]
     """Data folder whose classes.json has `allows`; DATA/trainwithin/ is written."""
-    model: str = "camvid-realtime"
+    model: str = "road-realtime"
     """Pretrained name or .safetensors file of a network with these classes."""
     device: str = "auto"
     """auto, cpu or cuda; auto: cuda if there is a GPU."""
@@ -63,7 +63,7 @@ class RoadsJob:
     """Folder with idd-lite/ and labelmefacade/, each with train/ and val/ of images/ and labels/."""
     output: Annotated[Path, arg(aliases=["-o"])] = Path("roads")
     """Folder to write, with a data folder for each."""
-    model: str = "camvid-realtime"
+    model: str = "road-realtime"
     """Network that chooses inside the sets, as in `steadyseg data within`."""
     device: str = "auto"
     """auto, cpu or cuda; auto: cuda if there is a GPU."""

@@ -5,6 +5,7 @@ import difflib
 import hashlib
 import os
 import threading
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -87,11 +88,18 @@ def list_checkpoints(*folders: Path) -> dict[str, Path]:
     return {path.stem: path for folder in folders for path in sorted(folder.glob(f"*{SUFFIX}"))}
 
 
+REPLACED = {f"camvid-{size}": f"road-{size}" for size in ("mobile", "realtime", "quality")}
+"""Names of version 0.2, and the networks that took their place."""
+
+
 def find_in(model: str | Path, *folders: Path) -> Path:
     """The file of a pretrained name, or the path itself; InputError lists the known names."""
     text, known = str(model), list_checkpoints(*folders)
     if text in known:
         return known[text]
+    if text in REPLACED and REPLACED[text] in known:
+        warnings.warn(f"{text} is now {REPLACED[text]}, trained on more roads; the old name goes in 0.4", stacklevel=2)
+        return known[REPLACED[text]]
     path, names = Path(text), ", ".join(known)
     if path.suffix in (".pt", ".pth", ".ckpt", ".pkl"):
         raise InputError(f"{text}: pickled checkpoints are refused because loading one can run code; use {SUFFIX}")

@@ -1,7 +1,7 @@
 """Runs every network over every picture once and keeps features and scores in OUT/NETWORK/GROUP.pickle. Resumable by
 group.
 
-python -m steadyseg.studies.familiarity.collect --data data camvid-unet-s camvid-realtime
+python -m steadyseg.studies.familiarity.collect --data data camvid-unet-s road-realtime
 """
 
 import pickle

@@ -1,6 +1,6 @@
 """Familiarity and expected accuracy over a stream whose scene is cut: val, motorway 1, a camera over photographs, val.
 
-python -m steadyseg.studies.familiarity.streams --data data camvid-unet-s camvid-realtime
+python -m steadyseg.studies.familiarity.streams --data data camvid-unet-s road-realtime
 """
 
 from collections.abc import Iterator

@@ -40,7 +40,7 @@ class Step:
     """Network and data -> what its figures should rest on."""
     commands: Sequence[str]
     """Words after `python -m`, run once, or for each network where they have {}. NAMES stands for all networks that
-    are due, DATA for the data folder, CAMVID for its CamVid folder; `fit_tokens` explains the other tokens."""
+    are due, DATA for the data folder, CAMVID for its CamVid folder; `fit_tokens` and `also` explain the others."""
     read: Callable[[Any], str | None] = digest_at
     """What lies at the entry -> what its figures rest on."""
     beside: Sequence[str] = ()
@@ -73,7 +73,8 @@ class Step:
         for command in self.commands:
             for network in networks if "{}" in command else networks[:1]:
                 tokens = {"{}": network, "CAMVID": str(data / "camvid"), "DATA": str(data)} | fit_tokens(network, data)
-                words = ([*networks] if word == "NAMES" else [put(word, tokens)] for word in command.split())
+                whole = {"NAMES": [*networks], "ALSO": also(network, data)}
+                words = (whole.get(word) or [put(word, tokens)] for word in command.split())
                 yield [one for group in words for one in group]
 
 
@@ -97,6 +98,14 @@ def fit_tokens(network: str, data: Path) -> dict[str, str]:
     if split == "held-out":
         return {"SPLIT": split, "FITTED": str(data / "camvid"), "CALIBRATED": "on"}
     return {"SPLIT": split, "FITTED": str(PROJECT / OUT / "camvid"), "CALIBRATED": "off"}
+
+
+def also(network: str, data: Path) -> list[str]:
+    """ALSO: further folders that a `road-` network was trained on (`steadyseg data roads DATA/roads -o roads`), and
+    photographs without a street."""
+    roads = [str(PROJECT / "roads" / name) for name in ("idd-lite", "labelmefacade")]
+    foreign = ["--foreign", str(data / "imagenet-sample" / "imagenet-1k-24")]
+    return (["--also", *roads] if network.startswith("road-") else []) + foreign
 
 
 def fit_split(network: str) -> str:

@@ -9,7 +9,7 @@ from steadyseg.runtime.open_model import find_model
 from steadyseg.studies.figures.step import OUT, Digests, Step, fit_split
 
 CHECKPOINT = "seg/checkpoints/{}"
-CAMVID = UNET, REALTIME, MOBILE, QUALITY = "camvid-unet-s", "camvid-realtime", "camvid-mobile", "camvid-quality"
+CAMVID = UNET, REALTIME, MOBILE, QUALITY = "camvid-unet-s", "road-realtime", "road-mobile", "road-quality"
 WEIGHTS = "harness.networks:rests_on"
 
 
@@ -21,7 +21,7 @@ def fits() -> list[Step]:
     """Temperature, prediction sets, bound of missed pedestrians of each method; familiarity and int8 with the first."""
     published = "--tau 1.25 --motion off"
     return [
-        fit("dnn", "stills", "--mode dnn --familiarity --int8", beside=("familiarity", "int8")),
+        fit("dnn", "stills", "--mode dnn --familiarity ALSO --int8", beside=("familiarity", "int8")),
         fit("bnn x5", "stills", "--mode bnn --samples 5"),
         fit("vq-dnn, tau 8, motion", "moving-stills", "--mode vq-dnn"),
         fit("vq-bnn, tau 8, motion", "moving-stills", "--mode vq-bnn"),
@@ -109,11 +109,4 @@ def familiarity() -> list[Step]:
     """Scores of pictures stay in runs/familiarity; `python -m steadyseg.studies.familiarity` makes the record."""
     collect = "familiarity.collect --data DATA --every 2 NAMES; familiarity.streams --data DATA NAMES; familiarity"
     own = "familiarity.collect:familiarity_digest"
-    alarms, told = (
-        "familiarity.alarm_scores --data DATA NAMES; familiarity.alarm",
-        "familiarity.alarm_scores:alarm_digest",
-    )
-    return [
-        study("familiarity", [UNET, REALTIME], "familiarity/record:networks/{}", own, collect, ["streams/{}"]),
-        study("alarms", CAMVID, "familiarity/alarms:{}", told, alarms),
-    ]
+    return [study("familiarity", [UNET, REALTIME], "familiarity/record:networks/{}", own, collect, ["streams/{}"])]

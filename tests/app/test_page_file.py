@@ -141,7 +141,7 @@ def test_the_card_of_the_chosen_model_is_there(browser: Any, address: str) -> No
         page.get_by_role("tab", name="About").click()
         page.locator("#about").get_by_text("free to test").wait_for()
         page.locator("#model input").click()
-        page.get_by_role("option", name="camvid-realtime").click()
+        page.get_by_role("option", name="road-realtime").click()
         page.locator("#card button").first.click()
         page.locator("#about-all").get_by_text("one city in good weather").wait_for()
         assert page.locator(":is(#about, #about-all) :is(script, img)").count() == 0

@@ -128,7 +128,7 @@ def test_dropout_on_openvino_draws_anew_for_every_call() -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("model", ["street-tiny", "camvid-realtime"])
+@pytest.mark.parametrize("model", ["street-tiny", "road-realtime"])
 def test_passes_that_share_their_prefix_say_what_whole_ones_say(model: str) -> None:
     """The same masks in both: the realtime network draws in its encoder, so it shares no more than the padded
     picture."""

@@ -36,8 +36,8 @@ PLANS = [
     ("street-tiny", "vq-dnn", "fp32", (720, 1280)),
     ("street-tiny", "vq-dnn", "fp32", (1080, 1080)),
     pytest.param("street-tiny", "bnn", "fp32", (480, 640), marks=LONG),
-    pytest.param("camvid-realtime", "vq-dnn", "int8", (480, 640), marks=LONG),
-    pytest.param("camvid-mobile", "vq-bnn", "fp32", (480, 640), marks=LONG),
+    pytest.param("road-realtime", "vq-dnn", "int8", (480, 640), marks=LONG),
+    pytest.param("road-mobile", "vq-bnn", "fp32", (480, 640), marks=LONG),
     pytest.param("camvid-unet-s", "vq-dnn", "int8", (720, 1280), marks=LONG),
 ]
 WITHOUT_TORCH = """
@@ -97,8 +97,8 @@ def test_the_included_networks_and_the_commands_that_run_them_need_no_torch(tmp_
     code = """
 import numpy as np
 from steadyseg import Frame, MethodOptions, open_segmenter
-for mode in ("vq-dnn", "vq-bnn", "bnn", "dnn"):  # camvid-quality: its weights lie in another file
-    segmenter = open_segmenter("camvid-quality" if mode == "dnn" else "street-tiny", MethodOptions(mode=mode))
+for mode in ("vq-dnn", "vq-bnn", "bnn", "dnn"):  # road-quality: its weights lie in another file
+    segmenter = open_segmenter("road-quality" if mode == "dnn" else "street-tiny", MethodOptions(mode=mode))
     for index in range(3):
         maps = segmenter.step(Frame(np.full((480, 640, 3), 80 * index, np.uint8), index, index / 25))
     print(maps.label.shape, segmenter.executor.split()[0])
@@ -140,7 +140,7 @@ def test_factors_give_every_bit_of_rows_of_zeros_too() -> None:
 
 
 def test_parameters_are_counted_without_building_the_network() -> None:
-    for name in ("street-tiny", "camvid-mobile"):
+    for name in ("street-tiny", "road-mobile"):
         model = open_checkpoint(name)
         assert count_parameters(model.path) == sum(one.numel() for one in model.network().parameters())
 

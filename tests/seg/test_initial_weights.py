@@ -82,6 +82,6 @@ def test_a_classifier_begins_with_another_ones_weights_but_for_a_last_layer_of_o
 
 def test_a_network_carries_the_licence_of_what_it_began_with_and_learned_from(tmp_path: Path) -> None:
     path, _ = saved(tmp_path, "unet", CAMVID)
-    note = inherited_licence(read_segmenter(name).meta for name in ("camvid-mobile", "camvid-realtime", str(path)))
+    note = inherited_licence(read_segmenter(name).meta for name in ("road-mobile", "road-realtime", str(path)))
     assert "research only" in note and note.count("CC BY-NC") == 1, "one note of two networks, and none of the third"
     assert inherited_licence([read_segmenter(path).meta]) == "" == inherited_licence([])

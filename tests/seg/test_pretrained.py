@@ -18,8 +18,8 @@ from steadyseg.street.drive import Street
 from steadyseg.studies.harness.bundle import bundle
 
 TERMS = LICENCE_NOTE.removeprefix("CamVid is for ").partition(". ")[0]
-LIMIT_MB = dict.fromkeys(("camvid-mobile", "road-mobile", "street-mobile", "street-tiny"), 2)
-LIMIT_MB |= {"camvid-unet-s": 7, "camvid-realtime": 8, "camvid-quality": 1}
+LIMIT_MB = dict.fromkeys(("road-mobile", "road-mobile", "street-mobile", "street-tiny"), 2)
+LIMIT_MB |= {"camvid-unet-s": 7, "road-realtime": 8, "road-quality": 1}
 
 
 @pytest.mark.parametrize("name", LIMIT_MB)

@@ -498,9 +498,7 @@ def test_settings_that_nobody_named_fit_a_short_training_of_few_pictures(
 
 def test_a_preset_begins_with_no_network_that_it_makes() -> None:
     """Or nobody could train it again."""
-    begun = {name: preset.init for name, preset in PRESETS.items() if preset.init}
-    assert begun == {"road-mobile": "camvid-mobile", "road-realtime": "camvid-realtime"}
-    assert not [name for name, preset in PRESETS.items() if preset.teacher]
+    assert not [name for name, preset in PRESETS.items() if preset.teacher or preset.init]
 
 
 @pytest.mark.parametrize("name", ["unet-s", "realtime", "mobile"])

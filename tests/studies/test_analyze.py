@@ -105,15 +105,15 @@ def test_a_classifier_gets_one_and_the_command_in_it_makes_it_again(
 def test_a_pretrained_network_on_two_stills_of_camvid(data_dir: Path, tmp_path: Path) -> None:
     if not (data_dir / "camvid" / "test").is_dir():
         pytest.skip(f"no CamVid in {data_dir}")
-    find_checkpoint("camvid-realtime")
+    find_checkpoint("road-realtime")
     flags = "--images 2 --only corruptions stream --config types=gaussian_noise,brightness severities=1 stream_frames=3"
-    record = run(tmp_path, "camvid-realtime", "--data", data_dir / "camvid", *flags.split())
+    record = run(tmp_path, "road-realtime", "--data", data_dir / "camvid", *flags.split())
     found, stream = record["studies"]["corruptions"], record["studies"]["stream"]
     assert record["pictures"] == 2 and record["split_pictures"] >= 147
     accuracy = {row["type"]: row["accuracy"] for row in found["rows"]}
     assert found["clean"][0]["accuracy"] > 0.75  # of all 147: 0.836
     assert accuracy["gaussian_noise"] < accuracy["brightness"] < found["clean"][0]["accuracy"] + 0.05
-    clean = [row for row in stream["rows"] if row["severity"] == 0 and row["model"] == "camvid-realtime"]
+    clean = [row for row in stream["rows"] if row["severity"] == 0 and row["model"] == "road-realtime"]
     assert all(row["accuracy"] > 0.85 and row["consistency"] > 0.9 for row in clean) and len(clean) == 4
     assert is_drawn(tmp_path / "corruptions.png") and is_drawn(tmp_path / "stream.png")
 
