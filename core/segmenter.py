@@ -110,7 +110,7 @@ class Executor(Protocol):
     keep_probs: bool
     """True if maps come with the mean probabilities, at the cost of a copy of a few MB."""
     reference: ReferenceScores | None
-    """Scores of the reference frames; None where no familiarity is computed."""
+    """Scores of the reference frames; None where no familiarity is computed. A whole graph has its own copy."""
     classes: ClassList
     method: Method
     head_stride: int
@@ -139,6 +139,7 @@ class Segmenter:
         self.classes, self.method, self.size = executor.classes, executor.method, executor.size
         self.reference, self.fit = executor.reference, fit or {}
         self.training_data = self.reference.data if self.reference else ""
+        self._expected = self.reference.expected if self.reference and self.method.calibrated else None
         self._estimate_motion = MotionEstimator()
         self._carries = getattr(executor, "carries", False)
         self._is_cut = CutDetector() if self.method.tau or self._carries else None
@@ -162,8 +163,7 @@ class Segmenter:
     @property
     def error(self) -> float | None:
         """Error of the expected accuracy of a frame on data that the fit did not see; None without a fit."""
-        expected = self.reference.expected if self.reference else None
-        return expected.error if expected else None
+        return self._expected.error if self._expected else None
 
     @property
     def keep_probs(self) -> bool:
@@ -215,7 +215,7 @@ class Segmenter:
         if not maps.finite:
             self.resets["not_finite"] += 1
             about["probs"] = None if maps.probs is None else np.full_like(maps.probs, 1.0 / len(maps.probs))
-        familiarity, accuracy = maps.familiarity, maps.expected_accuracy
+        familiarity, accuracy = maps.familiarity, float(maps.confidence.mean()) / 255
         self._score_gap = self._score_gap + gap if gap else 0
         if scores is not None and self.reference is not None:
             score = self._mean_score(scores.score, self._score_gap, maps.finite)
@@ -223,12 +223,12 @@ class Segmenter:
         if self._told and self.reference is not None:
             score, about["energy"] = self._told
             familiarity = self.reference.share(score)
-            if self.reference.expected and maps.finite:
-                accuracy = self.reference.expected.of(float(maps.confidence.mean()) / 255, score, maps.label)
-        if familiarity is None or not maps.finite:
-            accuracy = float(maps.confidence.mean()) / 255
-        known = familiarity is not None and (self.reference is None or self.reference.expected is not None)
-        verdict = verdict_of(maps.finite, familiarity if known else None, accuracy, self.method.calibrated)
+            if self._expected and maps.finite:
+                accuracy = self._expected.of(accuracy, score, maps.label)
+        elif familiarity is not None:
+            accuracy = maps.expected_accuracy
+        known = familiarity if self._expected else None
+        verdict = verdict_of(maps.finite, known, accuracy, self.method.calibrated)
         return about | {"familiarity": familiarity, "expected_accuracy": accuracy, "verdict": verdict}
 
     def _gap_before(self, frame: Frame) -> tuple[int, bool]:

@@ -10,7 +10,6 @@ from steadyseg.core.errors import InputError
 from steadyseg.core.frame import MOTION_INPUTS, Maps
 from steadyseg.core.method import draws_dropout
 from steadyseg.core.motion import Motion, no_motion
-from steadyseg.core.reference import ReferenceScores
 from steadyseg.core.segmenter import StageClock
 from steadyseg.export.file.metadata import GraphMeta
 from steadyseg.export.file.provider_options import refuse_on_cpu
@@ -125,8 +124,6 @@ class Binding:
 class GraphExecutor:
     """A graph file and its state, for one stream; see `core.segmenter.Executor`."""
 
-    reference: ReferenceScores | None = None  # the graph computes the familiarity itself
-
     def __init__(
         self,
         data: bytes,
@@ -138,7 +135,7 @@ class GraphExecutor:
         options: Mapping[str, str] | None = None,
     ) -> None:
         self.classes, self.method, self.size = meta.classes, meta.method, (meta.height, meta.width)
-        self.head_stride = meta.head_stride
+        self.head_stride, self.reference = meta.head_stride, meta.reference
         self.keep_probs, self.why, self.clock = keep_probs, why, StageClock()
         self._stream = GraphStream(data, meta, device, options)
         self.name, self.device = onnxruntime_name(meta.precision), self._stream.device
@@ -157,7 +154,9 @@ class GraphExecutor:
             told: dict[str, Any] = {}
             if "familiarity" in outputs:
                 energy = resize_map(outputs["energy"][0], size, is_label=False)
-                told = {"familiarity": outputs["familiarity"].item(), "energy": energy}
+                told = {name: outputs[name].item() for name in ("familiarity", "expected_accuracy")} | {
+                    "energy": energy
+                }
             label, confidence, entropy, disagreement = (
                 resize_map(outputs[name][0], size, is_label=name == "label") for name in MAPS
             )

@@ -44,7 +44,7 @@ class NetworkPlan:
 
     def name(self, height: int, width: int) -> str:
         """The name of the network for frames of h x w. A bf16 network has fp32's name: only its compilation differs."""
-        parts = {"draws": self.draws, "shared": self.shared, "watches": self.watches}
+        parts = {"draws": self.draws, "shared": self.shared, "scores": self.watches}
         words = ["int8" if self.precision == "int8" else "fp32", *(word for word, has in parts.items() if has)]
         return " ".join((*words, f"{height}x{width}"))
 

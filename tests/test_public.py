@@ -105,7 +105,6 @@ def test_demos_use_public_names_alone() -> None:
         ("open_segmenter('street-tiny', executor='openvino', members=['street-tiny'])", "omit executor openvino"),
         ("open_segmenter('street-tiny', size=200_000)", "use a smaller size"),
         ("open_segmenter('street-tiny', calibrated=True)", "omit calibrated"),
-        ("open_segmenter('street-tiny', adaptive=True)", "adaptive: "),
         ("open_classifier('cifar10-resnet18-plain', mode='bnn')", "or members for a deep ensemble"),
         ("open_classifier('cifar10-resnet18-plain', executor='openvino')", "got executor openvino"),
         ("steady(lambda x: -x, mean=[0] * 3, std=[1] * 3, device='cuda')", "use device cpu or auto"),

@@ -38,6 +38,8 @@ class ClassifierFits:
                 "--risk-class": job.risk_class is not None,
                 "--logit-adjustment": job.logit_adjustment,
                 "--int8": job.int8,
+                "--also": bool(job.also),
+                "--foreign": job.foreign is not None,
             },
         )
         if job.familiarity and job.split == "train":

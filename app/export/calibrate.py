@@ -53,6 +53,8 @@ def run_calibrate(job: CalibrateJob) -> int:
             raise InputError("--int8 is of one pass without dropout; use --mode dnn or vq-dnn")
         if str(job.data) == "street":
             raise InputError(f"{flag} needs the recordings that the network was trained on: a folder with train/")
+    if (job.also or job.foreign) and not job.familiarity:
+        raise InputError("--also and --foreign are data of --familiarity; add it, or omit them")
     kind, suffix = ("a graph file", ".onnx") if is_graph(job.model) else ("a checkpoint", ".safetensors")
     require_place(job.output, kind, (suffix,), overwrite=job.overwrite)
     if not is_graph(job.model):

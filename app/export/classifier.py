@@ -44,7 +44,7 @@ def export_classifier(job: ExportJob, model: Model, console: Console) -> tuple[T
     set_dropout_active(network, bool(samples))
     method = replace(asked, mode="bnn" if samples else "dnn", samples=samples or 1).resolve(meta)
     if meta.familiarity:
-        console.print("a classifier's graph file has one temperature and no familiarity", soft_wrap=True)
+        console.print("a classifier's graph file has no familiarity", soft_wrap=True)
     if method.note:
         console.print(f"not calibrated: {method.note}", soft_wrap=True)
     step = ExportedClassifier(network, meta.mean, meta.std, method.samples, method.temperature)

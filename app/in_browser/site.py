@@ -168,6 +168,7 @@ def describe_methods(folder: Path, graphs: Sequence[OnnxFile]) -> list[dict[str,
                 "calibrated": method.calibrated,
                 "note": method.note,
                 "reference_scores": len(meta.reference_scores),
+                "expected": bool(meta.expected),
                 "file": {**kept, "precision": meta.precision},
             }
         )

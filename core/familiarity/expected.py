@@ -67,7 +67,8 @@ class ExpectedAccuracy:
         """Reads a record; ValueError for what cannot be used."""
         costs = tuple(tuple(row) for row in values["costs"])
         numbers = {name: values[name] for name in cls.__dataclass_fields__ if name != "costs"}
-        if not all(is_number(one, -1e6, 1e6) for one in numbers.values()) or numbers["layout_deviation"] <= 0:
+        least = {"level": -1e6, "layout_mean": 0.0, "layout_deviation": 1e-6}
+        if not all(is_number(one, least.get(name, 0.0), 1e6) for name, one in numbers.items()):
             raise ValueError("expected cannot be used")
         if len(costs) != QUARTERS or not all(
             len(row) == len(costs[0]) > 0 and all(is_number(one, 0, MAX_COST) for one in row) for row in costs
@@ -93,12 +94,9 @@ class ExpectedAccuracy:
 
 
 def layout_cost(label: np.ndarray, costs: np.ndarray) -> float:
-    """Mean cost of the classes of a label map (H, W) uint8 at their heights; `costs` (QUARTERS, K). An id without a
-    class costs as much as the rarest."""
-    small, rows = label[::STRIDE, ::STRIDE], len(label)
-    bands = np.arange(0, rows, STRIDE) * QUARTERS // rows
-    known = np.minimum(small, costs.shape[1] - 1)
-    return float(costs[bands[:, None], known].mean())
+    """Mean cost of the classes of a label map (H, W) uint8 at their heights; `costs` (QUARTERS, K)."""
+    bands = np.arange(0, len(label), STRIDE) * QUARTERS // len(label)
+    return float(costs[bands[:, None], label[::STRIDE, ::STRIDE]].mean())
 
 
 def class_costs(labels: Sequence[np.ndarray], classes: int) -> np.ndarray:

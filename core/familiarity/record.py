@@ -181,6 +181,10 @@ def familiarity_record(meta: CheckpointMeta, method: Method, precision: str = "f
     if not meta.familiarity:
         return None
     record, other = FamiliarityRecord.read(meta.familiarity), other_scale(method, precision)
+    if record.expected and len(record.expected["costs"][0]) != len(meta.classes):
+        raise InputError(
+            f"the record of familiarity is not of {len(meta.classes)} classes; calibrate the checkpoint again"
+        )
     return record.scale_of(other) if other else record
 
 

@@ -39,7 +39,7 @@ def rests_on(model: str, data: str, *methods: MethodOptions, familiarity: bool =
     meta = read_meta(find_model(model))
     parts = [data, digest_of(model), *(str(one.resolve(meta).temperature) for one in methods)]
     if familiarity:
-        used = json.dumps([meta.familiarity.get("scores"), meta.familiarity.get("warming")])
+        used = json.dumps([meta.familiarity.get("scores"), meta.familiarity.get("expected")])
         parts.append(hashlib.sha256(used.encode()).hexdigest()[:12])
     return "-".join(parts)
 

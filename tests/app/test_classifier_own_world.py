@@ -58,8 +58,8 @@ def evaluated(model: Path, data: Path, *flags: str) -> dict[str, object]:
 
 def test_evaluate_tells_its_own_pictures_from_others(knowing: Path, data: Path, tmp_path: Path) -> None:
     """Others: from black to white, without noise."""
-    own = evaluated(knowing, data, "--adaptive", "on")
-    assert own["adaptive"] and own["novel_share"] <= 0.1 and 0.2 < own["familiarity_p50"] < 0.8  # type: ignore[operator]
+    own = evaluated(knowing, data)
+    assert own["novel_share"] <= 0.1 and 0.2 < own["familiarity_p50"] < 0.8  # type: ignore[operator]
     assert own["conformal"]["lac"]["coverage"] > 0.8  # type: ignore[index]
     other = save_pictures(tmp_path / "ramps", per_class=1)
     for file in other.rglob("*.png"):
@@ -87,7 +87,7 @@ def test_held_out_pictures_can_be_fitted_again_and_by_passes(knowing: Path, data
 def test_the_score_is_the_distance_to_the_nearest_class(knowing: Path, data: Path) -> None:
     """By NumPy from the same features, with a covariance of its own."""
     model = read_classifier(knowing)
-    network, meta, head = model.network(), model.meta, familiarity_head(model, Method("dnn", adaptive=True))
+    network, meta, head = model.network(), model.meta, familiarity_head(model, Method("dnn"))
     assert head is not None
     set_dropout_active(network, False)
     features, labels = [], []
@@ -126,4 +126,4 @@ def test_a_graph_file_says_that_it_knows_nothing_of_it(
 
     monkeypatch.setattr("steadyseg.app.export.classifier.trace", traced)
     assert main(["export", str(knowing), "-o", str(tmp_path / "c.onnx")]) == 2
-    assert "has one temperature and no familiarity" in capsys.readouterr().err.replace("\n", " ")
+    assert "no familiarity" in capsys.readouterr().err.replace("\n", " ")

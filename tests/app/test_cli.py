@@ -311,7 +311,7 @@ def card_figures(model: str, row: str, folder: Path, *flags: str) -> dict[str, A
     """What `evaluate` reports, which is what the model's card says, to four digits."""
     path, card = folder / "r.json", read_meta(find_checkpoint(model)).metrics[row]
     calibrated = "on" if card["calibrated"] else "off"
-    flags = *flags, "--adaptive", "off", "--calibrated", calibrated
+    flags = *flags, "--calibrated", calibrated
     assert main(["evaluate", model, *flags, "--report", str(path)]) == 0
     result = json.loads(path.read_text())
     for key in ("nll", "accuracy", "miou", "ece", "brier"):

@@ -41,6 +41,7 @@ def test_the_folder_is_whole(site: Path) -> None:
         20,
         0,
     ]  # held-out frames of the conftest's network
+    assert [method["expected"] for method in manifest["methods"]] == [True, False]
     assert manifest["licence"] == "free to test" and "MIT" in (site / "runtime-1.30.0/LICENSE").read_text()
     worker = (site / "service-worker.js").read_text()
     kept = [site / path.name for path in WEB.iterdir() if path.name != "service-worker.js"]

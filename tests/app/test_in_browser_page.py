@@ -6,6 +6,7 @@ import re
 import shutil
 from collections import Counter
 from collections.abc import Iterator
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,7 @@ from steadyseg.app.in_browser.site import WEB, check_site
 from steadyseg.app.palette import draw_overlay
 from steadyseg.app.video.verdict import THE_DATA, WORDS
 from steadyseg.core.errors import InputError
+from steadyseg.core.familiarity.expected import DOUBTFUL
 from steadyseg.core.reference import NOVEL
 from steadyseg.core.segmenter import verdict_of
 
@@ -73,9 +75,9 @@ def test_it_says_how_far_the_confidence_is_verified(browser: Any, served_site: s
     with tab(browser, served_site) as page:
         play(page)
         until(page, "!!document.querySelector('#verdict').dataset.level")
-        right = f"{100 * float(fact(page, 'confidence')):.0f} %"
-        known = {WORDS[one].format(right=right, data=THE_DATA) for one in ("familiar", "unfamiliar", "not calibrated")}
-        assert page.inner_text("#verdict") in known or "right" in page.inner_text("#verdict")
+        level, said = page.evaluate("(one => [one.dataset.level, one.textContent])(document.querySelector('#verdict'))")
+        assert level in ("doubtful", "unlike"), "its scores are far above the training domain's"
+        assert re.fullmatch(WORDS[level].format(right=r"\d+ %", data=THE_DATA), said)
         assert 0 < float(fact(page, "confidence")) < 1 and "%" in page.inner_text("#legend")
         page.select_option("#second", "energy")
         assert page.inner_text("#second-title") == "energy of the logits"
@@ -88,16 +90,16 @@ def test_it_says_how_far_the_confidence_is_verified(browser: Any, served_site: s
 
 def test_it_has_the_verdicts_and_the_strengths_of_python(browser: Any, served_site: str) -> None:
     shares = (None, 0.025, 0.05, 0.075)
-    facts = [(finite, share, fitted) for finite in (1, 0) for share in shares for fitted in (1, 0)]
+    facts = list(product((1, 0), shares, (0.4, 0.5, 0.6), (1, 0), (1, 0)))
     with tab(browser, served_site) as page:
         said = page.evaluate(
-            """async ([facts, novel]) => {
+            """async ([facts, limits]) => {
               const { verdictOf } = await import("./instruments.js");
-              const of = (score) => (score === null ? null : { score: Math.fround(score) });
-              const found = facts.map(([finite, score, fitted]) => [{ finite, familiarity: of(score) }, fitted]);
-              return found.map(([one, fitted]) => verdictOf(one, novel, fitted));
+              const of = (score, right) => (score === null ? null : { score: Math.fround(score), expected: right });
+              return facts.map(([finite, score, right, calibrated, expected]) =>
+                verdictOf({ finite, familiarity: of(score, right) }, limits, { calibrated, expected }));
             }""",
-            [facts, NOVEL],
+            [facts, {"novel": NOVEL, "doubtful": DOUBTFUL}],
         )
         manifest = page.evaluate("(async () => (await fetch('manifest.json')).json())()")
         drawn = page.evaluate(
@@ -110,7 +112,10 @@ def test_it_has_the_verdicts_and_the_strengths_of_python(browser: Any, served_si
             }""",
             manifest["strength"],
         )
-    assert said == [verdict_of(bool(finite), share, bool(fitted), None) for finite, share, fitted in facts]
+    assert said == [
+        verdict_of(bool(finite), share if known else None, right, bool(fitted))
+        for finite, share, right, fitted, known in facts
+    ]
     image, zeros = np.full((1, 256, 3), 40, np.uint8), np.zeros((1, 256), np.uint8)
     levels = np.arange(256, dtype=np.uint8)[None]
     expected = draw_overlay(image, zeros, np.array([[240, 40, 90]], np.uint8), 0.5, levels)[0, 1:].astype(int)

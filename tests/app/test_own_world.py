@@ -17,6 +17,7 @@ from made.video import write_video
 from refusals import refusal
 
 from steadyseg.app.cli import main
+from steadyseg.core.familiarity.expected import ExpectedAccuracy
 from steadyseg.core.frame import Frame
 from steadyseg.core.method import Method, settings
 from steadyseg.core.model.checkpoint import load_checkpoint, save_checkpoint
@@ -28,7 +29,7 @@ from steadyseg.street.drive import Street
 from steadyseg.studies.analysis.__main__ import main as analyze
 
 SIZE = 64, 96
-METHOD = {"mode": "vq-dnn", "motion": False, "adaptive": True}
+METHOD = {"mode": "vq-dnn", "motion": False}
 
 pytestmark = pytest.mark.slow
 
@@ -74,10 +75,11 @@ def noise(seed: int) -> np.ndarray:
 
 def test_the_record_says_what_it_was_fitted_on(knowing: Path) -> None:
     _, meta = load_checkpoint(knowing)
-    about, warming = meta.familiarity["about"], meta.familiarity["warming"]
+    about, expected = meta.familiarity["about"], ExpectedAccuracy.read(meta.familiarity["expected"])
     assert (about["held_out"], about["held_out_pictures"], len(meta.familiarity["scores"])) == (20, 60, 60)
     assert len(meta.familiarity["dropout"]["scores"]) == 60
-    assert warming["nll"] < warming["nll_one_temperature"]
+    assert len(expected.costs[0]) == len(meta.classes) and 0 < expected.error < 0.5
+    assert min(expected.confidence, expected.score, expected.layout) >= 0 and not about["also"]
     low, high = about["alarm_rate_interval"]
     assert 0 < low < 0.05 < high < 0.2
 
@@ -113,76 +115,41 @@ def test_int8_without_a_scale_of_its_own_knows_nothing_and_is_taken_on_request_a
     assert "taken with --precision int8 alone: familiarity is not fitted in it" in capsys.readouterr().out
     found = load_checkpoint(later)[1]
     assert "int8" not in found.familiarity, "it was of the earlier rounding"
-    plain = METHOD | {"adaptive": False}
-    segmenter = opened(later, **plain, executor="openvino", precision="int8")
+    segmenter = opened(later, **METHOD, executor="openvino", precision="int8")
     assert "no familiarity, which has no scale in it" in segmenter.why
     assert segmenter.reference is None and told(segmenter, drive(1))[0][0] is None
-    assert "later.safetensors has no statistics of frames in int8" in refusal(opened, later, **METHOD, precision="int8")
-    full = opened(later, **plain, executor="openvino", precision="fp32")
-    assert full.reference is not None and told(full, drive(1)) == told(
-        opened(knowing, **plain, executor="openvino", precision="fp32"), drive(1)
-    )
+    full, first = (opened(one, **METHOD, executor="openvino", precision="fp32") for one in (later, knowing))
+    assert full.reference is not None and told(full, drive(1)) == told(first, drive(1))
     is_small = {"accuracy": [0.9, 0.9], "ece": [0.01, 0.01]}
     unproven = dataclasses.replace(found, int8=found.int8 | is_small)
     assert not unproven.int8_is_proven and dataclasses.replace(unproven, familiarity={}).int8_is_proven
 
 
-def test_noise_is_novel_and_expected_to_be_wrong_and_a_drive_is_not(knowing: Path) -> None:
-    segmenter = opened_by_torch(knowing, **METHOD)
-    usual = told(segmenter, drive(3))
-    segmenter.reset()
-    novel = told(segmenter, [noise(0)])
-    assert all(familiarity is not None and familiarity > 0.05 for familiarity, _ in usual), usual
-    assert novel[0][0] == pytest.approx(1 / 61)
-    assert novel[0][1] is not None and usual[0][1] is not None and novel[0][1] < usual[0][1]
-
-
-def test_usual_frames_have_the_one_temperature_and_novel_ones_a_higher(
+def test_the_expected_accuracy_is_near_the_true_one_of_another_drive(
     knowing: Path, recordings: Path, tmp_path: Path
 ) -> None:
     flags = ["--data", str(recordings), "--split", "val", "--protocol", "stream", "--mode", "vq-dnn", "--motion", "off"]
-    records = []
-    for adaptive in ("on", "off"):
-        path = tmp_path / f"{adaptive}.json"
-        assert main(["evaluate", str(knowing), *flags, "--adaptive", adaptive, "--report", str(path)]) == 0
-        records.append(json.loads(path.read_text()))
-        assert records[-1]["conformal"]["lac"]["coverage"] == pytest.approx(0.9, abs=0.02)  # of these very frames
-        assert records[-1]["expected_accuracy_error"] < 0.5
-    assert records[0]["nll"] == records[1]["nll"] and records[0]["ece"] == records[1]["ece"]
-    one, own = (opened_by_torch(knowing, **METHOD | {"adaptive": adaptive}) for adaptive in (False, True))
-    sure, unsure = (segmenter.step(Frame(noise(0), 0, 0.0)).confidence.mean() for segmenter in (one, own))
-    assert unsure < sure - 10
+    path = tmp_path / "record.json"
+    assert main(["evaluate", str(knowing), *flags, "--report", str(path)]) == 0
+    record = json.loads(path.read_text())
+    assert record["conformal"]["lac"]["coverage"] == pytest.approx(0.9, abs=0.02)  # of these very frames
+    assert record["expected_accuracy_error"] < 0.05
 
 
-def test_a_video_says_where_it_is_novel(knowing: Path, tmp_path: Path) -> None:
+def test_a_video_says_where_few_labels_can_be_trusted(knowing: Path, tmp_path: Path) -> None:
     source, out, report = (tmp_path / name for name in ("in.mkv", "out.mkv", "report.json"))
     write_video(source, [*drive(4), *(noise(seed) for seed in range(9))], codec="ffv1", fps=1)
-    flags = ["--mode", "dnn", "--view", "energy", "--executor", "torch"]
+    flags = ["--mode", "vq-dnn", "--motion", "off", "--view", "energy", "--executor", "torch"]
     assert main(["video", str(source), "-o", str(out), "--model", str(knowing), *flags, "--report", str(report)]) == 0
     record = json.loads(report.read_text())
-    assert (record["frames"], record["novel_frames"], record["ood_alarms"]) == (13, 9, 1)
-    assert record["ood"][0]["since_s"] == 4 and record["ood"][0]["alarm_s"] < record["ood"][0]["until_s"] == 12
-    pictures = [frame.to_ndarray(format="rgb24") for frame in av.open(str(out)).decode(video=0)]
-    assert all(picture[:8, :, 0].mean() > picture[:8, :, 2].mean() + 60 for picture in pictures), "the line is amber"
-    assert record["state"] == "unfamiliar" and record["verdicts"] == {"unfamiliar": 0.6923, "not calibrated": 0.3077}
-    assert record["expected_accuracy"] == record["mean_confidence"] and "verified_accuracy" not in record
-
-
-def test_a_video_says_since_when_its_expected_accuracy_is_low(knowing: Path, tmp_path: Path, capsys: Any) -> None:
-    source, report = tmp_path / "in.mkv", tmp_path / "report.json"
-    flags = ("--mode", "vq-dnn", "--motion", "off", "--executor", "torch")
-    write_video(source, drive(8), codec="ffv1", fps=1)
-    command = ["video", str(source), "--model", str(knowing), *flags, "--report", str(report), "--overwrite"]
-    found = []
-    for limit in (0.0, 1.0):
-        assert main([*command, "--config", f"low_accuracy={limit}"]) == 0
-        found.append(json.loads(report.read_text()))
-    assert found[0]["low_accuracies"] == 0 and "below" not in found[0]["verdict"]
-    (low,) = found[1]["low_accuracy"]
-    assert (low["limit"], low["since_s"], low["alarm_s"], low["until_s"]) == (1.0, 0.0, 2.0, 7.0)
-    assert found[1]["verdict"].startswith("expected accuracy below 100 % from 0:00 to 0:07")
-    assert main([*command, "--config", "low_accuracy=80"]) == 2
-    assert "low_accuracy must lie in 0..1, got 80" in capsys.readouterr().err
+    assert (record["frames"], record["novel_frames"]) == (13, 9)
+    assert record["state"] == "unlike" and record["verdicts"] == {"unlike": 0.6923, "expected": 0.3077}
+    low, high = record["expected_accuracy_interval"]
+    assert 0 <= low < record["expected_accuracy"] < high < 0.6
+    assert record["verdict"].startswith("few labels can be trusted in 69 % of the frames")
+    pictures = [frame.to_ndarray(format="rgb24")[:8] for frame in av.open(str(out)).decode(video=0)]
+    reds = [int(line[..., 0].mean() > line[..., 1].mean() + 60) for line in pictures]
+    assert reds == [0] * 4 + [1] * 9, "the line is red on noise alone"
 
 
 def test_familiarity_is_averaged_over_time_and_starts_anew_with_the_stream(knowing: Path) -> None:
@@ -211,7 +178,7 @@ def test_the_cpu_executor_tells_the_same(knowing: Path) -> None:
 @pytest.mark.long
 def test_the_graph_tells_the_same(knowing: Path, tmp_path: Path) -> None:
     path = tmp_path / "k.onnx"
-    flags = ["--stateful", "--adaptive", "on", "--motion", "off", "--size", str(SIZE[0])]
+    flags = ["--stateful", "--motion", "off", "--size", str(SIZE[0])]
     assert main(["export", str(knowing), *flags, "-o", str(path)]) == 0
     images, by_torch = [*drive(3), noise(1)], opened_by_torch(knowing, **METHOD, size=SIZE[0])
     by_torch.module.fixed_size = opened(path).size
@@ -249,9 +216,7 @@ def knowing_passes(knowing: Path, tmp_path_factory: pytest.TempPathFactory) -> P
 def test_every_executor_tells_it_of_dropout_passes(knowing_passes: Path, tmp_path: Path, flags: dict[str, Any]) -> None:
     """Masks differ from executor to executor, so means are compared."""
     graph = tmp_path / "k.onnx"
-    flags = flags | {"adaptive": True}
     given = ["--mode", flags["mode"], "--samples", str(flags.get("samples", 1)), "--motion", "off"]
-    given += ["--adaptive", "on"]
     assert main(["export", str(knowing_passes), "--stateful", *given, "-o", str(graph)]) == 0
     images = [cv2.resize(image, opened(graph).size[::-1]) for image in [*drive(3), noise(1)]]
     expected = told_on_average(opened_by_torch(knowing_passes, **flags), images)
@@ -269,12 +234,9 @@ def test_every_executor_tells_it_of_dropout_passes(knowing_passes: Path, tmp_pat
 def test_another_method_does_not_use_it_and_says_so(knowing: Path) -> None:
     for flags in ({"mode": "vq-dnn", "motion": False, "tau": 3.0}, {"mode": "bnn", "samples": 3}):
         segmenter = opened_by_torch(knowing, **flags)
-        assert not segmenter.method.adaptive and "no temperature was fitted for" in segmenter.method.note
+        assert segmenter.error is None and "no temperature was fitted for" in segmenter.method.note
         maps = segmenter.step(Frame(drive(1)[0], 0, 0.0))
         assert maps.familiarity is not None and maps.verdict == "not calibrated"
-    without = opened_by_torch(knowing, mode="vq-dnn", motion=False)
-    assert without.method.calibrated and not without.method.adaptive and not without.method.note
-    assert "no temperature was fitted for bnn" in refusal(opened_by_torch, knowing, mode="bnn", adaptive=True)
 
 
 def test_reliability_groups_pictures_by_their_familiarity(knowing: Path, recordings: Path, tmp_path: Path) -> None:
@@ -289,19 +251,19 @@ def test_a_checkpoint_without_it_works_as_before() -> None:
     maps = opened_by_torch("street-tiny", mode="dnn").step(Frame(drive(1)[0], 0, 0.0))
     assert maps.familiarity is None and maps.verdict in ("no statistics", "not calibrated")
     assert maps.expected_accuracy == pytest.approx(maps.confidence.mean() / 255)
-    words = "there are no statistics of frames for dnn"
-    assert words in refusal(opened_by_torch, "street-tiny", mode="dnn", adaptive=True)
 
 
 def test_a_record_that_cannot_be_used_is_one_line(knowing: Path, tmp_path: Path) -> None:
     tensors, meta = load_checkpoint(knowing)
     path = tmp_path / "bad.safetensors"
-    stage = meta.familiarity["stages"][0]
+    stage, expected = meta.familiarity["stages"][0], meta.familiarity["expected"]
     for change, words in (
         ({"stages": ["enc99", *meta.familiarity["stages"][1:]]}, "enc99"),
         ({"mean": [float("inf")] * len(meta.familiarity["mean"])}, "mean cannot be used"),
         ({"scores": meta.familiarity["scores"][:5]}, "scores cannot be used"),
-        ({"warming": meta.familiarity["warming"] | {"slopes": [0.0]}}, "warming cannot be used"),
+        ({"expected": expected | {"layout": -0.1}}, "expected cannot be used"),
+        ({"expected": expected | {"costs": expected["costs"][:3]}}, "costs of expected cannot be used"),
+        ({"expected": expected | {"costs": [[1.0]] * 4}}, "not of 11 classes"),
         ({"dropout": meta.familiarity["dropout"] | {"deviation": [0.0]}}, "deviation cannot be used"),
         ({"int8": meta.familiarity["dropout"] | {"scores": [0.0]}}, "scores cannot be used"),
         ({"int8_dropout": []}, "int8_dropout cannot be used"),

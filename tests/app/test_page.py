@@ -183,9 +183,9 @@ def test_a_second_picture_that_was_not_fitted_is_said_and_the_stream_goes_on(
     assert fitted.facts["note"] is None
 
 
-def test_unfamiliar_pictures_are_coloured_have_figures_and_are_marked(model: str) -> None:
+def test_doubtful_pictures_are_coloured_have_figures_and_are_marked(model: str) -> None:
     shown = LiveStream(POOL).step(stripes(1)[0], of(model, mode="vq-dnn"), 0.0)
-    assert shown.facts["verdict"]["level"] == "unfamiliar" and "right" not in shown.facts["verdict"]["words"]
+    assert shown.facts["verdict"]["level"] == "unlike" and "does not look like" in shown.facts["verdict"]["words"]
     assert shown.facts["confidence"] > 0 and sum(shown.facts["shares"]) == pytest.approx(1, abs=1e-3)
     drawn = cv2.imdecode(np.frombuffer(shown.left, np.uint8), cv2.IMREAD_COLOR)
     assert np.ptp(drawn, axis=2).max() > 50, "the overlay has colours"

@@ -170,7 +170,7 @@ def test_what_is_set_travels_with_each_frame(still_browser: Any, address: str) -
 
 def test_a_click_tells_all_classes_of_a_place_and_the_keyboard_does_too(browser: Any, address: str) -> None:
     with visitor(browser, address) as page:
-        page.locator("#mode").get_by_text("MC dropout (bnn)").click()  # by the others, all is unfamiliar: no figures
+        page.locator("#mode").get_by_text("MC dropout (bnn)").click()
         start_camera(page)
         page.locator("canvas[data-picture=left]").first.click(position={"x": 60, "y": 60})
         chart = page.locator(".inspect .chart").first

@@ -57,7 +57,7 @@ def test_binomial_intervals_are_the_published_ones(hits: int, count: int, low: f
 
 def test_an_energy_is_0_at_the_median_and_1_at_the_rarest_hundredth() -> None:
     record = replace(FamiliarityRecord.read(world_record("dec9")), energy_median=-2.0, energy_rare=-1.0)
-    head = FamiliarityHead(record, [FrameDistance(2)], 1.5)
+    head = FamiliarityHead(record, [FrameDistance(2)])
     logits = torch.tensor([[2.0, -1e4], [1.0, -1e4]])  # the energies are -2 and -1
     torch.testing.assert_close(head([torch.zeros(2, 2)], logits).energy.flatten(), torch.tensor([0.0, 1.0]))
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from made.worlds import EXPECTED
 from refusals import refusal
 
 from steadyseg.core.classes import CAMVID
@@ -44,7 +45,7 @@ def refused(props: dict[str, str]) -> str:
         {"kind": "logits", "reference_scores": (), "licence": ""},
         {"method": Method("dnn", note="no temperature was fitted")},
         {"method": Method("bnn", samples=30, temperature=0.1 + 0.2)},
-        {"method": Method("vq-dnn", tau=8.0, motion=True, calibrated=True, adaptive=True)},
+        {"method": Method("vq-dnn", tau=8.0, motion=True, calibrated=True)},
     ],
 )
 def test_what_is_written_comes_back(changes: dict[str, Any]) -> None:
@@ -58,7 +59,7 @@ def test_a_reader_in_another_language_finds_plain_entries() -> None:
     props = META.to_props()
     names = (
         "steadyseg_format kind classes palette void_id input_height input_width mean std temperature mode samples tau "
-        "head_stride precision source source_sha256 versions licence motion calibrated note adaptive average "
+        "head_stride precision source source_sha256 versions licence motion calibrated note average "
         "reference_scores"
     )
     assert set(props) == set(names.split())
@@ -69,7 +70,7 @@ def test_a_reader_in_another_language_finds_plain_entries() -> None:
 
 
 def test_files_of_earlier_versions_are_read_but_for_those_whose_maps_come_late() -> None:
-    assert from_props(META.to_props() | {"lag": "0"}, "m.onnx") == META
+    assert from_props(META.to_props() | {"lag": "0", "adaptive": "true"}, "m.onnx") == META
     assert "its maps come late" in refused(META.to_props() | {"lag": "2"})
 
 
@@ -120,7 +121,6 @@ TEXTS: list[tuple[str, tuple[str, ...]]] = [
     ("versions", ("[]", '{"torch": 2}', '{"torch": "2\\n3"}', json.dumps({str(i): "1" for i in range(1000)}))),
     ("licence", ("a" * 100_000, "\x1b[2J")),
     ("calibrated", ("null",)),
-    ("adaptive", ('"yes"',)),
     ("note", ("a\nb",)),
     ("reference_scores", ("7", "[NaN]", "[2.0, 1.0]", '["1"]', "[1", str(list(range(10_001))))),
 ]
@@ -175,11 +175,14 @@ LEFT = {key: FIT[key] for key in ("mode", "samples", "tau", "motion")} | {"thres
         ("fit", {"data": "a\x1b[2J"}),
         ("thresholds", {"sets": {"<b>": SHARES}}),
         ("thresholds", {"thresholds": [0.5, 0.0]}),
+        ("expected", {"layout_deviation": 0.0}),
+        ("expected", {"costs": [[1.0] * 10] * 4}),  # of another number of classes
     ],
 )
 def test_a_calibration_comes_back_and_a_malformed_one_is_refused(key: str, change: dict[str, Any]) -> None:
     risk = {"class_risk": {"class": "Road", "level": 0.05, "threshold": 0.1}}
-    meta = dataclasses.replace(META, fit=FIT | risk, thresholds=LEFT | {"sets": {"own": SHARES}})
+    left = LEFT | {"sets": {"own": SHARES}}
+    meta = dataclasses.replace(META, fit=FIT | risk, thresholds=left, expected=EXPECTED)
     props = meta.to_props()
     assert from_props(props, "m.onnx") == meta and meta.fit_in_use(meta.method) == meta.fit
     assert key in refused(props | {key: json.dumps(getattr(meta, key) | change)})

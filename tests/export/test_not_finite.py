@@ -147,7 +147,7 @@ def test_a_frame_without_an_answer_is_novel_and_left_out_of_the_mean_familiarity
 
     def scored(image: np.ndarray, gap: int, motion: Any) -> tuple[Maps, FrameScores]:
         score = math.nan if tuple(image[0, 0]) == POISON else float(image[0, 0, 0] % 40)
-        return compute(image, gap, motion)[0], FrameScores(score, 1.0, np.zeros((4, 4), np.float32))
+        return compute(image, gap, motion)[0], FrameScores(score, np.zeros((4, 4), np.float32))
 
     executor.compute = scored  # type: ignore[method-assign]
     segmenter, frames = Segmenter(executor), pictures(6, BAD)
@@ -162,7 +162,7 @@ def test_a_graph_leaves_it_out_of_the_mean_familiarity_too() -> None:
     batch = torch.from_numpy(np.stack([frame.image for frame in pictures(2, 1)]))
     outputs, _ = made(batch, None)
     energy = torch.tensor([0.5, math.nan]).reshape(2, 1, 1).expand(2, 4, 4)
-    scores = FrameScores(torch.tensor([7.0, math.nan]), torch.ones(2), energy)
+    scores = FrameScores(torch.tensor([7.0, math.nan]), energy)
     before = torch.tensor([[3.0, 1.5], [3.0, 1.5]])
     after, (share, accuracy, shades) = step._familiarity_outputs(outputs, scores, before, torch.ones(2, 1))
     mass = 1.5 * math.exp(-1 / 1.25)

@@ -27,7 +27,7 @@ def frames(split: ImageFolderSplit, held_out: object) -> Frames:
     return Frames.of(split, dataclasses.replace(meta, training=meta.training | {"held_out": held_out}))
 
 
-def test_the_temperature_is_fitted_on_what_the_record_lists(split: ImageFolderSplit) -> None:
+def test_the_expected_accuracy_is_fitted_on_what_the_record_lists(split: ImageFolderSplit) -> None:
     found = frames(split, ["a_003", "a_004", "a_025"])
     assert found.untrained == (3, 4, 25)
     assert not {3, 4} & set(found.fitted) and set(found.fitted) | {3, 4} == set(range(10)) | set(range(50, COUNT))

@@ -12,10 +12,10 @@ export function put(fact, text) {
 }
 
 // Returns the verdict on a frame, as `Segmenter` in core/segmenter.py.
-export function verdictOf({ finite, familiarity }, { novel, doubtful }, calibrated) {
+export function verdictOf({ finite, familiarity }, { novel, doubtful }, { calibrated, expected }) {
   if (!finite) return "no answer";
   if (!calibrated) return "not calibrated";
-  if (!familiarity) return "no statistics";
+  if (!familiarity || !expected) return "no statistics";
   if (familiarity.expected >= doubtful) return "expected";
   return familiarity.score <= Math.fround(novel) ? "unlike" : "doubtful"; // the graph computes in float32
 }

@@ -103,7 +103,7 @@ async function show(mine) {
     cards[0].transferFromImageBitmap(overlay);
     cards[1].transferFromImageBitmap(shade);
     if (!watch) facts.probs = null;
-    facts.verdict = running === wanted ? verdictOf(facts, manifest, settings.method.calibrated) : null; // null: of the method before
+    facts.verdict = running === wanted ? verdictOf(facts, manifest, settings.method) : null; // null: of the method before
     instruments.tell(facts, performance.now() - frame.at, source.presented);
     put("runs", [`${segmenter.runsOn}, ${facts.stepMs.toFixed(0)} ms a frame`, ...segmenter.notes, lost].filter(Boolean).join("; "));
     say("");
