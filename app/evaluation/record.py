@@ -73,8 +73,8 @@ def note_fit(
 
 def describe_familiarity(about: Mapping[str, Any]) -> str:
     """Describes the fit in one line: the share of held-out pictures with the verdict novel at 5 %, and its interval."""
-    low, high = about["alarm_rate_interval"]
-    share = about["alarms"] / about["held_out_pictures"]
+    low, high = about["novel_interval"]
+    share = about["novel"] / about["held_out_pictures"]
     note = f"; {about['note']}" if about["note"] else ""
     return (
         f"familiarity: fitted on {about['frames']} pictures; of {about['held_out_pictures']} held-out views "

@@ -5,7 +5,7 @@
 c is the mean confidence of the calibrated maps. s is the familiarity score, in standard deviations of the training
 domain. l is the layout, how unusual the predicted classes are at their heights, in standard deviations too. All
 weights are 0 or more, so the expected accuracy rises with confidence, and falls where features or layout are unusual.
-Mean confidence alone calls noise 85 % right (docs/records/familiarity).
+The entropy alone can be lower on noise than on the training domain (docs/records/familiarity).
 """
 
 from collections.abc import Mapping, Sequence

@@ -79,7 +79,7 @@ class FamiliarityRecord:
     energy_rare: float
     scores: tuple[float, ...]
     about: dict[str, Any]
-    """Data of the statistics, their shrinkage, and the interval of the alarm rate."""
+    """Data of the statistics, their shrinkage, and the interval of the share that is novel."""
     dropout: dict[str, Any] = field(default_factory=dict)
     """`SCALE` of passes with dropout masks, which change the statistics. If a scale is empty, such passes have no
     familiarity."""
@@ -103,9 +103,9 @@ class FamiliarityRecord:
     ) -> Self:
         """The record of a fit, with the number of novel held-out frames. `weights` (S,): of the statistics in the
         score. `others`: by `OTHER_SCALES`."""
-        count, alarms = len(scale.scores), sum(map(ReferenceScores(scale.scores).is_novel, scale.scores))
-        interval = [round(end, 4) for end in binomial_interval(alarms, count)]
-        counts = {"held_out_pictures": count, "alarms": alarms, "alarm_rate_interval": interval}
+        count, novel = len(scale.scores), sum(map(ReferenceScores(scale.scores).is_novel, scale.scores))
+        interval = [round(end, 4) for end in binomial_interval(novel, count)]
+        counts = {"held_out_pictures": count, "novel": novel, "novel_interval": interval}
         scales: dict[str, Any] = {name: asdict(one) for name, one in others.items()}
         return cls(
             stages=stages,

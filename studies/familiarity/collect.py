@@ -31,20 +31,12 @@ def familiarity_digest(model: str, data: str) -> str:
     return rests_on(model, data, MethodOptions(mode="dnn"), MethodOptions(mode="vq-dnn"), familiarity=True)
 
 
-OTHER = "alarm"
-"""Study whose results lie in the same folders."""
-
-
 def begin(folder: Path, about: dict[str, Any]) -> None:
-    """Deletes what was collected of other weights or pictures in the folder, which would pass for this network's.
-
-    The results of the other study stay: they say themselves what they rest on.
-    """
+    """Deletes what was collected of other weights or pictures in the folder, which would pass for this network's."""
     path = folder / "about.pickle"
     if not path.exists() or pickle.loads(path.read_bytes()) != about:
         for file in folder.glob("*.pickle"):
-            if file.stem != OTHER:
-                file.unlink()
+            file.unlink()
     save(path, about)
 
 

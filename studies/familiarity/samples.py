@@ -127,7 +127,7 @@ CONTROLS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
 
 
 def controls(data: Data) -> Samples:
-    """Other cameras, the codec of each clip, and mild changes: labels stay right and nothing should alarm."""
+    """Other cameras, the codec of each clip, and mild changes: labels stay right and nothing should be novel."""
     places = spread_over(len(data.split("test")), CONTROL_STILLS)
     rates = {clip: clip_rate(data.folder / "video" / file) for clip, file in CLIPS.items()}
     for name, image, label in of_split(data, "test", places):

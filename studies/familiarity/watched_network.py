@@ -24,7 +24,7 @@ from steadyseg.studies.familiarity.samples import Sample
 
 
 class FeatureOutputs(nn.Module):
-    """(1, 3, h, w) normalised -> logits, score, temperature, and the mean features of the scored stages."""
+    """(1, 3, h, w) normalised -> logits, score, and the mean features of the scored stages."""
 
     def __init__(self, network: nn.Module, head: FamiliarityHead) -> None:
         super().__init__()
@@ -71,7 +71,7 @@ class WatchedNetwork:
 
 def measure_sample(network: WatchedNetwork, sample: Sample) -> dict[str, Any]:
     """Returns the record of a picture: scores, pooled features, and the accuracy where it has a label."""
-    (logits, score, _, *pooled), size = network(sample.image)
+    (logits, score, *pooled), size = network(sample.image)
     logits = enlarge(logits, size)
     seen = logits[..., ::STRIDE, ::STRIDE].float()
     logs = seen.log_softmax(1)

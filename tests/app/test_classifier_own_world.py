@@ -111,8 +111,8 @@ def test_the_score_is_the_distance_to_the_nearest_class(knowing: Path, data: Pat
     assert float(found) == pytest.approx(wanted, abs=0.01)
 
 
-def test_the_alarm_rate_and_its_interval_are_printed(calibration: tuple[Path, str]) -> None:
-    """120 held-out pictures as they are and by another camera: 11 of 240 are alarms, (1 + 11) / 241 < 5 %;
+def test_the_share_of_novel_views_and_its_interval_are_printed(calibration: tuple[Path, str]) -> None:
+    """120 held-out pictures as they are and by another camera: 11 of 240 are novel, (1 + 11) / 241 < 5 %;
     Clopper-Pearson."""
     said = "of 240 held-out views 4.6% are novel (95 % interval, were they independent: 2.3% to 8.1%)"
     assert said in calibration[1]

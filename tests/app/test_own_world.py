@@ -80,7 +80,7 @@ def test_the_record_says_what_it_was_fitted_on(knowing: Path) -> None:
     assert len(meta.familiarity["dropout"]["scores"]) == 60
     assert len(expected.costs[0]) == len(meta.classes) and 0 < expected.error < 0.5
     assert min(expected.confidence, expected.score, expected.layout) >= 0 and not about["also"]
-    low, high = about["alarm_rate_interval"]
+    low, high = about["novel_interval"]
     assert 0 < low < 0.05 < high < 0.2
 
 

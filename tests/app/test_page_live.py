@@ -60,8 +60,8 @@ def test_a_live_stream_shows_figures_that_move_and_leaves_nothing_on_the_disk(
         rate, age = float(fact(page, "fps")), float(fact(page, "age").removesuffix(" ms"))
         dropped, of = (int(number) for number in fact(page, "dropped").split(" of "))
         words = page.locator(".stage .verdict").first.inner_text()
-        assert words.startswith("unverified here: unlike "), "as all is to this model, and after a while an alarm"
-        assert page.locator(".tile:has([data-fact=unsure]) span").first.evaluate(MARK) == '", unverified"'
+        assert words.startswith("few labels can be trusted here: this does not look like "), "as all is to this model"
+        assert page.locator(".tile:has([data-fact=unsure]) span").first.evaluate(MARK) == '", doubtful"'
         timeline = page.locator(".timeline polyline.confidence").first
         wait_for(lambda: len((timeline.get_attribute("points") or "").split()) > 3)
         shares = page.locator("#legend .share").all_inner_texts()

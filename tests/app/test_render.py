@@ -2,7 +2,7 @@
 
 import dataclasses
 from pathlib import Path
-from typing import Any, get_args
+from typing import get_args
 
 import av
 import cv2
@@ -25,15 +25,15 @@ from steadyseg.app.palette import (
     lab,
 )
 from steadyseg.app.video.legend import HOLD, Legend, draw_legend
-from steadyseg.app.video.render import LARGEST_SET, draw_set_sizes, draw_uncertainty
+from steadyseg.app.video.render import AMBER, GREEN, LARGEST_SET, RED, banner_color, draw_set_sizes, draw_uncertainty
 from steadyseg.app.video.report import FrameFigures
 from steadyseg.app.video.verdict import describe_frame, describe_stream, stream_verdict
 from steadyseg.app.video.views import MAP_NAMES, SCALES, Painter, draw_map, draw_segmentation
 from steadyseg.core.classes import CAMVID, CAMVID_31, ClassList
 from steadyseg.core.errors import InputError
-from steadyseg.core.frame import Below, Frame, Maps, Verdict
+from steadyseg.core.frame import Frame, Maps, Verdict
 from steadyseg.core.model.checkpoint import load_checkpoint, save_checkpoint
-from steadyseg.core.segmenter import segment
+from steadyseg.core.segmenter import segment, verdict_of
 from steadyseg.street.drive import Street
 
 RNG = np.random.default_rng(0)
@@ -114,60 +114,54 @@ def test_side_by_side_is_the_overlay_with_contours_and_then_the_uncertainty() ->
 
 
 @pytest.mark.parametrize(
-    ("fields", "words"),
+    ("verdict", "words"),
     [
-        ({"verdict": "familiar"}, "about 92 % right"),
-        ({"verdict": "familiar", "below": Below(0.8, 12.4)}, "expected accuracy below 80 % for 12 s; about 92 % right"),
-        ({"verdict": "unfamiliar"}, "unverified here: unlike CamVid's roads"),
-        ({"verdict": "unfamiliar", "ood_s": 12.4}, "unverified here: unlike CamVid's roads, for 12 s"),
-        ({"verdict": "no statistics"}, "unverified: nothing to compare this picture with"),
-        ({"verdict": "not calibrated"}, "not calibrated: confidence is the network's own"),
-        ({"verdict": "no answer"}, "no answer: the logits are not finite"),
+        ("expected", "about 92 % right"),
+        ("doubtful", "few labels can be trusted here: about 92 % right"),
+        ("unlike", "few labels can be trusted here: this does not look like the training data"),
+        ("no statistics", "unverified: nothing to compare this picture with"),
+        ("not calibrated", "not calibrated: confidence is the network's own"),
+        ("no answer", "no answer: the logits are not finite"),
     ],
 )
-def test_an_accuracy_is_claimed_of_familiar_frames_alone(fields: dict[str, Any], words: str) -> None:
-    assert describe_frame(dataclasses.replace(MAPS, expected_accuracy=0.924, **fields), "camvid") == words
+def test_the_words_of_a_frame_follow_from_its_verdict(verdict: Verdict, words: str) -> None:
+    assert describe_frame(dataclasses.replace(MAPS, expected_accuracy=0.924, verdict=verdict)) == words
 
 
-TIMES = [{"limit": 0.8, "since_s": 65.4, "alarm_s": 68.5, "until_s": 71.0}, {}]
+RIGHT = "about 92 % right (87 % to 97 %)"
 
 
 @pytest.mark.parametrize(
-    ("verdicts", "more", "words"),
+    ("verdicts", "words"),
     [
-        ({"familiar": 0.95, "unfamiliar": 0.05}, {}, "about 92 % right in the others"),
+        ({"expected": 0.95, "doubtful": 0.05}, RIGHT),
+        ({"expected": 0.8, "doubtful": 0.2}, f"few labels can be trusted in 20 % of the frames; {RIGHT}"),
         (
-            {"familiar": 1.0},
-            {"low_accuracies": 2, "low_accuracy": TIMES},
-            "expected accuracy below 80 % from 1:05 to 1:11, and 1 more; about 92 % right",
+            {"unlike": 0.6, "doubtful": 0.38, "expected": 0.02},
+            f"few labels can be trusted in 98 % of the frames; 60 % of the frames do not look like a street; {RIGHT}",
         ),
-        (
-            {"familiar": 0.71, "unfamiliar": 0.29},
-            {"ood_alarms": 1},
-            "partly unverified: 29 % of the frames are unlike the training data; 1 alarm of another place than it was "
-            "trained for; about 92 % right in the others",
-        ),
-        ({"unfamiliar": 0.98, "familiar": 0.02}, {}, "unverified: 98 % of the frames are unlike the training data"),
-        (
-            {"no answer": 0.5, "unfamiliar": 0.5},
-            {},
-            "no answer: 50 % of the frames; partly unverified: 50 % of the frames are unlike the training data",
-        ),
-        ({"no statistics": 1.0}, {}, "unverified: nothing to compare this picture with"),
+        ({"doubtful": 1.0}, f"few labels can be trusted; {RIGHT}"),
+        ({"no answer": 0.5, "expected": 0.5}, f"no answer: 50 % of the frames; {RIGHT}"),
+        ({"no statistics": 1.0}, "unverified: nothing to compare this picture with"),
     ],
 )
-def test_the_verdict_of_a_file_begins_with_the_worst(
-    verdicts: dict[Verdict, float], more: dict[str, Any], words: str
-) -> None:
-    file = {"verdicts": verdicts, "state": stream_verdict(verdicts), "training_data": "", "verified_accuracy": 0.924}
-    assert describe_stream(file | more) == words
+def test_the_verdict_of_a_file_begins_with_the_worst(verdicts: dict[Verdict, float], words: str) -> None:
+    file = {"verdicts": verdicts, "state": stream_verdict(verdicts), "training_data": "camvid"}
+    expected = {"expected_accuracy": 0.924, "expected_accuracy_interval": [0.874, 0.974]}
+    assert describe_stream(file | expected) == words
+
+
+@pytest.mark.parametrize(("right", "color"), [(0.85, GREEN), (1.0, GREEN), (0.5, AMBER), (0.49, RED)])
+def test_the_line_of_a_frame_goes_from_green_to_amber_and_then_is_red(right: float, color: tuple[int, ...]) -> None:
+    verdict = verdict_of(True, 0.5, right, True)
+    assert banner_color(dataclasses.replace(MAPS, expected_accuracy=right, verdict=verdict)) == color
 
 
 def test_labels_have_the_same_colours_and_uncertainty_whatever_the_verdict() -> None:
     """`video` and the page draw through these functions."""
     drawn = []
     for verdict in get_args(Verdict):
-        maps = dataclasses.replace(MAPS, verdict=verdict, familiarity=0.001, ood_s=3.0)
+        maps = dataclasses.replace(MAPS, verdict=verdict, familiarity=0.001)
         drawn.append((draw_segmentation(IMAGE, maps, PALETTE), draw_map(maps, "uncertainty")))
     for overlay, uncertainty in drawn:
         assert (overlay == drawn[0][0]).all() and (uncertainty == draw_uncertainty(MAPS.entropy)).all()
@@ -314,10 +308,9 @@ def test_a_contact_sheet_has_the_colours_of_a_video() -> None:
 
 
 def figures(index: int, familiarity: float, accuracy: float) -> FrameFigures:
-    alarm_s = 3.0 if index > 9_990 else None
     means = (accuracy, 0.1, 0.1, np.zeros(2))
-    verdict: Verdict = "unfamiliar" if familiarity <= 0.05 or alarm_s else "familiar"
-    return FrameFigures(index, index / 10, *means, familiarity, accuracy, verdict, alarm_s, 1.0, cut=index == 7_003)
+    verdict: Verdict = "doubtful" if index > 9_990 else "expected"
+    return FrameFigures(index, index / 10, *means, familiarity, accuracy, verdict, 1.0, cut=index == 7_003)
 
 
 def test_a_long_stream_keeps_its_worst_frames_and_its_cut() -> None:
@@ -330,7 +323,7 @@ def test_a_long_stream_keeps_its_worst_frames_and_its_cut() -> None:
     assert [number for number, one in enumerate(points) if one.familiarity == 0.01] == [1_234 // 32]
     assert [number for number, one in enumerate(points) if one.confidence == 0.5] == [9_876 // 32]
     assert [number for number, one in enumerate(points) if one.cut] == [7_003 // 32]
-    unverified = [number for number, one in enumerate(points) if one.verdict != "familiar"]
-    assert unverified == [1_234 // 32, 9_991 // 32], "one frame of 32 makes the point unverified"
+    doubtful = [number for number, one in enumerate(points) if one.verdict == "doubtful"]
+    assert doubtful == [9_991 // 32], "one frame of 32 makes the point doubtful"
     drawn = timeline.html()
-    assert (drawn.count("class='novel'"), drawn.count("class='alarm'")) == (2, 2), "one in each lane"
+    assert (drawn.count("class='novel'"), drawn.count("class='doubtful'")) == (2, 2), "one in each lane"

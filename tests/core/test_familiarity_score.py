@@ -24,8 +24,8 @@ def test_a_share_counts_the_frames_that_are_at_least_as_novel() -> None:
 
 
 def test_one_frame_in_twenty_of_the_training_domain_is_novel() -> None:
-    alarms = sum(WORLD.is_novel(score) for score in WORLD.scores)
-    assert alarms == 2 and alarms / 60 <= 0.05
+    novel = sum(WORLD.is_novel(score) for score in WORLD.scores)
+    assert novel == 2 and novel / 60 <= 0.05
 
 
 def test_scores_are_averaged_by_the_recursion_of_the_maps() -> None:

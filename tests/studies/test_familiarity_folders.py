@@ -1,4 +1,4 @@
-"""Several studies of familiarity keep intermediate results in one folder."""
+"""A study of familiarity keeps intermediate results in a folder."""
 
 from pathlib import Path
 
@@ -6,11 +6,8 @@ from steadyseg.studies.familiarity.by_network import save
 from steadyseg.studies.familiarity.collect import begin
 
 
-def test_new_weights_leave_the_results_of_other_studies(tmp_path: Path) -> None:
-    for name in ("test", "alarm"):
-        save(tmp_path / f"{name}.pickle", name)
-    begin(tmp_path, {"weights": "new"})
-    assert sorted(file.name for file in tmp_path.iterdir()) == ["about.pickle", "alarm.pickle"]
-    save(tmp_path / "test.pickle", "test")
-    begin(tmp_path, {"weights": "new"})
-    assert (tmp_path / "test.pickle").exists()
+def test_results_of_other_weights_are_dropped_and_those_of_the_same_stay(tmp_path: Path) -> None:
+    for left in (["about.pickle"], ["about.pickle", "test.pickle"]):
+        save(tmp_path / "test.pickle", "test")
+        begin(tmp_path, {"weights": "new"})
+        assert sorted(file.name for file in tmp_path.iterdir()) == left
