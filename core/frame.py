@@ -86,7 +86,7 @@ class Maps:
     """Share of the frames of the network's training domain that are at least as novel, averaged over time; at most 0.05
     is novel. None where the checkpoint has no familiarity statistics for this method."""
     expected_accuracy: float = 0.0
-    """Share of the pixels that are expected to be right (core/familiarity/expected.py); without statistics the mean
+    """Share of the pixels that are expected to be right (core/expected.py); without statistics the mean
     confidence, which `verdict` then marks as unverified."""
     verdict: Verdict = "not calibrated"
     """What is known about this frame's labels; set by `Segmenter`."""

@@ -8,7 +8,7 @@ from bisect import bisect_left
 from dataclasses import dataclass
 from typing import Any
 
-from steadyseg.core.familiarity.expected import ExpectedAccuracy
+from steadyseg.core.expected import ExpectedAccuracy
 
 NOVEL = 0.05
 """A frame of this share or less is novel, as one frame in twenty of the training domain is."""

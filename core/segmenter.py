@@ -12,7 +12,7 @@ import numpy as np
 
 from steadyseg.core.classes import ClassList
 from steadyseg.core.cuts import CutDetector
-from steadyseg.core.familiarity.expected import DOUBTFUL
+from steadyseg.core.expected import DOUBTFUL
 from steadyseg.core.frame import Frame, FrameScores, Maps, Verdict, energy_map
 from steadyseg.core.method import Method
 from steadyseg.core.motion import Motion, MotionEstimator

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from steadyseg.core.cuts import CUT, MAX_GAP, distance, structure, thumbnail
 from steadyseg.core.dropout import drawing_dropouts, dropout_calls
-from steadyseg.core.familiarity.expected import QUARTERS, STRIDE, SURE
+from steadyseg.core.expected import QUARTERS, STRIDE, SURE
 from steadyseg.core.familiarity.head import WatchedPredictor
 from steadyseg.core.frame import FAMILIARITY_OUTPUTS, MOTION_INPUTS, RARE_LEVEL, FrameScores
 from steadyseg.core.motion import Motion, no_motion
@@ -127,7 +127,7 @@ class ExportedStep(nn.Module):
         return after, (share, accuracy, shades[:, 0].to(torch.uint8))
 
     def _expected_accuracy(self, confidence: Tensor, score: Tensor, label: Tensor) -> Tensor:
-        """Expected accuracies (B, 1), computed as in core/familiarity/expected.py; without a fit the confidence."""
+        """Expected accuracies (B, 1), computed as in core/expected.py; without a fit the confidence."""
         if self.expected is None:
             return confidence
         rows, small = label.shape[1], label[:, ::STRIDE, ::STRIDE].long()

@@ -74,7 +74,14 @@ ALLOWED = {
     "app/train": {*CORE, "core/training", "seg", "classification", "classification/networks", "runtime/options", "app"},
     "app/sources": {"core", "core/system", "seg/data", "street", "app"},
     "app/video": {*PRODUCT, "app/sources", "app/scale/engines"},
-    "app/evaluation": {*PRODUCT, "core/familiarity", "seg/familiarity", "classification", "classification/data"},
+    "app/evaluation": {
+        *PRODUCT,
+        "core/familiarity",
+        "seg/familiarity",
+        "classification",
+        "classification/data",
+        "app/sources",
+    },
     "app/labelling": {*PRODUCT, "seg/data/formats", "app/sources", "app/video", "app/evaluation", "seg/familiarity"},
     "app/in_browser": {*PRODUCT, "app/video"},
     "app/export": {

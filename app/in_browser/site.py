@@ -16,7 +16,7 @@ from steadyseg.app.video.render import draw_uncertainty
 from steadyseg.app.video.verdict import THE_DATA, WORDS
 from steadyseg.app.video.video_writer import VideoSink
 from steadyseg.core.errors import InputError
-from steadyseg.core.familiarity.expected import DOUBTFUL
+from steadyseg.core.expected import DOUBTFUL
 from steadyseg.core.reference import NOVEL
 from steadyseg.core.system.files import whole_folder
 from steadyseg.export.file.metadata import GraphMeta

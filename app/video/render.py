@@ -10,7 +10,7 @@ from steadyseg.app.opencv import opencv
 from steadyseg.app.palette import colour_labels
 from steadyseg.app.video.verdict import describe_frame
 from steadyseg.core.errors import InputError
-from steadyseg.core.familiarity.expected import DOUBTFUL
+from steadyseg.core.expected import DOUBTFUL
 from steadyseg.core.frame import Maps
 from steadyseg.core.method import Method
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from steadyseg.core.errors import InputError
-from steadyseg.core.familiarity.expected import ExpectedAccuracy
+from steadyseg.core.expected import ExpectedAccuracy, is_expected, read_expected
 from steadyseg.core.method import Method
 from steadyseg.core.model.checkpoint import OTHER_SCALES, CheckpointMeta, other_scale
 from steadyseg.core.options import is_number
@@ -127,7 +127,7 @@ class FamiliarityRecord:
             record._check()
             for scale in filter(None, map(record.scale_of, OTHER_SCALES)):
                 scale._check()
-            record.expected_accuracy()
+            read_expected(record.expected)
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise InputError(
                 f"the record of familiarity is malformed ({error}); calibrate the checkpoint again"
@@ -139,13 +139,9 @@ class FamiliarityRecord:
         scale = getattr(self, other)
         return replace(self, **{name: _tuple(scale[name]) for name in SCALE}) if scale else None
 
-    def expected_accuracy(self) -> ExpectedAccuracy | None:
-        """The expected accuracy; None in a record without one. ValueError for what cannot be used."""
-        return ExpectedAccuracy.read(self.expected) if self.expected else None
-
     def reference(self) -> ReferenceScores:
         """The scores of held-out frames, and what they say of the accuracy."""
-        return ReferenceScores(self.scores, str(self.about.get("data", "")), self.expected_accuracy())
+        return ReferenceScores(self.scores, str(self.about.get("data", "")), read_expected(self.expected))
 
     def _check(self) -> None:
         columns = len(self.stages) + len(LOGIT_STATISTICS)
@@ -181,7 +177,7 @@ def familiarity_record(meta: CheckpointMeta, method: Method, precision: str = "f
     if not meta.familiarity:
         return None
     record, other = FamiliarityRecord.read(meta.familiarity), other_scale(method, precision)
-    if record.expected and len(record.expected["costs"][0]) != len(meta.classes):
+    if not is_expected(record.expected, len(meta.classes)):
         raise InputError(
             f"the record of familiarity is not of {len(meta.classes)} classes; calibrate the checkpoint again"
         )

@@ -33,7 +33,7 @@ def round_to_bf16(model: Any) -> None:
 
 
 def rounded(filters: np.ndarray) -> np.ndarray:
-    """(N, n) float32 -> numbers of bf16 whose sums along the rows are those of the exact numbers."""
+    """(N, n) float32 -> numbers of bf16 whose sums along the rows equal the sums of the exact numbers."""
     exact = filters.astype(np.float64)
     found, steps = nearest(exact)
     lacking = (exact - found).sum(1, keepdims=True)

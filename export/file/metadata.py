@@ -8,7 +8,7 @@ from typing import Any, Literal, get_args
 
 from steadyseg.core.classes import ClassList
 from steadyseg.core.errors import InputError, shorten
-from steadyseg.core.familiarity.expected import ExpectedAccuracy
+from steadyseg.core.expected import is_expected, read_expected
 from steadyseg.core.method import Method, is_temporal, method_of_fit, settings
 from steadyseg.core.model.checkpoint import CheckpointMeta
 from steadyseg.core.model.thresholds import is_threshold_record
@@ -80,7 +80,7 @@ class GraphMeta:
     thresholds: dict[str, Any] = field(default_factory=dict)
     """As `CheckpointMeta.thresholds`."""
     expected: dict[str, Any] = field(default_factory=dict)
-    """Record of the expected accuracy (core/familiarity/expected.py), beside `reference_scores`."""
+    """Record of the expected accuracy (core/expected.py), beside `reference_scores`."""
 
     def __post_init__(self) -> None:
         _check(self)
@@ -88,8 +88,8 @@ class GraphMeta:
     @property
     def reference(self) -> ReferenceScores | None:
         """The statistics of a graph that computes familiarity."""
-        expected = ExpectedAccuracy.read(self.expected) if self.expected else None
-        return ReferenceScores(self.reference_scores, expected=expected) if self.reference_scores else None
+        scores = self.reference_scores
+        return ReferenceScores(scores, expected=read_expected(self.expected)) if scores else None
 
     @property
     def state_size(self) -> tuple[int, int]:
@@ -103,10 +103,8 @@ class GraphMeta:
     def record(self) -> CheckpointMeta:
         """Returns the metadata as a checkpoint's record, with the one method if it is calibrated."""
         fit = settings(self.method) | {"temperature": self.method.temperature} | self.fit
-        found = CheckpointMeta(
-            "graph", {}, self.classes, self.height, self.width, self.mean, self.std, licence=self.licence
-        )
-        found = replace(found, thresholds=self.thresholds)
+        found = CheckpointMeta("graph", {}, self.classes, self.height, self.width, self.mean, self.std)
+        found = replace(found, licence=self.licence, thresholds=self.thresholds)
         return found.with_fit(self.method, fit) if self.method.calibrated else found
 
     def to_props(self) -> dict[str, str]:
@@ -134,15 +132,13 @@ def from_props(props: Mapping[str, str], name: str) -> GraphMeta:
     """Reads a file's metadata_props; InputError names the file and what is missing or malformed."""
     require_format(props, name)
     props = {"average": '"arithmetic"', **props}  # which files of versions before 0.3 lack
-    version = props[FORMAT_KEY]
-    if version != FORMAT:
+    if (version := props[FORMAT_KEY]) != FORMAT:
         raise InputError(f"{name}: export format {shorten(version)}, this version reads {FORMAT!r}; {REMEDY}")
     for key in CLASS_KEYS:
         if key not in props:
             what = "class list" if key == "classes" else f"{key} in its class list"
             raise InputError(f"{name}: has no {what}, so its labels would be numbers without meaning; {REMEDY}")
-    missing = [key for key in (*TEXT_KEYS, *METHOD_TEXT_KEYS, *JSON_KEYS, *METHOD_KEYS) if key not in props]
-    if missing:
+    if missing := [key for key in (*TEXT_KEYS, *METHOD_TEXT_KEYS, *JSON_KEYS, *METHOD_KEYS) if key not in props]:
         raise InputError(f"{name}: its metadata lacks {', '.join(missing)}; {REMEDY}")
     try:
         return _parse(props)
@@ -207,7 +203,7 @@ def _check(meta: GraphMeta) -> None:
         ("licence", meta.licence, _is_text(meta.licence, 10_000, newlines=True), "at most 10000 printable characters"),
         ("fit", meta.fit, not meta.fit or _is_fit(meta.fit, meta), "a calibration of the file's method"),
         ("thresholds", meta.thresholds, not meta.thresholds or is_threshold_record(meta.thresholds), "shares above"),
-        ("expected", meta.expected, not meta.expected or _is_expected(meta), "an expected accuracy of the classes"),
+        ("expected", meta.expected, is_expected(meta.expected, len(meta.classes)), "a fit of the classes"),
         ("reference_scores", scores, _are_scores(scores), f"at most {MAX_SCORES} ascending numbers"),
     ):
         if not holds:
@@ -221,13 +217,6 @@ def _are_numbers(values: Any, low: float, high: float, count: int) -> bool:
 def _are_scores(values: Any) -> bool:
     fits = isinstance(values, tuple) and len(values) <= MAX_SCORES
     return fits and _are_numbers(values, -1e9, 1e9, len(values)) and list(values) == sorted(values)
-
-
-def _is_expected(meta: GraphMeta) -> bool:
-    try:
-        return len(ExpectedAccuracy.read(meta.expected).costs[0]) == len(meta.classes)
-    except (KeyError, TypeError, ValueError):
-        return False
 
 
 def _is_text(value: Any, longest: int, *, newlines: bool = False) -> bool:

@@ -15,8 +15,9 @@ from torch import Tensor, nn
 
 from steadyseg.core.dropout import has_dropout, set_dropout_active
 from steadyseg.core.errors import InputError
-from steadyseg.core.familiarity.expected import ExpectedAccuracy, Seen, class_costs, fit_expected, layout_cost
+from steadyseg.core.expected import ExpectedAccuracy, layout_cost
 from steadyseg.core.familiarity.features import FeatureExtractor, read_statistics
+from steadyseg.core.familiarity.fit_expected import Seen, class_costs, fit_expected
 from steadyseg.core.familiarity.gaussians import GaussianSums
 from steadyseg.core.familiarity.head import FrameStatistics
 from steadyseg.core.familiarity.record import FamiliarityRecord, Scale
@@ -134,7 +135,7 @@ class _Fitting:
         return Scale.of(torch.cat(rows), torch.cat(logs, 1)[0], weights)
 
     def expected(self, head: FrameStatistics, scale: Scale, weights: Tensor, temperature: float) -> ExpectedAccuracy:
-        """Fits the expected accuracy (core/familiarity/expected.py)."""
+        """Fits the expected accuracy (core/expected.py)."""
         mean, deviation = (torch.tensor(column, dtype=torch.float64) for column in (scale.mean, scale.deviation))
         costs = class_costs([self.predicted(*one) for one in self.few(self.frames.of_means)], len(self.meta.classes))
         home = [layout_cost(self.predicted(*one), costs) for one in self.few(self.frames.of_scale)]

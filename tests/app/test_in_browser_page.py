@@ -36,7 +36,7 @@ from steadyseg.app.in_browser.site import WEB, check_site
 from steadyseg.app.palette import draw_overlay
 from steadyseg.app.video.verdict import THE_DATA, WORDS
 from steadyseg.core.errors import InputError
-from steadyseg.core.familiarity.expected import DOUBTFUL
+from steadyseg.core.expected import DOUBTFUL
 from steadyseg.core.reference import NOVEL
 from steadyseg.core.segmenter import verdict_of
 

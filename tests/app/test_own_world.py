@@ -17,7 +17,7 @@ from made.video import write_video
 from refusals import refusal
 
 from steadyseg.app.cli import main
-from steadyseg.core.familiarity.expected import ExpectedAccuracy
+from steadyseg.core.expected import ExpectedAccuracy
 from steadyseg.core.frame import Frame
 from steadyseg.core.method import Method, settings
 from steadyseg.core.model.checkpoint import load_checkpoint, save_checkpoint

@@ -7,13 +7,8 @@ import numpy as np
 import pytest
 from made.worlds import EXPECTED
 
-from steadyseg.core.familiarity.expected import (
-    ExpectedAccuracy,
-    Seen,
-    class_costs,
-    fit_expected,
-    layout_cost,
-)
+from steadyseg.core.expected import ExpectedAccuracy, layout_cost
+from steadyseg.core.familiarity.fit_expected import Seen, class_costs, fit_expected
 
 KNOWN = replace(ExpectedAccuracy.read(EXPECTED), level=0.3, confidence=0.8, score=0.5, layout=0.4)
 HOME = [2.3, 2.5]
