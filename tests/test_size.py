@@ -6,14 +6,14 @@ import pytest
 
 PROJECT = Path(__file__).parent.parent
 CEILINGS = {
-    "core": (7_480, 73),
+    "core": (7_420, 72),
     "street": (2_810, 21),
     "seg": (6_250, 59),
     "classification": (2_940, 24),
     "export": (2_300, 18),
     "runtime": (2_700, 23),
-    "app": (11_750, 114),
-    "studies": (10_730, 118),
+    "app": (11_730, 113),
+    "studies": (10_480, 114),
     "tests": (31_880, 219),
 }
 """Lines and files of Python by folder, 3 % above what was reached; lines are as ruff formats them."""
