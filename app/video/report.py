@@ -166,7 +166,7 @@ class FamiliaritySummary:
             "unlike_share": shares.get("unlike", 0.0),
             "expected_accuracy": round(expected := sum(self.expected.values()) / answered, 4),
         }
-        if error is not None:
+        if error is not None and any(one in shares for one in CLAIMS):
             ends = max(0.0, expected - error), min(1.0, expected + error)
             told["expected_accuracy_interval"] = [round(end, 4) for end in ends]
         if self.frames:
