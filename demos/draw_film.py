@@ -1,38 +1,42 @@
 """The film of the README: single frames, the same network steadied over time, and its uncertainty.
 
-    python demos/draw_film.py [OUTPUT [SEED [FRAMES]]]
+    python demos/draw_film.py [OUTPUT [SOURCE [FRAMES]]]
 
-The street is drawn by this project, so the film shows no picture with a licence of its own.
+The README shows Udacity's `solidWhiteRight.mp4` (MIT); the default, the drawn street, has no licence of its own.
 """
 
 import sys
+from itertools import islice
 
 import cv2
 import numpy as np
 from PIL import Image
 
-from steadyseg import Frame, Maps, MethodOptions, Street, draw_overlay, draw_uncertainty, open_segmenter
+from steadyseg import Frame, Maps, MethodOptions, draw_overlay, draw_uncertainty, open_segmenter, open_source
 
-HEIGHT, WIDTH, TITLE = 256, 336, 24
-"""Pixels of a picture, and of the line above it."""
-FPS, QUALITY = 12.5, 55
-"""Every second frame of the street's 25 a second; quality of WebP."""
+WIDTH, TITLE = 336, 24
+"""Pixels of a picture's width, and of the line above it."""
+FPS, QUALITY = 12.5, 50
+"""Every second frame of the source's 25 a second; quality of WebP."""
 MODES = {"single frames": "dnn", "steadied over time": "vq-dnn"}
 
 
 def titled(picture: np.ndarray, title: str) -> np.ndarray:
+    picture = cv2.resize(
+        picture, (WIDTH, round(WIDTH * picture.shape[0] / picture.shape[1])), interpolation=cv2.INTER_AREA
+    )
     line = np.zeros((TITLE, WIDTH, 3), np.uint8)
     cv2.putText(line, title, (8, 17), cv2.FONT_HERSHEY_SIMPLEX, 0.5, (255, 255, 255), 1, cv2.LINE_AA)
     return np.vstack([line, picture])
 
 
-def main(output: str = "film.webp", seed: str = "7", frames: str = "200") -> None:
-    street = Street(seed=int(seed), height=HEIGHT, width=WIDTH)
+def main(output: str = "film.webp", source: str = "street:7", frames: str = "200") -> None:
     segmenters = {title: open_segmenter("road-realtime", MethodOptions(mode=mode)) for title, mode in MODES.items()}
-    shown: list[tuple[Frame, dict[str, Maps]]] = [
-        (frame, {title: segmenter.step(frame) for title, segmenter in segmenters.items()})
-        for frame in street.frames(int(frames))
-    ]
+    with open_source(source) as opened:
+        shown: list[tuple[Frame, dict[str, Maps]]] = [
+            (frame, {title: segmenter.step(frame) for title, segmenter in segmenters.items()})
+            for frame in islice(opened, int(frames))
+        ]
     pictures = []
     for frame, found in shown[::2]:
         parts = [
@@ -46,9 +50,11 @@ def main(output: str = "film.webp", seed: str = "7", frames: str = "200") -> Non
     )
     for title in MODES:
         labels = np.stack([found[title].label for _, found in shown])
-        right = np.mean([(found[title].label == frame.label).mean() for frame, found in shown])
         changed = (labels[1:] != labels[:-1]).mean() if len(labels) > 1 else 0.0
-        print(f"{title}: {changed:.2%} of the labels change from frame to frame, {right:.1%} are right")
+        expected = np.mean([found[title].expected_accuracy for _, found in shown])
+        print(
+            f"{title}: {changed:.2%} of the labels change from frame to frame, {expected:.0%} are expected to be right"
+        )
 
 
 if __name__ == "__main__":
