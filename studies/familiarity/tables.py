@@ -25,7 +25,20 @@ def tables() -> Tables:
 
 def trust_tables() -> Tables:
     """The table of who may trust the expected accuracy where."""
-    return bind(read_record("familiarity", "expected.json"), {"trust": trust})
+    return bind(read_record("familiarity", "expected.json"), {"trust": trust, "roads": roads})
+
+
+def roads(record: Record) -> str:
+    """The table of the README: each network's accuracy, ECE and expected accuracy by data set."""
+    names = list(record)
+
+    def cell(one: Record) -> str:
+        told = f"expects {100 * one['expected']:.0f}"
+        return f"{100 * one['accuracy']:.1f}, {100 * one['ece']:.1f}; {told}" if "accuracy" in one else told
+
+    sets = list(record[names[0]]["sets"])
+    head = ["pictures of", *(f"`{name}`: right, ECE, expected, %" for name in names)]
+    return table(head, ([title, *(cell(record[name]["sets"][title]) for name in names)] for title in sets))
 
 
 def trust(record: Record) -> str:

@@ -36,7 +36,9 @@ class Ratio:
 
 RATIOS = (
     Ratio("bare", "bare_plain", "with spatial smoothing / without", 0.93),
-    Ratio("vq_dnn", "bare", "VQ-DNN with all maps and familiarity / the network alone", 0.95, {"road-realtime": 0.90}),
+    Ratio(
+        "vq_dnn", "bare", "VQ-DNN with all maps and familiarity / the network alone", 0.95, {"camvid-realtime": 0.90}
+    ),
     Ratio("vq_dnn_motion", "bare", "VQ-DNN that follows motion / the network alone"),
     Ratio("vq_bnn", "bare_plain", "VQ-BNN, smoothing and maps / the plain network alone", 0.90),
     Ratio("dnn", "bare", "all maps and familiarity / the network alone"),

@@ -5,7 +5,7 @@ from typing import Any
 from steadyseg.studies.harness.tables import Tables, bind, read_record, table
 
 Record = dict[str, Any]
-MODELS = ("camvid-unet-s", "road-realtime", "road-mobile")
+MODELS = ("camvid-unet-s", "camvid-realtime", "camvid-mobile")
 ROWS = {
     "bare_plain": "network alone, without spatial smoothing",
     "bare": "network alone",

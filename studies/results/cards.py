@@ -7,6 +7,7 @@ from typing import Any
 
 from steadyseg.classification.pretrained import FOLDER as CLASSIFIERS
 from steadyseg.seg.pretrained import FOLDER as SEGMENTERS
+from steadyseg.studies.familiarity.tables import trust_tables
 from steadyseg.studies.harness.study import PROJECT
 from steadyseg.studies.harness.tables import Tables, read_record, table
 from steadyseg.studies.results.front import front_table, places_table
@@ -49,7 +50,7 @@ def cards() -> list[Path]:
 def card_tables(card: Path) -> Tables:
     """The tables of a model card, or of a page without a record, by their names in the page."""
     record = {} if card in (README, RESULTS) else json.loads(card.with_suffix(".json").read_text())
-    own = {"front": front_table, "places": places_table}
+    own = {"front": front_table, "places": places_table, **trust_tables()}
     return {**own, **{name: partial(make, card.stem, record) for name, make in TABLES.items()}}
 
 

@@ -34,7 +34,7 @@ from steadyseg.studies.harness.panels import new_figure
 from steadyseg.studies.harness.study import PAGES, Cache, data_digest, exit_code, origin
 from steadyseg.studies.harness.tables import read_record, table
 
-SHOWN = ("camvid-unet-s", "road-quality", "road-realtime", "road-mobile")
+SHOWN = ("camvid-unet-s", "camvid-quality", "camvid-realtime", "camvid-mobile")
 CHOSEN_ON = FOLDER / "camvid-test-49.txt"
 """Beside the val stream, the moving stills that the default rule was chosen on: every third still of test."""
 STILLS, FRAMES = 7, 10
