@@ -14,6 +14,7 @@ from steadyseg.studies.results.front import front_table, places_table
 
 README = PROJECT / "README.md"
 RESULTS = PROJECT / "docs" / "explanation" / "results.md"
+CONFIDENCE = RESULTS.with_name("confidence.md")
 ABSENT = "-"
 FIGURES = {
     "NLL": "nll",
@@ -44,12 +45,17 @@ RULE_PROTOCOLS = {"changes": "stream", "unseen": "98 moving stills"}
 
 
 def cards() -> list[Path]:
-    return [README, RESULTS, *(card for folder in (SEGMENTERS, CLASSIFIERS) for card in sorted(folder.glob("*.md")))]
+    return [
+        README,
+        RESULTS,
+        CONFIDENCE,
+        *(card for folder in (SEGMENTERS, CLASSIFIERS) for card in sorted(folder.glob("*.md"))),
+    ]
 
 
 def card_tables(card: Path) -> Tables:
     """The tables of a model card, or of a page without a record, by their names in the page."""
-    record = {} if card in (README, RESULTS) else json.loads(card.with_suffix(".json").read_text())
+    record = {} if card in (README, RESULTS, CONFIDENCE) else json.loads(card.with_suffix(".json").read_text())
     own = {"front": front_table, "places": places_table, **trust_tables()}
     return {**own, **{name: partial(make, card.stem, record) for name, make in TABLES.items()}}
 
