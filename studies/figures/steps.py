@@ -23,7 +23,7 @@ def fits() -> list[Step]:
     return [
         fit("dnn", "stills", "--mode dnn --familiarity ALSO --int8", beside=("familiarity", "int8")),
         fit("bnn x5", "stills", "--mode bnn --samples 5"),
-        fit("vq-dnn, tau 8, motion", "moving-stills", "--mode vq-dnn"),
+        fit("vq-dnn, tau 1.25, motion, geometric", "moving-stills", "--mode vq-dnn"),
         fit("vq-bnn, tau 8, motion", "moving-stills", "--mode vq-bnn"),
         fit("vq-dnn, tau 1.25", "moving-stills", f"--mode vq-dnn {published}"),
         fit("vq-bnn, tau 1.25", "moving-stills", f"--mode vq-bnn {published}"),
