@@ -157,7 +157,7 @@ class PassOptions:
     """Motion compensation: the temporal mean is warped along the optical flow between frames; auto: on."""
     average: AverageName | None = None
     """The temporal mean: arithmetic, of probabilities, as published, or geometric, of their logarithms. Auto: geometric
-    where it follows motion without dropout."""
+    where it follows motion without dropout, unless the network was calibrated for an arithmetic mean alone."""
 
 
 @dataclass(frozen=True)
@@ -184,7 +184,11 @@ class MethodOptions(PassOptions):
 
     def resolve(self, meta: Calibrated | None = None) -> Method:
         """The method that will run, with its fitted temperature. InputError for settings that contradict each other."""
-        return self._with_temperature(self._without_temperature(self.mode or "vq-dnn"), meta)
+        method = self._without_temperature(self.mode or "vq-dnn")
+        if self.average is None and meta is not None and meta.fit(method) is None:
+            older = replace(self, average="arithmetic")._without_temperature(method.mode)
+            method = older if meta.fit(older) else method
+        return self._with_temperature(method, meta)
 
     def _without_temperature(self, mode: ModeName) -> Method:
         samples = self.samples if self.samples is not None else BNN_SAMPLES if mode == "bnn" else 1

@@ -141,7 +141,7 @@ class Segmenter:
         self.training_data = self.reference.data if self.reference else ""
         self._expected = self.reference.expected if self.reference and self.method.calibrated else None
         self._estimate_motion = MotionEstimator()
-        self._carries = getattr(executor, "carries", False)
+        self._carries, self._frames = getattr(executor, "carries", False), 0
         self._is_cut = CutDetector() if self.method.tau or self._carries else None
         self._score = (0.0, 0.0)
         self.reset()
@@ -164,6 +164,11 @@ class Segmenter:
     def error(self) -> float | None:
         """Error of the expected accuracy of a frame on data that the fit did not see; None without a fit."""
         return self._expected.error if self._expected else None
+
+    @property
+    def network_frames(self) -> int:
+        """Number of frames so far whose network call is done."""
+        return int(self._executor.calls) if self._carries else self._frames  # type: ignore[attr-defined]
 
     @property
     def keep_probs(self) -> bool:
@@ -198,7 +203,7 @@ class Segmenter:
     def step(self, frame: Frame | np.ndarray) -> Maps:
         """Computes the maps of the next frame, which may be a picture alone (`frame_of`)."""
         frame = self.frame_of(frame)
-        started, motion = time.perf_counter(), None
+        started, motion, self._frames = time.perf_counter(), None, self._frames + 1
         gap, cut = self._gap_before(frame)
         if self.method.motion or self._carries:
             motion = self._estimate_motion(frame.image, self._executor.state_size(*frame.image.shape[:2]), gap)

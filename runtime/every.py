@@ -24,7 +24,7 @@ MOST = 30
 """The largest N: a second of video."""
 AUTO_MOST, LIVE_MOST = 4, 30
 """Source frames between two calls: auto, and live before a frame waits for the network."""
-AUTO_DOUBT = 0.12
+AUTO_DOUBT = 0.1
 """Auto: the network runs where the mean doubt about the motion since its last call is above this."""
 CHANGED_DOUBT = 0.5
 """Every N: the network runs at once where the mean doubt is above this: an exposure jump, a fault of the camera."""
@@ -40,6 +40,11 @@ def check_every(every: Every, method: Method) -> None:
         raise InputError(f"every must be a whole number, 1 to {MOST}, auto or live, got {shorten(every)}")
     if every != 1 and method.tau is not None and not method.motion:
         raise InputError(f"every {every} carries the mean along the motion, and {method} follows none; omit every")
+
+
+def default_every(live: bool, method: Method) -> Every:
+    """A live source does not wait for the network, where the mean follows motion or there is none; else every frame."""
+    return "live" if live and (method.tau is None or method.motion) else 1
 
 
 @dataclass

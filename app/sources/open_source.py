@@ -58,6 +58,13 @@ def is_path(spec: str) -> bool:
     return not (CAMERA.fullmatch(spec) or "://" in spec or is_street(spec))
 
 
+def is_live(spec: str) -> bool:
+    """Returns True for the name of a camera, or the address of a live stream."""
+    return bool(CAMERA.fullmatch(spec)) or spec.lower().startswith(
+        ("rtsp://", "rtsps://", "rtmp://", "rtmps://", "udp://")
+    )
+
+
 def is_street(spec: str) -> bool:
     """Returns True for the name of a procedural street."""
     return spec == "street" or spec.startswith("street:")

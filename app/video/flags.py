@@ -8,7 +8,7 @@ from tyro.conf import Positional, arg
 
 from steadyseg.core.errors import InputError
 from steadyseg.core.method import MethodOptions
-from steadyseg.core.options import Rare
+from steadyseg.core.options import Every, Rare
 from steadyseg.runtime.options import DEFAULT_MODEL, ComputeOptions, Settings
 
 ViewName = Literal["overlay", "side-by-side", "uncertainty", "confidence", "disagreement", "energy", "set-size"]
@@ -25,6 +25,10 @@ class VideoOptions:
     --familiarity`). `set-size`: number of classes in each pixel's prediction set (needs a calibrated checkpoint)."""
     size: int | None = None
     """Height in pixels of the frames that the network gets; by default the checkpoint's."""
+    every: Every | None = None
+    """Run the network on every N-th frame and carry its maps along the motion to the others. `auto`: where the picture
+    asks for it, at most 4 frames apart. `live`: in a thread of its own, so that no frame waits (default of cameras and
+    live streams; files have the network on every frame)."""
     max_frames: int | None = None
     """Stop after this many frames."""
     legend: Rare[bool] = True

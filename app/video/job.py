@@ -8,7 +8,7 @@ from typing import Any
 
 from steadyseg.app.palette import display_classes
 from steadyseg.app.sources.image_folder import IMAGE_SUFFIXES
-from steadyseg.app.sources.open_source import is_path, is_street, open_source
+from steadyseg.app.sources.open_source import is_live, is_path, is_street, open_source
 from steadyseg.app.sources.source import SourceInfo, describe_losses
 from steadyseg.app.sources.url import redact
 from steadyseg.app.video.caches import Recent
@@ -25,8 +25,9 @@ from steadyseg.core.errors import InputError
 from steadyseg.core.seeds import seed_masks
 from steadyseg.core.segmenter import Segmenter
 from steadyseg.runtime.choose import RunOptions, TakeNetwork
+from steadyseg.runtime.every import default_every
 from steadyseg.runtime.networks import FrameNetwork
-from steadyseg.runtime.open_model import make_segmenter, open_model
+from steadyseg.runtime.open_model import make_segmenter, open_model, resolve_method
 
 
 def check_job(job: VideoJob) -> None:
@@ -65,8 +66,10 @@ def open_for(job: VideoJob, take: TakeNetwork | None = None) -> Segmenter:
     options = job.options
     check_options(options)
     seed_masks(0)  # so that results repeat
-    run = RunOptions(**vars(options.compute), size=options.size, keep_probs=needs_probs(job))
-    segmenter = make_segmenter(open_model(options.model), options.method, run, take or Recent[FrameNetwork]().take)
+    model = open_model(options.model)
+    every = options.every or default_every(is_live(job.source), resolve_method(model, options.method))
+    run = RunOptions(**vars(options.compute), size=options.size, keep_probs=needs_probs(job), every=every)
+    segmenter = make_segmenter(model, options.method, run, take or Recent[FrameNetwork]().take)
     return segmenter
 
 

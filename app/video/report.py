@@ -96,6 +96,7 @@ class StreamReport:
             "losses": dict(source.losses),
             "resets": dict(segmenter.resets),
             "notes": list(notes),
+            "network_frames": segmenter.network_frames,
             "width": source.info.width,
             "height": source.info.height,
             "source_fps": None if source.info.is_picture else source.info.fps,
@@ -189,8 +190,12 @@ def figure_rows(record: dict[str, Any]) -> list[tuple[str, str]]:
     speed = ("speed", f"{record['fps']:.2f} frames/s")
     if record["source_fps"] is None and record["fps"]:
         speed = ("time", f"{1e3 / record['fps']:.0f} ms")
+    network = [
+        ("network", f"ran on {record['network_frames']} of {record['frames']} frames, the others carry its maps")
+    ]
     return [
         (speed[0], f"{speed[1]} on {record['device']} ({record['executor']})"),
+        *(network if record["network_frames"] != record["frames"] else []),
         ("method", f"{mode_title(record['mode'])}, {samples} per frame"),
         (marked("mean confidence", state), f"{record['mean_confidence']:.4f}"),
         ("mean uncertainty (entropy)", f"{record['mean_entropy']:.4f}"),

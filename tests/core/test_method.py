@@ -68,8 +68,11 @@ def test_a_fit_belongs_to_its_settings_whatever_its_key_is() -> None:
     whole = {"of last week": fit("vq-dnn", 0.9, tau=8.0, motion=True)}
     of_old = {"of a version before": {k: v for k, v in whole["of last week"].items() if k != "average"}}
     for fits in (whole, of_old):
-        assert MethodOptions(average="arithmetic").resolve(replace(META, calibration=fits)).temperature == 0.9
-        assert not MethodOptions().resolve(replace(META, calibration=fits)).calibrated
+        for average in ("arithmetic", None):  # the network was calibrated for that mean alone
+            assert MethodOptions(average=average).resolve(replace(META, calibration=fits)).temperature == 0.9
+        both = fits | CALIBRATED.calibration
+        assert str(MethodOptions().resolve(replace(META, calibration=both))) == str(FITTED)
+        assert not MethodOptions(average="geometric").resolve(replace(META, calibration=fits)).calibrated
     still = replace(META, calibration={"vq-dnn, tau 8, motion": fit("vq-dnn", 0.9, tau=8.0)})
     assert not MethodOptions(average="arithmetic").resolve(still).calibrated
     assert MethodOptions(motion=False, tau=8.0).resolve(still).calibrated

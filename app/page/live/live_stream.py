@@ -74,6 +74,7 @@ class LiveStream:
             "note": note,
             "opened": is_first,  # then `step_ms` includes compiling the network
             "executor": opened.segmenter.executor,
+            "network_frames": opened.segmenter.network_frames,
             "step_ms": round((stepped_s - began_s) * 1e3, 1),
         }
         return LivePictures(jpeg(left), jpeg(right), facts)
@@ -85,7 +86,7 @@ class LiveStream:
     def _segment(self, frame: Frame, method: MethodSettings, keep_probs: bool) -> tuple[OpenMethod, Maps]:
         opened = self._open.get(method)
         if opened is None:
-            opened = self._open[method] = OpenMethod(method, self._lease)
+            opened = self._open[method] = OpenMethod(method, self._lease, live=True)
         return opened, opened.step(frame, keep_probs)
 
     def _close_all_but(self, methods: tuple[MethodSettings, ...]) -> None:

@@ -84,7 +84,13 @@ def add_controls(model: str) -> Controls:
     info = describe_threshold(model, method_options(), 0)
     min_confidence = _slider("min-confidence", "Confidence threshold %", info, (0, 95, 0), 5)
     with gr.Accordion("More settings", open=False, elem_id="more"):
-        tau = _slider("tau", "Decay time tau", "Memory of the temporal mean, in frames.", (MIN_TAU, MAX_TAU, TAU), 0.25)
+        tau = _slider(
+            "tau",
+            "Decay time tau",
+            f"Frames that the mean remembers; {TAU:g}: the network's own.",
+            (MIN_TAU, MAX_TAU, TAU),
+            0.25,
+        )
         motion = gr.Checkbox(
             True, label="Motion compensation", info="The mean follows the optical flow.", elem_id="motion"
         )

@@ -6,10 +6,11 @@ from collections.abc import Callable, Hashable
 from contextlib import AbstractContextManager
 from functools import partial
 
-from steadyseg.app.page.parts.settings import MethodSettings, model_meta
+from steadyseg.app.page.parts.settings import MethodSettings, model_meta, read_graph
 from steadyseg.core.frame import Frame, Maps
 from steadyseg.core.method import MethodOptions
 from steadyseg.core.model.checkpoint import CheckpointMeta
+from steadyseg.runtime.every import default_every
 from steadyseg.runtime.networks import FrameNetwork
 from steadyseg.runtime.open_model import is_graph, open_segmenter
 
@@ -76,14 +77,17 @@ class Lease(AbstractContextManager["Lease"]):
 class OpenMethod:
     """One visitor's segmenter for one method. Raises InputError for a method that the model does not support."""
 
-    def __init__(self, settings: MethodSettings, lease: Lease) -> None:
+    def __init__(self, settings: MethodSettings, lease: Lease, live: bool = False) -> None:
+        """`live`: no frame waits for the network."""
         self.settings = settings
         self.meta: CheckpointMeta = model_meta(settings.model)
         self._lease = lease
         self._single = is_graph(settings.model) and settings.options.mode == "dnn"
         options = MethodOptions() if self._single else settings.options
         # A bound method would make a reference cycle, which would keep the network until a garbage collection.
-        self.segmenter = open_segmenter(settings.model, options, take=partial(lease.take, settings))
+        method = options.resolve(self.meta) if not is_graph(settings.model) else read_graph(settings.model).method
+        every = default_every(live and not self._single, method)
+        self.segmenter = open_segmenter(settings.model, options, every=every, take=partial(lease.take, settings))
 
     def step(self, frame: Frame, keep_probs: bool) -> Maps:
         """Segments one frame; with `keep_probs` the maps have the probabilities, which costs a copy of a few MB."""
@@ -94,4 +98,5 @@ class OpenMethod:
 
     def close(self) -> None:
         """Returns the network to the pool."""
+        self.segmenter.wait()
         self._lease.release(self.settings)

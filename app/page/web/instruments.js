@@ -76,7 +76,14 @@
       line.dataset.level = level;
     }
     const pace = facts.opened ? "" : `, ${facts.step_ms.toFixed(0)} ms a frame`;
-    put("executor", `${facts.executor}${pace}`);
+    put("executor", `${facts.executor}${pace}${networkRate()}`);
+  }
+
+  function networkRate() {
+    const recent = since(RATE_S).filter((one) => !one.facts.opened);
+    if (recent.length < 2) return "";
+    const calls = recent.at(-1).facts.network_frames - recent[0].facts.network_frames;
+    return calls < 0 ? "" : `, network ${((1e3 * calls) / (recent.at(-1).at - recent[0].at)).toFixed(0)}/s`;
   }
 
   function line(key) {
