@@ -125,7 +125,7 @@ def settings(method: Method) -> dict[str, Any]:
 
 def method_of_fit(fit: Mapping[str, Any]) -> Method:
     """The method that a calibration record was fitted with; InputError where it names no method."""
-    given = {"average": "arithmetic"} | fit  # records of versions before 0.3 lack it
+    given = {"average": "arithmetic", **fit}  # records of versions before 0.3 lack it
     if missing := [name for name in SETTINGS if name not in given]:
         raise InputError(f"a fit lacks {missing[0]}")
     return Method(**{name: given[name] for name in SETTINGS})

@@ -25,7 +25,8 @@ MOST = 30
 AUTO_MOST, LIVE_MOST = 4, 30
 """Source frames between two calls: auto, and live before a frame waits for the network."""
 AUTO_DOUBT = 0.1
-"""Auto: the network runs where the mean doubt about the motion since its last call is above this."""
+"""Auto: the network runs where the mean doubt about the motion since its last call is above this. On drawn streets the
+accuracy of carried maps falls by 0.24 points and 0.11 times the doubt."""
 CHANGED_DOUBT = 0.5
 """Every N: the network runs at once where the mean doubt is above this: an exposure jump, a fault of the camera."""
 QUICK_S = 0.02
@@ -40,6 +41,12 @@ def check_every(every: Every, method: Method) -> None:
         raise InputError(f"every must be a whole number, 1 to {MOST}, auto or live, got {shorten(every)}")
     if every != 1 and method.tau is not None and not method.motion:
         raise InputError(f"every {every} carries the mean along the motion, and {method} follows none; omit every")
+
+
+def carried(executor: Executor, every: Every) -> Executor:
+    """The executor itself, or one that carries its maps; InputError as `check_every`."""
+    check_every(every, executor.method)
+    return executor if every == 1 else CarryingExecutor(executor, every)
 
 
 def default_every(live: bool, method: Method) -> Every:
@@ -63,7 +70,6 @@ class CarryingExecutor:
     carries = True
 
     def __init__(self, executor: Executor, every: Every) -> None:
-        check_every(every, executor.method)
         self._executor, self._every, self.keep_probs = executor, every, executor.keep_probs
         executor.keep_probs = True
         self.name, self.device, self.reference = executor.name, executor.device, executor.reference
@@ -115,11 +121,10 @@ class CarryingExecutor:
         if self._shown is None:
             return self._call(image, self._since.gap, self._since.motion)
         if not self._running:
-            call, quick = _Call(), self._since.seconds < QUICK_S
+            if self._since.seconds < QUICK_S:
+                return self._call(image, self._since.gap, self._since.motion)
+            call = _Call()
             given = (call, image, self._since.gap, self._since.motion)
-            if quick:
-                self._run(*given)
-                return self._take(call)
             threading.Thread(target=self._run, args=given, name="network", daemon=False).start()
             self._running.append(call)
         return self._carried(image)[0], scores

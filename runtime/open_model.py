@@ -17,7 +17,7 @@ from steadyseg.core.segmenter import Segmenter
 from steadyseg.export.file.onnx_file import OnnxFile, read_onnx
 from steadyseg.runtime.choose import RunOptions, TakeNetwork
 from steadyseg.runtime.choose import executor as make_executor
-from steadyseg.runtime.every import CarryingExecutor, check_every
+from steadyseg.runtime.every import carried
 from steadyseg.runtime.open_file import require_stream
 from steadyseg.runtime.options import ExecutorName, PrecisionName
 from steadyseg.seg.pretrained import BUILDERS as SEGMENTERS
@@ -100,9 +100,7 @@ def make_segmenter(
     """Makes a segmenter of an opened model; see `open_segmenter`."""
     method = resolve_method(model, options, run.members)
     fit = {} if run.members else model.meta.fit_in_use(method)
-    check_every(run.every, method)
-    executor = make_executor(model, method, run, take)
-    return Segmenter(executor if run.every == 1 else CarryingExecutor(executor, run.every), fit)
+    return Segmenter(carried(make_executor(model, method, run, take), run.every), fit)
 
 
 def resolve_method(model: Model | OnnxFile, options: MethodOptions, members: Sequence[Model] = ()) -> Method:

@@ -41,16 +41,9 @@ class CarriedMaps:
         lost = np.float32(LOSS) * np.square(np.float32(1) - motion.trust)
         coarse = [np.empty((height, width), np.uint8) for _ in range(4)]
         block = max(64, BLOCK_BYTES // (4 * classes) // 64 * 64)
-        share_work(
-            threads,
-            -(-pixels // block),
-            self._carry,
-            levels.reshape(classes, pixels),
-            lost.reshape(pixels),
-            block,
-            np.float32(255.0 / math.log(classes)),
-            tuple(one.reshape(pixels) for one in coarse),
-        )
+        planes, maps = levels.reshape(classes, pixels), tuple(one.reshape(pixels) for one in coarse)
+        scale = np.float32(255.0 / math.log(classes))
+        share_work(threads, -(-pixels // block), self._carry, planes, lost.reshape(pixels), block, scale, maps)
         coarse[3] = warp_plane(self._disagreement, motion.source)
         if keep_probs:
             self.probs = levels.astype(np.float32) / CODING[0]

@@ -259,9 +259,9 @@ def _update(
 ) -> None:
     """Adds logits (K, n) to state (K, n) and member_entropy (n,), by blocks of pixels that fit the cache, and fills 4
     maps (n,). `weight` (n,) is the frame's weight in the mean; floor < 1 raises it where the past predicts another
-    class (one pass a frame). With `smallest` > 0, the least
-    probability, the mean is geometric: `state` has logarithms (one pass, float32), `coded` (K, n) gets 65535 times the
-    mean, and member_entropy is the divergence. `turn` is (1 in the frame's first pass, else 0; 1 / number of passes).
+    class (one pass a frame). With `smallest` > 0, the least probability, the mean is geometric: `state` has logarithms
+    (one pass, float32), `coded` (K, n) gets 65535 times the mean, and member_entropy is the divergence. `turn` is (1 in
+    the frame's first pass, else 0; 1 / number of passes).
     """
     classes, n = logits.shape
     full, half = coding
@@ -364,25 +364,8 @@ def update_kernel(state_type: str) -> Callable[..., None]:
     """`_update` for a state of "uint16" or "float32"; compiled here, or read from disk."""
     logits = types.Array(types.float32, 2, "C", readonly=True)
     state = types.Array(getattr(types, state_type), 2, "C")
-    member_entropy = types.Array(types.float32, 1, "C")
-    maps = types.UniTuple(types.Array(types.uint8, 1, "C"), 4)
-    real, pair = types.float32, types.UniTuple(types.float32, 2)
-    weight = types.Array(types.float32, 1, "C")
-    arguments = (
-        COUNTER,
-        logits,
-        real,
-        state,
-        member_entropy,
-        pair,
-        weight,
-        real,
-        real,
-        types.Array(types.uint16, 2, "C"),
-        pair,
-        types.int64,
-        types.boolean,
-        real,
-        maps,
-    )
-    return compile_kernel(_update, arguments)
+    member_entropy = weight = types.Array(types.float32, 1, "C")
+    maps, coded = types.UniTuple(types.Array(types.uint8, 1, "C"), 4), types.Array(types.uint16, 2, "C")
+    real, pair, whole, truth = types.float32, types.UniTuple(types.float32, 2), types.int64, types.boolean
+    means = (COUNTER, logits, real, state, member_entropy, pair, weight)
+    return compile_kernel(_update, (*means, real, real, coded, pair, whole, truth, real, maps))

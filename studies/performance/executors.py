@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from steadyseg.core.method import ModeName, draws_dropout
+from steadyseg.core.options import Every
 from steadyseg.core.prediction import Prediction
 from steadyseg.core.segmenter import Segmenter
 from steadyseg.core.system.machine import autocast, choose_device
@@ -16,6 +17,7 @@ from steadyseg.core.temporal import TemporalSmoothing
 from steadyseg.runtime.choose import torch_precision
 from steadyseg.runtime.conversion import convert
 from steadyseg.runtime.cpu_executor import CpuExecutor
+from steadyseg.runtime.every import carried
 from steadyseg.runtime.kernels.postprocess import FusedPostprocess
 from steadyseg.runtime.networks import FrameNetwork, frame_network
 from steadyseg.runtime.options import ComputeOptions
@@ -36,7 +38,9 @@ class Executor(Protocol):
         """The network alone; the call returns when the logits are there."""
         ...
 
-    def segmenter(self, mode: ModeName, samples: int | None = None, motion: bool = False) -> Segmenter:
+    def segmenter(
+        self, mode: ModeName, samples: int | None = None, motion: bool = False, every: Every = 1
+    ) -> Segmenter:
         """The whole step, all maps; several samples are whole passes, without a shared prefix."""
         ...
 
@@ -80,14 +84,20 @@ class TorchExecutor:
         return run
 
     def segmenter(
-        self, mode: ModeName, samples: int | None = None, motion: bool = False, *, shares_prefix: bool = False
+        self,
+        mode: ModeName,
+        samples: int | None = None,
+        motion: bool = False,
+        every: Every = 1,
+        *,
+        shares_prefix: bool = False,
     ) -> Segmenter:
         """As in `Executor`. With `shares_prefix` several passes share what comes before the first mask."""
         network = self._network("drawing" if draws_dropout(mode) else "quiet")
         if samples is not None and not shares_prefix:
             network = WholePasses(network)
         module = self._subject.module(network, mode, samples, motion, watched=not draws_dropout(mode))
-        return Segmenter(self._placed(module))
+        return Segmenter(carried(self._placed(module), every))
 
     def state_bytes(self) -> int:
         classes, stride = len(self._subject.meta.classes), self._subject.head_stride
@@ -114,7 +124,9 @@ class HostExecutor:
         network = self._open(variant, False, *self._size)
         return lambda picture: torch.from_numpy(network(picture))
 
-    def segmenter(self, mode: ModeName, samples: int | None = None, motion: bool = False) -> Segmenter:
+    def segmenter(
+        self, mode: ModeName, samples: int | None = None, motion: bool = False, every: Every = 1
+    ) -> Segmenter:
         variant: Variant = "drawing" if draws_dropout(mode) else "quiet"
         watched, meta = not draws_dropout(mode), self._subject.meta
         module = self._subject.module(self._network(variant), mode, samples, motion, watched=watched)
@@ -128,7 +140,7 @@ class HostExecutor:
             head_stride=module.head_stride,
             reference=module.head.reference if module.head else None,
         )
-        return Segmenter(executor)
+        return Segmenter(carried(executor, every))
 
     def state_bytes(self) -> int:
         classes, stride = len(self._subject.meta.classes), self._subject.head_stride

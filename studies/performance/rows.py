@@ -30,6 +30,8 @@ segmenter = open_segmenter(model, size=working, executor=executor, precision=pre
 segmenter.step(Frame(np.zeros((height, width, 3), np.uint8), 0, 0.0))
 """
 PASSES = (5, 10, 30, 50)
+ROUND = 12
+"""Frames of one timed call where the network runs on some of them alone."""
 
 ROWS: dict[str, str] = {
     "bare_plain": "network alone, without spatial smoothing",
@@ -37,6 +39,8 @@ ROWS: dict[str, str] = {
     "dnn": f"{mode_title('dnn')}: one pass, all maps, familiarity where it is known",
     "vq_dnn": f"{mode_title('vq-dnn')}: one pass, all maps, familiarity where it is known",
     "vq_dnn_motion": "the same, the mean following motion",
+    **{f"every_{n}": f"the same, the network on every {n}nd frame".replace("3nd", "3rd") for n in (2, 3)},
+    "every_auto": "the same, the network where the picture asks for it",
     "vq_bnn": f"{mode_title('vq-bnn')}: one dropout pass, all maps",
     **{f"mc_{n}": f"{mode_title(f'bnn x{n}')}: whole passes, all maps" for n in PASSES},
     "mc_whole_5": "MC dropout in torch: 5 whole passes, all maps",
@@ -89,11 +93,14 @@ class CheckpointRows:
         if name.startswith("end_to_end"):
             return clip_row(name, self.segmenter("vq_dnn"), self._clip, self._folder)
         segmenter = self.segmenter(name)
-        return Row(name, repeat(segmenter.step, self._clip.drive(self._size)), segmenter.executor)
+        frames = ROUND if name.startswith("every_") else 1
+        return Row(name, repeat(segmenter.step, self._clip.drive(self._size)), segmenter.executor, frames)
 
     def segmenter(self, name: str) -> Segmenter:
         """The whole step of a row that is one."""
         kind, _, passes = name.rpartition("_")
+        if kind == "every":
+            return self._executor.segmenter("vq-dnn", motion=True, every="auto" if passes == "auto" else int(passes))
         if kind == "mc":
             return self._executor.segmenter("bnn", int(passes))
         if kind == "mc_whole":

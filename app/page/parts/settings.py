@@ -26,7 +26,8 @@ SAMPLES, MAX_SAMPLES = 5, 50
 """The papers use 30 samples; the included networks have a temperature for 5, which is fast enough to watch on two
 cores."""
 TAU, MIN_TAU, MAX_TAU = PUBLISHED_TAU, 0.25, 16.0
-"""Decay time of the temporal mean in frames, where the first value stands for the network's own; 16 frames at 15 frames/s are a second."""
+"""Decay time of the temporal mean in frames; the first value stands for the network's own. 16 frames at 15 frames/s
+are a second."""
 
 
 def method_options(

@@ -1,0 +1,99 @@
+"""The mean over time, and the network on some frames alone: quality and speed on CamVid's val stream and a drawn drive.
+
+    python -m steadyseg.studies.performance.every --data data/camvid [--fresh]
+
+All rows of a network see each frame one after the other, so that their speeds are ratios of one run. Ten minutes on two
+idle cores; rows of the same weights and data are kept.
+"""
+
+import dataclasses
+import sys
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from steadyseg.app.sources.open_source import open_source
+from steadyseg.core.frame import Frame
+from steadyseg.core.method import MethodOptions
+from steadyseg.core.options import Every
+from steadyseg.core.segmenter import Segmenter
+from steadyseg.core.system.machine import cpu_name
+from steadyseg.runtime.choose import RunOptions, executor
+from steadyseg.runtime.every import carried
+from steadyseg.runtime.open_model import open_checkpoint
+from steadyseg.seg.data.label_folder import open_split
+from steadyseg.seg.evaluate import FrameMetrics
+from steadyseg.studies.harness.networks import rests_on
+from steadyseg.studies.harness.study import PAGES, Cache, data_digest, origin
+from steadyseg.studies.harness.tables import read_record, table
+from steadyseg.studies.results.front import run_command
+
+STREET = "street:7:60"
+SOURCES = {"val": ("camvid-realtime", "camvid-mobile"), STREET: ("camvid-realtime", "street-mobile")}
+"""By source its networks: val at 15 Hz, a drawn drive that chose nothing at 25 Hz."""
+SINGLE, ARITHMETIC = MethodOptions(mode="dnn"), MethodOptions(average="arithmetic")
+GEOMETRIC = MethodOptions(average="geometric")
+ROWS: dict[str, tuple[MethodOptions, Every]] = {
+    "single frames": (SINGLE, 1),
+    "arithmetic mean": (ARITHMETIC, 1),
+    "geometric mean": (GEOMETRIC, 1),
+    "geometric, every 2": (GEOMETRIC, 2),
+    "geometric, every 3": (GEOMETRIC, 3),
+    "geometric, auto": (GEOMETRIC, "auto"),
+}
+"""The method of each row and the frames that have the network; all at the temperature of single frames."""
+KEYS = ("accuracy", "miou", "nll", "ece", "consistency")
+HEADER = "network frames rule with_the_network accuracy,_% mIoU,_% NLL ECE,_% labels_that_change,_% speed"
+
+
+def run(data: Path, fresh: bool) -> None:
+    cache, digest = Cache(PAGES / "performance" / "every.json"), data_digest(data)
+    for source, networks in SOURCES.items():
+        for name in networks:
+            job, rests = f"{name} on {source}", rests_on(name, digest)
+            if fresh or cache.get(job, rests) is None:
+                frames = open_split(data, "val").frames() if source == "val" else open_source(source)
+                cache.put(job, rests, measure(name, frames), {**origin(), "cpu": cpu_name()})
+                print(f"{job}: done", flush=True)
+
+
+def measure(name: str, frames: Iterable[Frame]) -> dict[str, dict[str, Any]]:
+    model = open_checkpoint(name)
+    temperature = SINGLE.resolve(model.meta).temperature
+    rows = {}
+    for row, (options, every) in ROWS.items():
+        method = dataclasses.replace(options.resolve(), temperature=temperature)
+        rows[row] = Segmenter(carried(executor(model, method, RunOptions(keep_probs=True)), every))
+    metrics, seconds = {row: FrameMetrics.of(model.meta.classes) for row in rows}, dict.fromkeys(rows, 0.0)
+    for count, frame in enumerate(frames):
+        for row, segmenter in rows.items():
+            started = time.perf_counter()
+            maps = segmenter.step(frame)
+            seconds[row] += time.perf_counter() - started if count > 1 else 0.0  # the first frames load
+            metrics[row].update(frame, maps)
+    found = {row: metrics[row].result() for row in rows}
+    calls = {row: segmenter.network_frames / (count + 1) for row, segmenter in rows.items()}
+    ran = rows["single frames"].executor
+    return {
+        row: {key: found[row][key] for key in KEYS}
+        | {"network": calls[row], "speed": seconds["geometric mean"] / seconds[row], "executor": ran}
+        for row in rows
+    }
+
+
+def every_table() -> str:
+    """Quality by rule, and the speed of the step against the geometric mean with the network on every frame."""
+    lines = []
+    for job, found in read_record("performance", "every.json").items():
+        network, _, source = job.partition(" on ")
+        for rule, row in found["rows"].items():
+            cells = [f"{100 * row[key]:.2f}" for key in ("accuracy", "miou")]
+            cells += [f"{row['nll']:.4f}", f"{100 * row['ece']:.2f}", f"{100 - 100 * row['consistency']:.2f}"]
+            frames = "val, 15 Hz" if source == "val" else "drawn drive, 25 Hz"
+            lines.append([f"`{network}`", frames, rule, f"{row['network']:.0%}", *cells, f"{row['speed']:.2f}"])
+    return table([word.replace("_", " ") for word in HEADER.split()], lines)
+
+
+if __name__ == "__main__":
+    sys.exit(run_command("every", __doc__, run))
