@@ -104,8 +104,6 @@ class Executor(Protocol):
     """Name, version and number format for the report: `torch 2.9 fp32`, `openvino 2026.4 bf16`."""
     device: str
     """Device that really computes: `cpu`, `cuda`."""
-    why: str
-    """Reason for this executor, for the report."""
     clock: StageClock
     keep_probs: bool
     """True if maps come with the mean probabilities, at the cost of a copy of a few MB."""
@@ -117,6 +115,10 @@ class Executor(Protocol):
     """1 or 2: the network's size over the size of its maps."""
     size: tuple[int, int]
     """(h, w) in pixels at which the network was trained and measured, the only size of a graph file."""
+
+    @property
+    def why(self) -> str:
+        """Reason for this executor, for the report."""
 
     def state_size(self, height: int, width: int) -> tuple[int, int]:
         """(h, w) of the temporal mean of frames of H x W, at which motion is estimated."""

@@ -20,10 +20,8 @@ from steadyseg.core.segmenter import Executor, StageClock
 from steadyseg.runtime.cpu_executor import resize_map
 from steadyseg.runtime.kernels.carried import CarriedMaps
 
-MOST = 30
-"""The largest N: a second of video."""
-AUTO_MOST, LIVE_MOST = 4, 30
-"""Source frames between two calls: auto, and live before a frame waits for the network."""
+MOST, AUTO_MOST = 30, 4
+"""The largest N, after which a live frame waits for the network too; source frames between two calls of auto."""
 AUTO_DOUBT = 0.1
 """Auto: the network runs where the mean doubt about the motion since its last call is above this. On drawn streets the
 accuracy of carried maps falls by 0.24 points and 0.11 times the doubt."""
@@ -77,10 +75,8 @@ class CarryingExecutor:
         self.head_stride, self.state_size = executor.head_stride, executor.state_size
         self.clock = StageClock()
         self.frames = self.calls = 0
-        self._shown: tuple[Maps, CarriedMaps] | None = None
-        """The maps of the latest call that is done."""
-        self._since, self._running = _Call(), list[_Call]()
-        """Motion and gap since the frame of the latest call that is done; the call that runs, if any."""
+        self._shown: tuple[Maps, CarriedMaps] | None = None  # of the latest call that is done
+        self._since, self._running = _Call(), list[_Call]()  # since its frame, and the call that runs, if any
 
     @property
     def why(self) -> str:
@@ -90,8 +86,7 @@ class CarryingExecutor:
         return "; ".join(filter(None, (self._executor.why, f"network {how}{told}")))
 
     def compute(self, image: np.ndarray, gap: int, motion: Motion | None) -> Answer:
-        """As the protocol; `Maps.network` is False where the maps were carried. In live, the scores are those of a call
-        that ended since the last frame."""
+        """As the protocol; `Maps.network` is False where maps were carried. Live: scores of a call that just ended."""
         self.frames += 1
         if not gap or motion is None or self._shown is None:
             self.wait()
@@ -114,9 +109,9 @@ class CarryingExecutor:
         return self._since.gap >= int(most) or 1.0 - float(self._since.motion.trust.mean()) > limit
 
     def _beside(self, image: np.ndarray) -> Answer:
-        """Takes the newest answer, starts a call on this frame if none runs, and carries the answer to this frame."""
+        """Takes the newest answer, starts a call on this frame if none runs, and carries the answer here."""
         scores = None
-        if self._running and (self._running[0].answer.done() or self._since.gap > LIVE_MOST):
+        if self._running and (self._running[0].answer.done() or self._since.gap > MOST):
             _, scores = self._take(self._running.pop())
         if self._shown is None:
             return self._call(image, self._since.gap, self._since.motion)
@@ -160,8 +155,12 @@ class CarryingExecutor:
         assert self._shown is not None and self._since.motion is not None
         maps, carried = self._shown
         with self.clock.measure("smoothing"):
-            label, *shades = carried(self._since.motion, self.keep_probs)
+            now = carried(self._since.motion, self.keep_probs)
             size = image.shape[:2]
-            shown = [resize_map(label, size, is_label=True), *(resize_map(one, size, is_label=False) for one in shades)]
+            label, confidence, entropy, disagreement = (
+                resize_map(values, size, is_label=values is now.label) for values in now
+            )
         probs = carried.probs if self.keep_probs else None
-        return Maps(*shown, probs, maps.familiarity, energy=maps.energy, network=False), None
+        return Maps(
+            label, confidence, entropy, disagreement, probs, maps.familiarity, energy=maps.energy, network=False
+        ), None

@@ -29,10 +29,9 @@ class CarriedMaps:
         self._disagreement, self._stride = disagreement, stride
         self._carry, self._enlarge = carry_kernel(), enlarge_kernel("uint16") if stride == 2 else None
         self.probs = probs
-        """The carried probabilities after a call."""
 
     def __call__(self, motion: Motion, keep_probs: bool = False) -> PostprocessMaps:
-        """The maps (s h, s w) after a motion since the network call. `keep_probs`: `probs` follows too."""
+        """The maps (s h, s w) after a motion since the network call. `keep_probs`: `self.probs` follows too."""
         classes, height, width = self._levels.shape
         pixels, threads = height * width, available_cpus()
         levels = np.empty((classes, height, width), np.uint16)

@@ -34,7 +34,7 @@ FORMAT_ROWS = {"bare": "network alone", "vq_dnn_motion": "the default", "end_to_
 def tables() -> Tables:
     """The tables by their names in the page."""
     makers = {"machine": machine_table, "ratios": ratios_table, "rows": rows_table, "formats": formats_table}
-    return bind(read_record("performance"), makers) | {"every": every_table}
+    return dict(bind(read_record("performance"), makers)) | {"every": every_table}
 
 
 def machine_table(record: Record) -> str:

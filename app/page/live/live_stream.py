@@ -39,6 +39,7 @@ class LiveStream:
     def __init__(self, pool: NetworkPool) -> None:
         self._lease = Lease(pool)
         self._open: dict[MethodSettings, OpenMethod] = {}
+        self._compares = False
         self._labels: dict[MethodSettings, np.ndarray] = {}
         self._index, self._time_s = -1, -np.inf
 
@@ -48,6 +49,9 @@ class LiveStream:
         Raises InputError for a method that the model cannot run; the stream goes on with the next frame.
         """
         frame, began_s = self._numbered(image, time_s), time.perf_counter()
+        if self._compares != (settings.against is not None):  # two methods share a network, and no thread of its own
+            self.close()
+        self._compares = settings.against is not None
         self._close_all_but(settings.methods)
         needs_probs = settings.watch is not None or (settings.view.second == "set-size" and settings.against is None)
         is_first = any(method not in self._open for method in settings.methods)
@@ -86,7 +90,7 @@ class LiveStream:
     def _segment(self, frame: Frame, method: MethodSettings, keep_probs: bool) -> tuple[OpenMethod, Maps]:
         opened = self._open.get(method)
         if opened is None:
-            opened = self._open[method] = OpenMethod(method, self._lease, live=True)
+            opened = self._open[method] = OpenMethod(method, self._lease, live=not self._compares)
         return opened, opened.step(frame, keep_probs)
 
     def _close_all_but(self, methods: tuple[MethodSettings, ...]) -> None:
