@@ -82,8 +82,8 @@ def open_segmenter(
         members: Further checkpoints; with them the model is a deep ensemble.
         size: Height in pixels of the network's input.
         provider_options: NAME=VALUE of ONNX Runtime's CUDA provider, for an .onnx file on a GPU.
-        every: Run the network on every N-th frame (1: on all), and carry its maps along the motion to the others;
-            "auto": where the picture asks for it, at most 4 frames apart; "live": in a thread of its own.
+        every: Run the network on every N-th frame, and carry its maps along the motion to the others. "auto": where the
+            picture asks for it, at most 4 frames apart. "live": in a thread of its own.
         take: Returns networks that were compiled before.
         method: Fields of `MethodOptions`, such as mode="dnn", which override `options`.
 

@@ -127,9 +127,9 @@ def test_networks_carry_the_thresholds_of_the_guide() -> None:
         if name in REPLACED:
             continue
         meta = read_meta(find_checkpoint(name))
-        assert meta.thresholds == threshold_record(MethodOptions().resolve(meta), part["rows"]), (
-            f"{name}: python -m steadyseg.studies.guide.measure writes them"
-        )
+        assert {"average": "arithmetic", **meta.thresholds} == threshold_record(
+            MethodOptions().resolve(meta), part["rows"]
+        ), f"{name}: python -m steadyseg.studies.guide.measure writes them"
 
 
 def test_the_expected_accuracy_is_of_the_included_weights() -> None:

@@ -87,6 +87,7 @@ def calibrate_graph(job: CalibrateJob) -> int:
     file = read_onnx(Path(job.model))
     held, model = file.meta.method, model_of(file, job.familiarity)
     MethodOptions(**vars(job.method)).require(held, job.model)
+    Console(stderr=True).print(f"calibrates {held}; torch runs its network, and the proof follows", soft_wrap=True)
     fits, record = fit_given(model, held, job)
     (method,), thresholds = fits.methods, record.pop("thresholds")
     fitted, lines = with_familiarity(job, fits)

@@ -10,7 +10,7 @@ import numpy as np
 import onnx
 import torch
 
-from steadyseg.app.console import Console
+from steadyseg.app.console import Console, track
 from steadyseg.app.export.flags import ExportJob
 from steadyseg.app.export.onnx_network import OnnxNetwork
 from steadyseg.app.sources.open_source import open_source
@@ -148,11 +148,13 @@ def refuse_precision(precision: str, method: Method) -> None:
 
 def export_stream(plan: ExportPlan, console: Console) -> Traced:
     """Exports the whole computation of a frame with its state."""
+    console.print(f"draws {PROOF_FRAMES} frames for the proof ...")
     raw = proof_frames()
     frames = [resize_frame(frame, plan.size)[0] for frame in raw]
+    console.print(f"traces the stream of {plan.module.method}, which takes a minute or more ...", soft_wrap=True)
     traced = trace_stream(plan)
     masked = " with the masks as inputs" if traced.masked else ""
-    console.print(f"proof{masked}: {traced.prove(frames)}", soft_wrap=True)
+    console.print(f"proof{masked}: {traced.prove(track(frames, 'proof'))}", soft_wrap=True)
     if traced.masked:
         console.print(f"proof of the masks drawn inside: {traced.prove_draws(frames[0])}")
     elif not plan.for_page:

@@ -1,6 +1,6 @@
 """The calls by which a stateful graph is proven: a stream that begins, skips frames and is reset."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 
 import numpy as np
 import torch
@@ -18,7 +18,7 @@ RESETS = (0, 20)
 """The calls that begin the stream anew."""
 
 
-def stream_pairs(module: nn.Module, run: Runner, signature: Signature, frames: Sequence[np.ndarray]) -> Pairs:
+def stream_pairs(module: nn.Module, run: Runner, signature: Signature, frames: Iterable[np.ndarray]) -> Pairs:
     """Yields the pair of each frame (h, w, 3) uint8.
 
     Both sides get the same estimated motion, where the mean follows motion, and the same dropout masks, where they are

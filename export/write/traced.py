@@ -4,7 +4,7 @@ import importlib.util
 import inspect
 import logging
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -66,7 +66,7 @@ class Traced:
         few probabilities differ by far more than rounding."""
         return any(getattr(module, "has_ties", False) for module in self.module.modules())
 
-    def prove(self, images: Sequence[np.ndarray]) -> StreamProof | ValueProof | Parity:
+    def prove(self, images: Iterable[np.ndarray]) -> StreamProof | ValueProof | Parity:
         """Compares the graph with the module; raises CheckFailed where they differ by more than the precision explains.
 
         images: frames (h, w, 3) uint8 of a stream, or normalised images (N, 3, h, w) float32 of the network alone.

@@ -16,7 +16,7 @@ from steadyseg.runtime.kernels.update import carry_kernel
 
 LOSS = 0.08
 """Share of a pixel's probabilities that becomes equal where the motion is not trusted at all; it falls with the square
-of the doubt (docs/records/every)."""
+of the doubt (docs/explanation/methods.md)."""
 
 
 class CarriedMaps:

@@ -3,7 +3,6 @@
 from typing import Any
 
 from steadyseg.studies.harness.tables import Tables, bind, read_record, table
-from steadyseg.studies.performance.every import every_table
 
 Record = dict[str, Any]
 MODELS = ("camvid-unet-s", "camvid-realtime", "camvid-mobile")
@@ -34,7 +33,7 @@ FORMAT_ROWS = {"bare": "network alone", "vq_dnn_motion": "the default", "end_to_
 def tables() -> Tables:
     """The tables by their names in the page."""
     makers = {"machine": machine_table, "ratios": ratios_table, "rows": rows_table, "formats": formats_table}
-    return dict(bind(read_record("performance"), makers)) | {"every": every_table}
+    return bind(read_record("performance"), makers)
 
 
 def machine_table(record: Record) -> str:

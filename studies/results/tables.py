@@ -4,6 +4,7 @@ from typing import Any
 
 from steadyseg.studies.harness.tables import Tables, bind, read_record, table
 from steadyseg.studies.results.decay import decay_table
+from steadyseg.studies.results.every import every_table
 from steadyseg.studies.results.front import SHOWN
 from steadyseg.studies.results.protocol import protocol_table
 from steadyseg.studies.results.replica import replica_table
@@ -20,6 +21,7 @@ def tables() -> Tables:
     return {
         **bind(read_record("results"), {"rule": rule_table}),
         "decay": decay_table,
+        "every": every_table,
         "protocol": protocol_table,
         "replica": replica_table,
     }

@@ -1,6 +1,6 @@
 """The mean over time, and the network on some frames alone: quality on CamVid's val stream and on a drawn drive.
 
-    python -m steadyseg.studies.performance.every --data data/camvid [--fresh]
+    python -m steadyseg.studies.results.every --data data/camvid [--fresh]
 
 All rows of a network share its passes; `steadyseg bench` has their speeds. Two minutes on two idle cores; rows of the
 same weights and data are kept.
@@ -50,7 +50,7 @@ HEADER = "network frames rule with_the_network accuracy,_% mIoU,_% NLL ECE,_% la
 
 
 def run(data: Path, fresh: bool) -> None:
-    cache, digest = Cache(PAGES / "performance" / "every.json"), data_digest(data)
+    cache, digest = Cache(PAGES / "results" / "every.json"), data_digest(data)
     for source, networks in SOURCES.items():
         for name in networks:
             job, rests = f"{name} on {source}", rests_on(name, digest)
@@ -103,7 +103,7 @@ def half(label: np.ndarray | None) -> np.ndarray | None:
 def every_table() -> str:
     """Quality by rule, a line for each network, source and row."""
     lines = []
-    for job, found in read_record("performance", "every.json").items():
+    for job, found in read_record("results", "every.json").items():
         network, _, source = job.partition(" on ")
         for rule, row in found["rows"].items():
             cells = [f"{100 * row[key]:.2f}" for key in ("accuracy", "miou")]
