@@ -64,7 +64,8 @@ class OneNetwork:
     """A network that all rows share: it computes each picture once."""
 
     def __init__(self, network: FrameNetwork) -> None:
-        self._network, self._seen = network, None
+        self._network, self._logits = network, list[np.ndarray]()
+        self._seen: np.ndarray | None = None
         self.scores, self.executor = network.scores, network.executor
 
     def passes(self, picture: np.ndarray, count: int) -> Iterator[np.ndarray]:

@@ -1,4 +1,4 @@
-"""The default rule of the included networks beside single frames and the published window, all at temperature 1.
+"""The arithmetic mean along the motion beside single frames and the published window, all at temperature 1.
 
     python -m steadyseg.studies.results.rule --data data/camvid [--fresh]
 
@@ -37,7 +37,7 @@ from steadyseg.studies.results.front import SHOWN, run_command, unseen_stills
 VERSION = 3
 """Raised whenever the meaning of a row changes: then all rows are measured again."""
 WINDOW, MOTION = WindowSmoothing(tau=1.25, window=5), TemporalSmoothing(tau=MOTION_TAU, motion=True)
-"""The published window, and the default rule."""
+"""The published window, and the arithmetic mean along the motion."""
 METHODS: dict[str, tuple[bool, WindowSmoothing | TemporalSmoothing | None]] = {
     "dnn": (False, None),
     "vq-dnn": (False, WINDOW),

@@ -49,7 +49,8 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(path)
 
 
-DEFAULT, PUBLISHED = Method("vq-dnn", tau=8.0, motion=True), Method("vq-dnn", tau=1.25)
+DEFAULT = Method("vq-dnn", tau=1.25, motion=True, average="geometric")
+PUBLISHED = Method("vq-dnn", tau=1.25)
 
 
 def small_checkpoint(path: Path, world: dict[str, Any], dropout: float = 0.5, method: Method = DEFAULT) -> None:

@@ -26,7 +26,7 @@ FRAMES = 3
 WITH, WITHOUT = ("--calibrated", "on"), ("--calibrated", "off")
 FIGURES = ("nll", "accuracy", "miou", "ece", "brier", "consistency", "cec", "aurc")
 
-FITTED = "vq-dnn, tau 8, motion"
+FITTED = "vq-dnn, tau 1.25, motion, geometric"
 """The method that calibrate takes by default."""
 
 

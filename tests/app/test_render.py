@@ -222,7 +222,8 @@ def test_a_video_shows_them(model: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("chosen", "mode", "said"), [("street-tiny", "vq-dnn", "for vq-dnn, tau 8, motion"), ("", "dnn", "for dnn")]
+    ("chosen", "mode", "said"),
+    [("street-tiny", "vq-dnn", "for vq-dnn, tau 1.25, motion, geometric"), ("", "dnn", "for dnn")],
 )
 def test_without_thresholds_it_is_one_line(
     model: str, chosen: str, mode: str, said: str, capsys: pytest.CaptureFixture[str]

@@ -46,7 +46,7 @@ def alone(path: Path, has_masks: bool, smoothed: bool) -> dict:
     """The figures of the product's own method."""
     mode = ("vq-" if smoothed else "") + ("bnn" if has_masks else "dnn")
     memory = (8.0, True) if smoothed else (None, None)
-    resolved = MethodOptions(mode, 1, *memory).resolve()  # type: ignore[arg-type]
+    resolved = MethodOptions(mode, 1, *memory, "arithmetic").resolve()  # type: ignore[arg-type]
     segmenter = TorchSegmenter(torch_executor(read_segmenter(path), resolved, keep_probs=True))
     live = FrameMetrics.of(CAMVID)
     for frame in seed_frames(street().frames(FRAMES), 0):

@@ -154,7 +154,7 @@ def test_the_stream_is_the_products_own_loop(room: Path) -> None:
     for how, wanted in (
         ({"mode": "dnn"}, {"mode": "dnn"}),
         ({"mode": "vq-dnn", "rule": WindowSmoothing()}, {"mode": "vq-dnn", "motion": False, "window": 5, "tau": 1.25}),
-        ({"mode": "vq-dnn", "motion": True}, {"mode": "vq-dnn", "motion": True, "window": None, "tau": 8.0}),
+        ({"mode": "vq-dnn", "motion": True}, {"mode": "vq-dnn", "motion": True, "window": None, "tau": 1.25}),
     ):
         for frames, severity in ((clean, 0), (noisy, 2)):
             expected = product_loop(room / "still.safetensors", frames, calibrated=False, **how)
