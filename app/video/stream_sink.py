@@ -2,16 +2,14 @@
 ever."""
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from fractions import Fraction
-from functools import partial
-from typing import Self
+from typing import Any, Self
 from urllib.parse import urlsplit
 
 import numpy as np
 
-from steadyseg.app.scale.engines.engine import Answer
-from steadyseg.app.scale.engines.local_engine import LocalEngine
+from steadyseg.app.scale.processes import OneProcess, WorkerLost
 from steadyseg.app.sources.url import redact
 from steadyseg.app.video.video_writer import H264, TIME_BASE
 from steadyseg.core.errors import InputError
@@ -56,31 +54,40 @@ class StreamSink:
     def __init__(self, url: str, width: int, height: int, fps: float, pixel_shape: Fraction) -> None:
         self._url, self._written = url, 0
         self.notes = (f"live stream of {width}x{height}, {fps:g} frames/s, H.264, without sound, to {redact(url)}",)
-        self._engine = LocalEngine(partial(StreamWriter, url, width, height, fps, pixel_shape))
+        self._picture = (width, height, fps, pixel_shape)
+        self._process: OneProcess | None = None
 
     def write(self, image: np.ndarray, time_s: float) -> None:
-        self._ask(f"the stream was lost after {self._written} frames", SILENT_S, "write", image, time_s)
+        self._ask(f"the stream was lost after {self._written} frames", SILENT_S, _write, image, time_s)
         self._written += 1
 
     def __enter__(self) -> Self:
-        self._engine.grow(1)
-        self._ask("cannot be opened; is the address right and the server up?", OPEN_S, "open")
+        self._process = OneProcess()
+        failure = "cannot be opened; is the address right and the server up?"
+        self._ask(failure, OPEN_S, _open, self._url, *self._picture)
         return self
 
     def __exit__(self, *_: object) -> None:
-        with contextlib.suppress(IndexError, InputError):  # no worker: the stream was lost
-            self._ask("cannot be ended", SILENT_S, "close")
-        self._engine.close()
+        if self._process:  # else the stream was lost
+            with contextlib.suppress(InputError):
+                self._ask("cannot be ended", SILENT_S, _close)
+        self._end()
 
-    def _ask(self, failure: str, limit_s: float, method: str, *arguments: object) -> None:
-        """Calls a method of the worker. If the call fails, ends the worker and raises InputError with the reason."""
-        self._engine.call(0, method, *arguments)
-        (answer,) = self._engine.wait(limit_s) or (Answer(0, lost=f"no answer within {limit_s:g} s"),)
-        if reason := answer.refusal or answer.lost:
-            self._engine.close()
-            raise InputError(f"{redact(self._url)}: {failure} ({reason})")
-        if answer.value:
-            self.notes = (self.notes[0], *answer.value)
+    def _end(self) -> None:
+        if self._process:
+            self._process.kill()
+        self._process = None
+
+    def _ask(self, failure: str, limit_s: float, task: Callable[..., object], *arguments: object) -> None:
+        """Runs a task in the writer's process. If it fails, ends the process and raises InputError with the reason."""
+        assert self._process
+        try:
+            notes = self._process.result(self._process.submit(task, *arguments), limit_s)
+        except (InputError, WorkerLost, TimeoutError) as error:
+            self._end()
+            reason = str(error) or f"no answer within {limit_s:g} s"
+            raise InputError(f"{redact(self._url)}: {failure} ({reason})") from None
+        self.notes = (self.notes[0], *(notes or self.notes[1:]))
 
 
 @contextlib.contextmanager
@@ -128,3 +135,20 @@ class StreamWriter(H264):
         assert self._container and self._stream
         self._container.mux(self._stream.encode())
         self._container.close()
+
+
+_writers: list[StreamWriter] = []
+"""The writer of this process."""
+
+
+def _open(*arguments: Any) -> None:
+    _writers.append(StreamWriter(*arguments))
+    _writers[0].open()
+
+
+def _write(image: np.ndarray, time_s: float) -> tuple[str, ...]:
+    return _writers[0].write(image, time_s)
+
+
+def _close() -> None:
+    _writers[0].close()

@@ -18,8 +18,8 @@ from steadyseg.app.cli import main
 from steadyseg.app.scale.batch.clips import find_clips
 from steadyseg.app.scale.batch.command import only_driver_of, print_summary
 from steadyseg.app.scale.batch.results import Segmenters, make_results, read_results
-from steadyseg.app.scale.batch.task import BatchOutputs, Row
-from steadyseg.app.scale.engines.machine import workers_that_fit
+from steadyseg.app.scale.batch.worker import BatchTask, Row
+from steadyseg.app.scale.machine import workers_that_fit
 from steadyseg.app.video.flags import VideoOptions
 from steadyseg.core.classes import CAMVID
 from steadyseg.core.errors import InputError
@@ -88,23 +88,6 @@ def test_lists_that_name_no_batch_are_refused_in_one_line(tmp_path: Path, file: 
     assert said in line and "secret" not in line
 
 
-def test_what_makes_no_batch_is_refused_before_any_work(
-    videos: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "file").write_text("")
-    (tmp_path / "other" / "drive0").mkdir(parents=True)
-    for flags, said in (
-        (["-o", tmp_path / "file"], "cannot be written to"),
-        (["-o", tmp_path / "other"], "holds no results of a batch"),
-        (["--workers", "0"], "must be 1 or more"),
-        (["--workers", "9999"], "cores"),
-        (["--max-frames", "0"], "--max-frames must be 1 or more, got 0"),
-        (["--model", "no-such-model"], "no-such-model"),
-    ):
-        assert said in one_line_error(capsys, "batch", videos, "-o", tmp_path / "out", *flags)
-    assert "no videos were named" in refusal(find_clips, (), VideoOptions())
-
-
 def rows_of(path: Path) -> list[dict[str, object]]:
     return [
         {name: value for name, value in row.items() if not name.endswith("_ms")}
@@ -167,12 +150,12 @@ Look = Callable[[Path], dict[str, Any] | None]
 def look(tmp_path: Path, model: str) -> Look:
     """Makes the results of a source, or reads the results that are there."""
     options = VideoOptions(model=model, compute=ComputeOptions(executor="torch"))
-    wanted, segmenters = BatchOutputs(tmp_path / "out", False, False), Segmenters()
+    wanted, segmenters = BatchTask(tmp_path / "out"), Segmenters()
     wanted.folder.mkdir()
 
     def look_at(source: Path) -> dict[str, Any] | None:
         (clip,) = find_clips((str(source),), options)
-        return read_results(clip, wanted) or make_results(clip, wanted, segmenters.take, lambda: None)
+        return read_results(clip, wanted) or make_results(clip, wanted, segmenters.take(clip.job), lambda: None)
 
     return look_at
 
@@ -190,6 +173,8 @@ def test_results_of_another_video_of_the_same_name_are_refused_and_both_are_name
     raw_video(monday, 100)
     os.utime(monday, (1, 1))
     assert f"was made from other content of {monday}" in refusal(look, monday)
+    (tmp_path / "out" / "cam1" / "report.json").unlink()
+    assert "holds no results of a batch" in refusal(look, monday)
 
 
 def test_images_or_labels_that_changed_are_another_source(tmp_path: Path, look: Look) -> None:
@@ -230,7 +215,7 @@ def test_without_pyarrow_the_rows_are_a_csv_file(tmp_path: Path, look: Look, mon
 
 
 def test_workers_are_as_many_as_the_cores_and_the_memory_hold(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("steadyseg.app.scale.engines.machine.usable_cores", lambda: 6)
+    monkeypatch.setattr("steadyseg.app.scale.machine.usable_cores", lambda: 6)
     # One runs already; nine tenths of 400 bytes hold three more.
     assert [workers_that_fit(100, free) for free in (400, 10**6, 0)] == [4, 6, 1]
 

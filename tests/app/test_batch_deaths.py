@@ -6,89 +6,77 @@ import os
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from dataclasses import replace
-from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 from made.video import grey_frames, write_video
 from refusals import refusal
 
+from steadyseg.app.scale.batch import results
 from steadyseg.app.scale.batch.clips import Clip
 from steadyseg.app.scale.batch.drive import TRIES, drive
-from steadyseg.app.scale.batch.task import BatchOutputs, Row, WorkerVersion
-from steadyseg.app.scale.batch.worker import VideoWorker
-from steadyseg.app.scale.engines.local_engine import LocalEngine
+from steadyseg.app.scale.batch.worker import BatchTask, Row, run, versions_of
+from steadyseg.app.scale.processes import LocalPool
 from steadyseg.app.video.flags import VideoJob, VideoOptions
 from steadyseg.core.errors import CheckFailed
 from steadyseg.runtime.options import ComputeOptions
 
-OWN = WorkerVersion("0", "3", "2", "0")
 STALL_S = 3.0
+Driven = Callable[..., dict[str, Row]]
 
 
-class Worker:
-    """A worker in a process of its own, which dies of every video named poison."""
-
-    def __init__(self, dies_at_once: bool = False) -> None:
-        self._dies_at_once = dies_at_once
-
-    def prepare(self, clip: Clip) -> WorkerVersion:
-        if self._dies_at_once:
-            os.kill(os.getpid(), signal.SIGKILL)
-        return OWN
-
-    def run(self, clip: Clip) -> Row:
-        if clip.name.startswith("poison"):
-            os.kill(os.getpid(), signal.SIGKILL)
-        return Row(clip.name, clip.job.source, frames=1)
+def dying(task: BatchTask, clip: Clip) -> Row:
+    """The work on a video, which dies of every video named poison, and before every video named unbegun."""
+    if clip.name.startswith("poison"):
+        task.mark(clip).touch()
+    if clip.name.startswith(("poison", "unbegun")):
+        os.kill(os.getpid(), signal.SIGKILL)
+    return Row(clip.name, clip.job.source, frames=1)
 
 
-def driven(make: Callable[[], Any], names: list[str], own: WorkerVersion = OWN) -> list[Row]:
-    with closing(LocalEngine(make)) as engine:
-        return list(drive(engine, [Clip(name, VideoJob(name)) for name in names], own, 2))
+def freezing(task: BatchTask, clip: Clip) -> Row:
+    """The work on a video, whose decoder holds Python's lock for ever at the video named poison."""
+    if clip.name == "poison":
+        results.make_results = lambda *_: ctypes.PyDLL(None).sleep(600)  # type: ignore[assignment]
+    return run(task, clip)
 
 
 @pytest.fixture
-def forgiven(monkeypatch: pytest.MonkeyPatch) -> int:
-    """How many workers may die in a row before they are ready."""
+def driven(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Driven:
+    """Drives videos through `dying`, two at a time."""
+    monkeypatch.setattr("steadyseg.app.scale.batch.drive.run", dying)
     monkeypatch.setattr("steadyseg.app.scale.batch.drive.LOST_IN_A_ROW", 2)
-    return 2
+
+    def drive_all(*names: str) -> dict[str, Row]:
+        with closing(LocalPool()) as pool:
+            clips = [Clip(name, VideoJob(name)) for name in names]
+            return {row.name: row for row in drive(pool, clips, BatchTask(tmp_path), 2)}
+
+    return drive_all
 
 
 @pytest.mark.slow
-def test_more_poisoned_videos_than_a_batch_forgives_workers_are_failed_rows(forgiven: int) -> None:
-    poisoned = [f"poison{number}" for number in range(forgiven + 1)]
-    rows = {row.name: row for row in driven(Worker, [*poisoned, "whole"])}
-    assert not rows["whole"].reason
-    found = {(rows[name].tries, rows[name].reason) for name in poisoned}
-    assert found == {(TRIES, "killed its worker (ended by SIGKILL)")}
+def test_more_poisoned_videos_than_a_batch_forgives_workers_are_failed_rows(driven: Driven) -> None:
+    rows = driven("poison0", "poison1", "poison2", "whole")
+    assert not rows.pop("whole").reason
+    found = {(row.tries, row.reason) for row in rows.values()}
+    assert len(rows) == 3 and found == {(TRIES, "killed its worker (ended by SIGKILL)")}
 
 
 @pytest.mark.slow
-def test_workers_that_never_become_ready_end_the_batch(forgiven: int) -> None:
-    with pytest.raises(CheckFailed, match=f"{forgiven} workers .* SIGKILL"):
-        driven(partial(Worker, dies_at_once=True), ["whole"])
+def test_workers_that_never_begin_end_the_batch(driven: Driven) -> None:
+    with pytest.raises(CheckFailed, match=r"2 workers .* SIGKILL"):
+        driven("unbegun0", "unbegun1")
 
 
 @pytest.mark.slow
-def test_workers_that_are_not_what_the_driver_is_are_refused() -> None:
-    line = refusal(driven, Worker, ["whole"], replace(OWN, libraries="torch 2.0.0"))
-    assert line.startswith("the workers have libraries 2 and this machine torch 2.0.0")
-
-
-class Frozen(VideoWorker):
-    """A worker whose decoder holds Python's lock for ever at one video."""
-
-    def prepare(self, clip: Clip) -> WorkerVersion:
-        super().prepare(clip)
-        return OWN
-
-    def _make(self, clip: Clip) -> Row:
-        if clip.name == "poison":
-            ctypes.PyDLL(None).sleep(600)
-        return super()._make(clip)
+def test_workers_that_are_not_what_the_driver_is_are_refused(model: str, tmp_path: Path) -> None:
+    versions = dict(versions_of(model)) | {"libraries": "torch 2.0.0"}
+    clip = Clip("whole", VideoJob("street", options=VideoOptions(model=model)))
+    for folder, said in ((tmp_path, "and this machine torch 2.0.0: results"), (Path("/nowhere"), "has no folder /n")):
+        with closing(LocalPool()) as pool:
+            task = BatchTask(folder, model=model, versions=tuple(versions.items()))
+            assert said in refusal(list, drive(pool, [clip], task))
 
 
 @pytest.fixture
@@ -104,17 +92,16 @@ def frozen_file(tmp_path: Path) -> Iterator[Path]:
 
 @pytest.mark.long
 def test_what_freezes_at_a_video_ends_that_worker_and_that_video_alone(
-    model: str, tmp_path: Path, frozen_file: Path
+    model: str, tmp_path: Path, frozen_file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("steadyseg.app.scale.batch.drive.run", freezing)
     options = VideoOptions(model=model, compute=ComputeOptions(executor="torch"))
     whole = write_video(tmp_path / "whole.mp4", grey_frames(3))
-    clips = [
-        Clip(name, VideoJob(str(path), options=options)) for name, path in (("frozen", frozen_file), ("whole", whole))
-    ]
-    poison = Clip("poison", VideoJob(str(whole), options=options))
-    make = partial(Frozen, BatchOutputs(tmp_path, False, False), STALL_S)
-    with closing(LocalEngine(make)) as engine:
-        rows = {row.name: row for row in drive(engine, [*clips, poison], OWN, 1)}
-    assert rows["frozen"].reason.startswith(f"no new frame for {STALL_S:g} s") and rows["frozen"].tries == 1
-    assert rows["poison"].reason == "killed its worker (ended with exit code 1)"
-    assert (rows["whole"].reason, rows["whole"].frames) == ("", 3)
+    files = {"frozen": frozen_file, "whole": whole, "poison": whole}
+    clips = [Clip(name, VideoJob(str(path), options=options)) for name, path in files.items()]
+    task = BatchTask(tmp_path, model=model, versions=versions_of(model), stall_s=STALL_S)
+    with closing(LocalPool()) as pool:
+        rows = {row.name: (row.reason, row.tries, row.frames) for row in drive(pool, clips, task)}
+    stalled = (f"no new frame for {STALL_S:g} s; its worker was ended", 1, 0)
+    assert rows == {"frozen": stalled, "poison": stalled, "whole": ("", 1, 3)}
+    assert not list(tmp_path.glob(".*.begun"))

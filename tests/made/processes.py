@@ -29,9 +29,7 @@ def descendants(pid: int) -> set[int]:
 def workers_of(pid: int) -> list[int]:
     """The processes that segment."""
     return sorted(
-        one
-        for one in descendants(pid)
-        if b"spawn_main" in words_of(one) or words_of(one).startswith(b"ray::WorkerProxy")
+        one for one in descendants(pid) if b"spawn_main" in words_of(one) or words_of(one).startswith(b"ray::run")
     )
 
 

@@ -3,8 +3,7 @@
 import contextlib
 import time
 from collections.abc import Iterator
-from dataclasses import asdict
-from functools import partial
+from dataclasses import asdict, replace
 from pathlib import Path
 
 from rich.table import Column, Table
@@ -12,13 +11,11 @@ from rich.table import Column, Table
 from steadyseg.app.console import Console, progress_bar
 from steadyseg.app.report_file import write_json
 from steadyseg.app.scale.batch.clips import Clip, find_clips
-from steadyseg.app.scale.batch.drive import drive
+from steadyseg.app.scale.batch.drive import drive, open_pool
 from steadyseg.app.scale.batch.results import read_results, remove_leftovers
-from steadyseg.app.scale.batch.task import BatchOutputs, Row
-from steadyseg.app.scale.batch.worker import VideoWorker, about
-from steadyseg.app.scale.engines.local_engine import open_engine
-from steadyseg.app.scale.engines.machine import usable_cores
+from steadyseg.app.scale.batch.worker import BatchTask, Row, versions_of
 from steadyseg.app.scale.flags import BatchJob
+from steadyseg.app.scale.machine import usable_cores
 from steadyseg.app.video.flags import check_options
 from steadyseg.app.video.verdict import CAVEAT
 from steadyseg.core.errors import CheckFailed, InputError
@@ -32,7 +29,7 @@ def run_batch(job: BatchJob) -> int:
     """Segments all videos; returns 1 if a video failed and 130 after Ctrl-C. A second run skips complete results."""
     check_numbers(job)
     clips = find_clips(job.sources, job.options)
-    wanted = BatchOutputs(job.output.absolute(), job.videos, job.masks)
+    wanted = BatchTask(job.output.absolute(), job.videos, job.masks)
     console, rows, interrupted = Console(stderr=True), list[Row](), False
     summary = wanted.folder / "summary.json"
     with only_driver_of(wanted.folder):
@@ -47,9 +44,10 @@ def run_batch(job: BatchJob) -> int:
             if left:
                 devices = {clip.job.options.compute.device for clip in left}  # all workers use the most demanding one
                 device = max(devices, key=lambda device: device not in ("auto", "cpu"))
-                with open_engine(job.ray, partial(VideoWorker, wanted), device) as engine:
-                    own = about(left[0].job.options.model)
-                    show_progress(drive(engine, left, own, job.workers), len(left), console, rows)
+                model = left[0].job.options.model
+                task = replace(wanted, model=model, versions=versions_of(model))
+                with contextlib.closing(open_pool(job.ray, device)) as pool:
+                    show_progress(drive(pool, left, task, job.workers), len(left), console, rows)
         except KeyboardInterrupt:
             interrupted = True
         finally:
@@ -91,7 +89,7 @@ def only_driver_of(folder: Path) -> Iterator[None]:
         yield
 
 
-def finished_row(clip: Clip, wanted: BatchOutputs) -> Row | None:
+def finished_row(clip: Clip, wanted: BatchTask) -> Row | None:
     """The row of a video whose results exist already."""
     report = read_results(clip, wanted)
     if report is None:
@@ -120,7 +118,7 @@ def write_summary(path: Path, rows: list[Row], seconds: float) -> None:
 
 def _record(row: Row) -> dict[str, object]:
     state = "failed" if row.reason else "skipped" if row.skipped else "done"
-    left_out = ("own_fault", "stalled", "full_disk", "skipped")
+    left_out = ("own_fault", "refused", "full_disk", "skipped")
     return {"state": state} | {name: value for name, value in asdict(row).items() if name not in left_out}
 
 

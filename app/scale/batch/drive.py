@@ -1,12 +1,16 @@
-"""The loop of a batch over any engine: each worker gets one video at a time; a dead worker's video is tried again."""
+"""The loop of a batch over processes of this machine or tasks of Ray: submit a video, collect its row, try a dead
+worker's video again."""
 
 from collections import deque
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from concurrent.futures import FIRST_COMPLETED, Future, wait
+from dataclasses import replace
+from typing import Any
 
 from steadyseg.app.scale.batch.clips import Clip
-from steadyseg.app.scale.batch.task import Row, WorkerVersion
-from steadyseg.app.scale.engines.engine import Answer, Engine
+from steadyseg.app.scale.batch.worker import BatchTask, Row, run
+from steadyseg.app.scale.processes import LocalPool, WorkerLost
+from steadyseg.app.scale.ray_pool import RayPool
 from steadyseg.core.errors import CheckFailed, InputError
 
 TRIES = 3
@@ -14,87 +18,59 @@ TRIES = 3
 WAIT_S = 0.5
 """Time limit of a wait; a wait without a limit cannot be interrupted on every platform."""
 LOST_IN_A_ROW = 10
-"""The batch ends when this many workers in a row have died before they were ready. A worker that dies at a video does
-not count: the video may be at fault, and becomes a failed row."""
+"""The batch ends when this many workers in a row have died before they began a video. A worker that dies at a video
+does not count: the video may be at fault, and becomes a failed row."""
 
 
-@dataclass
-class _Task:
-    clip: Clip
-    tries: int = 1
+def open_pool(ray: str | None, device: str) -> LocalPool | RayPool:
+    """Processes of this machine, or Ray: `local` or the address of a cluster. On Ray a task on a GPU has its own."""
+    if ray is None:
+        return LocalPool()
+    return RayPool(None if ray == "local" else ray, gpus=int(device not in ("auto", "cpu")))
 
 
-def drive(engine: Engine, clips: Sequence[Clip], own: WorkerVersion, most: int | None = None) -> Iterator[Row]:
+def drive(pool: LocalPool | RayPool, clips: Sequence[Clip], task: BatchTask, most: int | None = None) -> Iterator[Row]:
     """Yields the result of each video, in the order of completion.
 
-    If `most` is None, one worker begins, and its memory decides how many the engine adds. Every worker reports its
-    version and opens the network before it gets a video. So no video waits for a worker that the engine cannot place.
-    Raises InputError for options that no video can have and for workers of other versions than the driver (`own`),
-    CheckFailed if no worker becomes ready.
+    If `most` is None, one video begins alone, and the memory of its worker decides how many run at a time. Raises
+    InputError if the first result is a refusal, since then no video can have these options or this machine's versions.
+    Raises CheckFailed if no worker begins, and OSError for a full disk.
     """
-    waiting, busy = deque(map(_Task, clips)), dict[int, _Task]()
-    idle, lost_in_a_row = deque[int](), 0
-    slots = _grow(engine, 0, most or 1, clips)
-    measured = most is not None
-    while waiting or busy:
-        while waiting and idle:
-            slot = idle.popleft()
-            busy[slot] = waiting.popleft()
-            engine.call(slot, "run", busy[slot].clip)
-        for answer in engine.wait(WAIT_S):
-            task = busy.pop(answer.slot, None)
-            row = _row_of(answer, task) if task else None
-            was_ready = task is not None or answer.slot in idle
-            if answer.slot in idle:
-                idle.remove(answer.slot)
-            if row and row.stalled:
-                engine.replace(answer.slot)
-            if answer.lost or (row and row.stalled):
-                engine.call(answer.slot, "prepare", clips[0])
-            else:
-                idle.append(answer.slot)
-            if not was_ready:
-                lost_in_a_row = lost_in_a_row + 1 if answer.lost else 0
-                if lost_in_a_row == LOST_IN_A_ROW:
-                    raise CheckFailed(f"{LOST_IN_A_ROW} workers in a row have died before a video: {answer.lost}")
-                _check_like(answer, own)
-            if row is None or task is None:
-                continue
+    waiting, running = deque((clip, 1) for clip in clips), dict[Future[Any], tuple[Clip, int]]()
+    slots, done, unbegun = most or 1, 0, 0
+    while waiting or running:
+        while waiting and len(running) < slots:
+            clip, tries = waiting.popleft()
+            running[pool.submit(run, task, clip)] = clip, tries
+        for future in wait(running, WAIT_S, FIRST_COMPLETED).done:
+            clip, tries = running.pop(future)
+            row, unbegun = _row_of(pool, future, task, clip, unbegun)
             if row.full_disk is not None:
                 raise OSError(row.full_disk, row.reason)
-            if row.reason and not row.own_fault and task.tries < TRIES:
-                waiting.append(_Task(task.clip, task.tries + 1))
+            if row.refused and not done:
+                raise InputError(row.reason)
+            if row.reason and not row.own_fault and tries < TRIES:
+                waiting.append((clip, tries + 1))
                 continue
-            if not measured and not row.reason:
-                slots = _grow(engine, slots, min(engine.most(row.memory_bytes), len(waiting) + 1), clips)
-                measured = True
-            yield row
+            if most is None and not row.reason:
+                most = slots = pool.most(row.memory_bytes)
+            done += 1
+            yield replace(row, tries=tries)
 
 
-def _grow(engine: Engine, before: int, slots: int, clips: Sequence[Clip]) -> int:
-    """Starts new workers, which open the network at once."""
-    slots = max(1, min(slots, len(clips)))
-    engine.grow(slots)
-    for slot in range(before, slots):
-        engine.call(slot, "prepare", clips[0])
-    return slots
-
-
-def _check_like(answer: Answer, own: WorkerVersion) -> None:
-    """Raises InputError if the worker cannot open the network or has other versions."""
-    if answer.refusal:
-        raise InputError(answer.refusal)
-    for name, ours in vars(own).items() if answer.value else ():
-        theirs = getattr(answer.value, name)
-        if theirs != ours:
-            raise InputError(
-                f"the workers have {name} {theirs} and this machine {ours}: results would depend on where a video "
-                "goes; install the same everywhere"
-            )
-
-
-def _row_of(answer: Answer, task: _Task) -> Row:
-    reason = f"killed its worker ({answer.lost})" if answer.lost else answer.refusal
-    clip = task.clip
-    row: Row = Row(clip.name, clip.job.source, reason=reason, own_fault=False) if reason else answer.value
-    return replace(row, tries=task.tries)
+def _row_of(
+    pool: LocalPool | RayPool, future: "Future[Any]", task: BatchTask, clip: Clip, unbegun: int
+) -> tuple[Row, int]:
+    """The row of a finished task, and how many workers in a row have died before they began a video."""
+    row, mark = Row(clip.name, clip.job.source), task.mark(clip)
+    try:
+        return pool.result(future), 0
+    except WorkerLost as error:
+        begun, stalled = mark.exists(), mark.exists() and mark.stat().st_size > 0  # a time limit writes where it was
+        mark.unlink(missing_ok=True)
+        if stalled:
+            return replace(row, reason=f"no new frame for {task.stall_s:g} s; its worker was ended"), 0
+        if not begun and unbegun + 1 == LOST_IN_A_ROW:
+            raise CheckFailed(f"{LOST_IN_A_ROW} workers in a row have died before a video: ended {error}") from error
+        row = replace(row, reason=f"killed its worker (ended {error})", own_fault=False)
+        return row, 0 if begun else unbegun + 1

@@ -24,28 +24,28 @@ def schema_of(classes: ClassList) -> Any:
     """The `pyarrow.Schema`: times in seconds, all else shares; only the column `wall_ms` differs from run to run."""
     import pyarrow as arrow
 
-    shares = arrow.struct([(name, arrow.float32()) for name in classes.names])
-    kinds = {
-        "video": arrow.string(),
-        "verdict": arrow.string(),
-        "frame": arrow.int64(),
-        "time_s": arrow.float64(),
-        "class_shares": shares,
-    }
+    text, shares = arrow.string(), arrow.struct([(name, arrow.float32()) for name in classes.names])
+    kinds = {"video": text, "verdict": text, "frame": arrow.int64(), "time_s": arrow.float64(), "class_shares": shares}
     columns = [(name, kinds.get(name, arrow.float32())) for name in COLUMNS]
     return arrow.schema(columns, metadata={VERSION_KEY: VERSION})
 
 
 class FrameTable(AbstractContextManager[Any]):
-    """A context manager that writes the values of every frame into a Parquet file."""
+    """A context manager that writes the values of every frame into frames.parquet, or into frames.csv where pyarrow is
+    not installed. In the CSV file the classes are columns in place of `class_shares`."""
 
-    def __init__(self, path: Path, video: str, classes: ClassList) -> None:
-        import pyarrow.parquet
-
-        self._arrow, self._video, self._names = pyarrow, video, classes.names
-        self._schema = schema_of(classes)
+    def __init__(self, folder: Path, video: str, classes: ClassList) -> None:
+        self._video, self._names = video, classes.names
         self._rows: list[dict[str, Any]] = []
-        self._writer = pyarrow.parquet.ParquetWriter(path, self._schema, compression="zstd")
+        if find_spec("pyarrow"):
+            import pyarrow.parquet
+
+            self._table, self._schema = pyarrow.Table, schema_of(classes)
+            self._file = pyarrow.parquet.ParquetWriter(folder / "frames.parquet", self._schema, compression="zstd")
+        else:
+            self._table, self._file = None, (folder / "frames.csv").open("w", newline="", encoding="utf-8")
+            self._columns = [name for name in COLUMNS if name != "class_shares"]
+            csv.writer(self._file).writerow([*self._columns, *self._names])
 
     def add(self, frame: FrameFigures) -> None:
         """Adds a row."""
@@ -55,7 +55,11 @@ class FrameTable(AbstractContextManager[Any]):
             self._flush()
 
     def _flush(self) -> None:
-        self._writer.write_table(self._arrow.Table.from_pylist(self._rows, self._schema))
+        if self._table:
+            self._file.write_table(self._table.from_pylist(self._rows, self._schema))
+        else:
+            values = ([*map(row.get, self._columns), *row["class_shares"].values()] for row in self._rows)
+            csv.writer(self._file).writerows(values)
         self._rows.clear()
 
     def __exit__(self, kind: object, error: object, trace: object) -> None:
@@ -63,29 +67,4 @@ class FrameTable(AbstractContextManager[Any]):
             if error is None:
                 self._flush()
         finally:
-            self._writer.close()
-
-
-class CsvTable(AbstractContextManager[Any]):
-    """The same as a CSV file: the classes are columns in place of `class_shares`."""
-
-    def __init__(self, path: Path, video: str, classes: ClassList) -> None:
-        self._file, self._video = path.open("w", newline="", encoding="utf-8"), video
-        self._writer = csv.writer(self._file)
-        self._columns = [name for name in COLUMNS if name != "class_shares"]
-        self._writer.writerow([*self._columns, *classes.names])
-
-    def add(self, frame: FrameFigures) -> None:
-        """Adds a row."""
-        values = vars(frame) | {"video": self._video, "frame": frame.index}
-        self._writer.writerow([*(values[name] for name in self._columns), *frame.class_shares.tolist()])
-
-    def __exit__(self, *_: object) -> None:
-        self._file.close()
-
-
-def frame_table(folder: Path, video: str, classes: ClassList) -> FrameTable | CsvTable:
-    """Opens frames.parquet in the folder, or frames.csv where pyarrow is not installed."""
-    if find_spec("pyarrow"):
-        return FrameTable(folder / "frames.parquet", video, classes)
-    return CsvTable(folder / "frames.csv", video, classes)
+            self._file.close()

@@ -12,8 +12,8 @@ from typing import Any
 
 from steadyseg.app.report_file import write_json
 from steadyseg.app.scale.batch.clips import Clip
-from steadyseg.app.scale.batch.frame_table import VERSION, frame_table
-from steadyseg.app.scale.batch.task import BatchOutputs
+from steadyseg.app.scale.batch.frame_table import VERSION, FrameTable
+from steadyseg.app.scale.batch.worker import BatchTask
 from steadyseg.app.sources.image_folder import list_images
 from steadyseg.app.video.caches import Recent
 from steadyseg.app.video.flags import VideoJob
@@ -52,9 +52,7 @@ class Segmenters:
         return segmenter
 
 
-def make_results(
-    clip: Clip, wanted: BatchOutputs, take: Callable[[VideoJob], Segmenter], progress: Callable[[], object]
-) -> dict[str, Any]:
+def make_results(clip: Clip, wanted: BatchTask, segmenter: Segmenter, progress: Callable[[], object]) -> dict[str, Any]:
     """Segments the video; its results appear under their name all at once. Returns the report.
 
     `progress` is called for every frame, and before the first frame for every part of the file that is read. If another
@@ -65,8 +63,7 @@ def make_results(
     with whole_folder(wanted.folder / clip.name, replace=False) as folder:
         output, masks = str(folder / VIDEO), folder / MASKS
         job = replace(clip.job, output=output if wanted.videos else None, masks=masks if wanted.masks else None)
-        segmenter = take(job)
-        with frame_table(folder, clip.name, segmenter.classes) as table:
+        with FrameTable(folder, clip.name, segmenter.classes) as table:
             with open_recording(job, segmenter) as recording:
                 for _, _, figures in recording:
                     table.add(figures)
@@ -78,7 +75,7 @@ def make_results(
     return record
 
 
-def describe(clip: Clip, wanted: BatchOutputs) -> dict[str, Any]:
+def describe(clip: Clip, wanted: BatchTask) -> dict[str, Any]:
     """All settings that determine the results, as JSON values; `sources_of` gives the files."""
     return {
         "options": json.loads(json.dumps(asdict(clip.job.options))),
@@ -134,7 +131,7 @@ def is_same(before: dict[str, Any], source: str) -> bool:
     return bool(before["sha256"] == now["sha256"] if {"sha256"} <= before.keys() & now.keys() else before == now)
 
 
-def read_results(clip: Clip, wanted: BatchOutputs) -> dict[str, Any] | None:
+def read_results(clip: Clip, wanted: BatchTask) -> dict[str, Any] | None:
     """The report of existing results, or None. Raises InputError for results of other settings or sources."""
     folder = wanted.folder / clip.name
     if not folder.exists():
@@ -181,3 +178,5 @@ def remove_leftovers(root: Path, clips: Iterable[Clip]) -> None:
     for leftover in root.glob(".*.partial"):
         if leftover.name[1:].rsplit(".", 2)[0] in names:
             shutil.rmtree(leftover, ignore_errors=True)
+    for name in names:
+        (root / f".{name}.begun").unlink(missing_ok=True)

@@ -1,96 +1,128 @@
-"""A worker of a batch: it keeps its segmenters and processes one video after the other."""
+"""The work of a batch on one video, in a process that keeps its segmenters. No torch at the top: a process chooses its
+core before torch is imported."""
 
+import contextlib
 import faulthandler
-import os
 import platform
 import time
-from concurrent.futures import ThreadPoolExecutor, wait
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from steadyseg.app.scale.batch.task import BatchOutputs, Row, WorkerVersion
-from steadyseg.app.scale.engines.machine import peak_memory_bytes, pin_core, use_one_thread
+from steadyseg.app.scale.batch.clips import Clip
+from steadyseg.app.scale.machine import peak_memory_bytes, pin_core, use_one_thread
 from steadyseg.core.errors import InputError
 from steadyseg.core.system.files import DISK_ERRORS
 
 if TYPE_CHECKING:
-    from steadyseg.app.scale.batch.clips import Clip
     from steadyseg.app.scale.batch.results import Segmenters
 
-
 STALL_S = 300.0
-"""A video times out after this time without a new frame, and its worker is replaced; a frame takes far less."""
+"""A worker ends itself after this time without a new frame; a frame takes far less."""
 
 
-class VideoWorker:
-    """A worker in a process of its own. It processes videos in a thread, so that a video can time out."""
+@dataclass(frozen=True)
+class BatchTask:
+    """What a batch makes of every video, and what its workers must be like."""
 
-    def __init__(self, wanted: BatchOutputs, stall_s: float = STALL_S) -> None:
-        pin_core()  # before torch is imported
-        self._wanted, self._stall_s = wanted, stall_s
-        self._pool, self._null = ThreadPoolExecutor(1), os.open(os.devnull, os.O_WRONLY)
-        self._progress_s = 0.0
-        self._segmenters: Segmenters | None = None
+    folder: Path
+    videos: bool = False
+    masks: bool = False
+    model: str = ""
+    """The model whose weights `versions` names."""
+    versions: tuple[tuple[str, str], ...] = ()
+    """`versions_of` the driver, so that results do not depend on where a video went."""
+    stall_s: float = STALL_S
 
-    def prepare(self, clip: "Clip") -> WorkerVersion:
-        """Opens the segmenter of a first video; returns the worker's versions. InputError for unfit options."""
-        if not self._wanted.folder.is_dir():
-            raise InputError(
-                f"{platform.node()} has no folder {self._wanted.folder}; results go where all machines see them"
-            )
-        self._open().take(clip.job)
-        use_one_thread()
-        return about(clip.job.options.model)
+    def mark(self, clip: Clip) -> Path:
+        """A file that exists while a worker is at the video; it has content if the worker ended itself."""
+        return self.folder / f".{clip.name}.begun"
 
-    def run(self, clip: "Clip") -> Row:
-        """Makes the results of a video; every failure is reported in the returned row.
 
-        If nothing can be returned because C code holds the GIL, the process ends itself.
-        """
-        self._note_progress()
-        self._end_unless_called_again()
-        row = self._pool.submit(self._make, clip)
-        while not wait([row], timeout=min(1.0, self._stall_s)).done:
-            self._end_unless_called_again()
-            if time.monotonic() - self._progress_s > self._stall_s:
-                reason = f"no new frame for {self._stall_s:g} s"
-                return Row(clip.name, clip.job.source, reason=reason, stalled=True)
-        faulthandler.cancel_dump_traceback_later()
-        return row.result()
+@dataclass(frozen=True)
+class Row:
+    """The result of one video."""
 
-    def _end_unless_called_again(self) -> None:
-        faulthandler.dump_traceback_later(2 * self._stall_s, file=self._null, exit=True)
+    name: str
+    source: str
+    frames: int = 0
+    seconds: float = 0.0
+    """Seconds of work, including the writing of results."""
+    reason: str = ""
+    """The reason why there are no results; empty on success."""
+    own_fault: bool = True
+    """True if the video itself is at fault, so that another try is of no use."""
+    refused: bool = False
+    """True if the worker could not open the network of the video."""
+    full_disk: int | None = None
+    """The errno of a full disk; it ends the batch."""
+    tries: int = 1
+    verdict: str = ""
+    """The report's verdict on the familiarity of the video; empty without familiarity statistics."""
+    skipped: bool = False
+    """True if the results existed already."""
+    memory_bytes: int = 0
+    """Peak resident memory of the worker so far."""
 
-    def _note_progress(self) -> None:
-        self._progress_s = time.monotonic()
 
-    def _make(self, clip: "Clip") -> Row:
-        segmenters = self._open()
+def run(task: BatchTask, clip: Clip) -> Row:
+    """Makes the results of a video; every failure is reported in the returned row."""
+    row, began_s, opened = Row(clip.name, clip.job.source), time.perf_counter(), False
+    try:
+        segmenter = _segmenters(task).take(clip.job)  # without a time limit: a first conversion takes minutes
+        opened = True
         from steadyseg.app.scale.batch.results import make_results
 
-        row, began_s = Row(clip.name, clip.job.source), time.perf_counter()
+        use_one_thread()
+        with _end_if_stalled(task.mark(clip), task.stall_s) as progress:
+            report = make_results(clip, task, segmenter, progress)
+        row = replace(row, frames=report["frames"], verdict=report.get("verdict", ""))
+    except InputError as error:
+        row = replace(row, reason=str(error), refused=not opened)
+    except Exception as error:  # for example from a runtime's C++; the worker can go on
+        full = error.errno if isinstance(error, OSError) and error.errno in DISK_ERRORS else None
+        reason = f"{type(error).__name__}: {' '.join(str(error).split())}"[:300]
+        row = replace(row, reason=reason, own_fault=False, full_disk=full)
+    return replace(row, seconds=time.perf_counter() - began_s, memory_bytes=peak_memory_bytes())
+
+
+@cache
+def _segmenters(task: BatchTask) -> "Segmenters":
+    """The segmenters of this process. Raises InputError if it has no folder of results or differs from the driver."""
+    pin_core()
+    if not task.folder.is_dir():
+        raise InputError(f"{platform.node()} has no folder {task.folder}; results go where all machines see them")
+    for (name, ours), (_, theirs) in zip(task.versions, versions_of(task.model), strict=True):
+        if theirs != ours:
+            raise InputError(
+                f"the workers have {name} {theirs} and this machine {ours}: results would depend on where a video "
+                "goes; install the same everywhere"
+            )
+    from steadyseg.app.scale.batch.results import Segmenters
+
+    return Segmenters()
+
+
+@contextlib.contextmanager
+def _end_if_stalled(mark: Path, limit_s: float) -> Iterator[Callable[[], Any]]:
+    """Ends this process, even where C code holds Python's lock, unless the given function is called again in time."""
+    with mark.open("wb") as file:
+
+        def progress() -> None:
+            faulthandler.dump_traceback_later(limit_s, file=file, exit=True)
+
+        progress()
         try:
-            report = make_results(clip, self._wanted, segmenters.take, self._note_progress)
-            row = replace(row, frames=report["frames"], verdict=report.get("verdict", ""))
-        except InputError as error:
-            row = replace(row, reason=str(error))
-        except OSError as error:
-            full = error.errno if error.errno in DISK_ERRORS else None
-            row = replace(row, reason=_in_line(error), own_fault=False, full_disk=full)
-        except Exception as error:  # for example from a runtime's C++; the worker can go on
-            row = replace(row, reason=_in_line(error), own_fault=False)
-        return replace(row, seconds=time.perf_counter() - began_s, memory_bytes=peak_memory_bytes())
-
-    def _open(self) -> "Segmenters":
-        if self._segmenters is None:
-            from steadyseg.app.scale.batch.results import Segmenters
-
-            self._segmenters = Segmenters()
-        return self._segmenters
+            yield progress
+        finally:
+            faulthandler.cancel_dump_traceback_later()
+            mark.unlink(missing_ok=True)
 
 
-def about(model: str) -> WorkerVersion:
-    """The versions of this process."""
+def versions_of(model: str) -> tuple[tuple[str, str], ...]:
+    """Names and versions of SteadySeg, Python, libraries and weights in this process."""
     from importlib.metadata import version
     from importlib.util import find_spec
 
@@ -98,8 +130,5 @@ def about(model: str) -> WorkerVersion:
 
     python = ".".join(platform.python_version_tuple()[:2])
     libraries = ", ".join(f"{name} {version(name)}" for name in ("openvino", "torch") if find_spec(name))
-    return WorkerVersion(version("steadyseg"), python, libraries, digest(model))
-
-
-def _in_line(error: Exception) -> str:
-    return f"{type(error).__name__}: {' '.join(str(error).split())}"[:300]
+    found = {"steadyseg": version("steadyseg"), "python": python, "libraries": libraries, "weights": digest(model)}
+    return tuple(found.items())
