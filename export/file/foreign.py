@@ -19,10 +19,10 @@ from onnx.shape_inference import infer_shapes
 
 from steadyseg.core.errors import InputError
 from steadyseg.export.file.child import run_limited
+from steadyseg.export.file.first_run import refuse_varying_sizes, run_once
 from steadyseg.export.file.metadata import MAX_SIDE
 from steadyseg.export.file.onnx_file import MAX_BYTES, parse_foreign, parse_whole, read_bytes
 from steadyseg.export.file.signature import Shape, type_and_shape
-from steadyseg.export.file.sizes import check_sizes
 from steadyseg.export.file.subgraph import inside
 
 INLINED = frozenset(("Attention", "CastLike", "RMSNormalization", "RotaryEmbedding", "Swish"))
@@ -261,7 +261,8 @@ def prepare(data: bytes, name: str, height: int, width: int, opset: int) -> byte
     for value in graph.output:  # their sizes are inferred again, since free sizes are now fixed
         value.type.tensor_type.ClearField("shape")
     model = infer_shapes(_converted(infer_shapes(model), opset, path))
-    check_sizes(model, None, name)
+    refuse_varying_sizes(model, name)
+    run_once(model, None, name)
     return model.SerializeToString()
 
 

@@ -1,8 +1,8 @@
 """Opens exported ONNX files of any origin; a file that could read other files, run other code or take all memory is
 refused.
 
-The checks in order: size of the file, parser, operators and references, metadata and signature, sizes of tensors. For
-a file that this process did not write, all but the first run in a child with limits of memory and time.
+The checks in order: size of the file, parser, operators and references, metadata and signature, one frame. For a file
+that this process did not write, all but the first run in a child with limits of memory and time.
 The time of a frame is not limited, since a valid network may be arbitrarily long. Executors get bytes and never the
 path, so that relative file names inside a model lead nowhere.
 """
@@ -18,9 +18,9 @@ import numpy as np
 
 from steadyseg.core.errors import InputError, in_line
 from steadyseg.export.file.child import run_limited
+from steadyseg.export.file.first_run import refuse_varying_sizes, run_once
 from steadyseg.export.file.metadata import FORMAT_KEY, GraphMeta, from_props, require_format
 from steadyseg.export.file.signature import check_signature
-from steadyseg.export.file.sizes import check_sizes
 from steadyseg.export.file.subgraph import sort_nodes
 
 if TYPE_CHECKING:
@@ -80,8 +80,9 @@ def read_onnx(path: Path) -> OnnxFile:
 
 
 def accept(data: bytes, name: str) -> bytes:
-    """Checks a stranger's file, in the child."""
-    check_onnx(data, Path(name))
+    """Checks a stranger's file and runs one frame, in the child."""
+    file = check_onnx(data, Path(name))
+    run_once(file.model, file.meta, name)
     return b""
 
 
@@ -94,7 +95,7 @@ def check_onnx(data: bytes, path: Path) -> OnnxFile:
     meta = from_props(props, str(path))
     check_signature(model.graph, meta, str(path))
     _check_structure(data, path)
-    check_sizes(model, meta, str(path))
+    refuse_varying_sizes(model, str(path))
     return OnnxFile(path, data, model, meta)
 
 

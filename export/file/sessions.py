@@ -191,7 +191,8 @@ def openvino_runner(data: bytes, shapes: Mapping[str, Sequence[int]] | None = No
     """
     model = read_openvino(data)
     if shapes:
-        model.reshape({name: list(shape) for name, shape in shapes.items()})
+        used = {name for one in model.inputs for name in one.names}
+        model.reshape({name: list(shape) for name, shape in shapes.items() if name in used})
     compiled = compile_openvino(model, {"fp32": "f32", "bf16": "bf16"}[precision])
     wanted = {value.get_any_name() for value in compiled.inputs}
 

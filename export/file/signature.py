@@ -26,6 +26,8 @@ Shape = tuple[int | str | None, ...]
 """Fixed sizes are integers, free sizes are names or None."""
 Values = dict[str, tuple[str, Shape]]
 """Type and shape by name, in the order of the graph."""
+Expected = dict[str, tuple[tuple[str, ...], Shape]]
+"""Allowed types, and a shape: an integer needs an equal fixed size in the graph."""
 
 
 def state_names(count: int, end: str) -> list[str]:
@@ -35,110 +37,78 @@ def state_names(count: int, end: str) -> list[str]:
 
 def check_signature(graph: "onnx.GraphProto", meta: GraphMeta, name: str) -> None:
     """Raises InputError where names, order, types or shapes of inputs and outputs do not match the metadata."""
-    inputs = {value.name: type_and_shape(value, name) for value in graph.input}
-    outputs = {value.name: type_and_shape(value, name) for value in graph.output}
-    if len(inputs) != len(graph.input) or len(outputs) != len(graph.output):
-        raise InputError(f"{name}: two inputs or two outputs have the same name")
-    if meta.kind == "logits":
-        _check_logits(inputs, outputs, meta, name)
-    elif meta.kind == "classifier":
-        _check_classifier(inputs, outputs, meta, name)
+    given, made = ({one.name: type_and_shape(one, name) for one in values} for values in (graph.input, graph.output))
+    if meta.kind == "stream":
+        inputs, outputs = _of_stream(given, meta, name)
     else:
-        _check_stream(inputs, outputs, meta, name)
+        inputs, outputs = _of_pictures(meta)
+    for what, values, found, expected in (
+        ("inputs", graph.input, given, inputs),
+        ("outputs", graph.output, made, outputs),
+    ):
+        names = [value.name for value in values]
+        if names != list(expected):
+            shown = ", ".join(repr(key[:40]) for key in names[:20]) or "none"
+            raise InputError(f"{name}: its {what} are {shown}, expected {', '.join(list(expected)[:20])} in this order")
+        for key, (types, shape) in expected.items():
+            kind, sizes = found[key]
+            if kind not in types or not _fits(sizes, shape):
+                wanted = _text(" or ".join(types), shape)
+                raise InputError(f"{name}: {key} is {_text(kind, sizes)}, expected {wanted}")
 
 
-def _check_logits(inputs: Values, outputs: Values, meta: GraphMeta, name: str) -> None:
-    _expect_names(list(inputs), ["image"], "inputs", name)
-    _expect_names(list(outputs), ["logits"], "outputs", name)
-    _expect(inputs, "image", FLOATS, ("N", 3, "h", "w"), name)
-    _expect(outputs, "logits", FLOATS, ("N", len(meta.classes), "h", "w"), name)
+def _of_pictures(meta: GraphMeta) -> tuple[Expected, Expected]:
+    """The inputs and outputs of a network alone, and of a classifier."""
+    classes = len(meta.classes)
+    if meta.kind == "logits":
+        return {"image": (FLOATS, ("N", 3, "h", "w"))}, {"logits": (FLOATS, ("N", classes, "h", "w"))}
+    image: Expected = {"image": (("UINT8",), ("N", meta.height, meta.width, 3))}
+    single: Expected = dict.fromkeys(("entropy", "disagreement"), (("FLOAT",), ("N",)))
+    return image, {"probs": (("FLOAT",), ("N", classes)), **single}
 
 
-def _check_classifier(inputs: Values, outputs: Values, meta: GraphMeta, name: str) -> None:
-    _expect_names(list(inputs), ["image"], "inputs", name)
-    _expect_names(list(outputs), ["probs", "entropy", "disagreement"], "outputs", name)
-    _expect(inputs, "image", ("UINT8",), ("N", meta.height, meta.width, 3), name)
-    _expect(outputs, "probs", ("FLOAT",), ("N", len(meta.classes)), name)
-    for key in ("entropy", "disagreement"):
-        _expect(outputs, key, ("FLOAT",), ("N",), name)
-
-
-def _check_stream(inputs: Values, outputs: Values, meta: GraphMeta, name: str) -> None:
-    states = sum(key.startswith("state_") for key in inputs)
-    temporal = is_temporal(meta.method.mode)
-    if temporal != (states > 0):
+def _of_stream(given: Values, meta: GraphMeta, name: str) -> tuple[Expected, Expected]:
+    """The inputs and outputs of a stream: states leave as they enter, and the first one holds probabilities."""
+    states = {key: one for key, one in given.items() if key.startswith("state_")}
+    temporal, inner = is_temporal(meta.method.mode), meta.state_size
+    if temporal != bool(states):
         raise InputError(
-            f"{name}: mode {meta.method.mode} with {states} state inputs; a vq mode has states, another mode has none"
+            f"{name}: mode {meta.method.mode} with {len(states)} state inputs; a vq mode has states, another mode has "
+            "none"
         )
-    moved = MOTION_INPUTS if meta.method.motion else ()
-    _expect_names(list(inputs), ["frame", "gap", "reset", *moved, *state_names(states, "in")], "inputs", name)
-    carried = [*(["probs"] if not temporal else []), *state_names(states, "out")]
-    _expect_names(
-        list(outputs), [*MAPS, *carried, *(FAMILIARITY_OUTPUTS if meta.reference_scores else ())], "outputs", name
-    )
-    for key, (kind, shape) in (*inputs.items(), *outputs.items()):
-        if shape[:1] != (1,):
-            raise InputError(
-                f"{name}: {key} is {_text(kind, shape)}, expected 1 as its first size: a file has one stream"
-            )
-    _expect(inputs, "frame", ("UINT8",), (1, "H", "W", 3), name)
-    for key in ("gap", "reset"):
-        _expect(inputs, key, ("FLOAT",), (1, 1), name)
-    for key, shape in zip(moved, ((1, *meta.state_size, 2), (1, *meta.state_size)), strict=False):
-        _expect(inputs, key, ("FLOAT",), shape, name)
-    for key in FAMILIARITY_OUTPUTS[:2] if meta.reference_scores else ():
-        _expect(outputs, key, ("FLOAT",), (1, 1), name)
-    for key in (*MAPS, *(FAMILIARITY_OUTPUTS[2:] if meta.reference_scores else ())):
-        _expect(outputs, key, ("UINT8",), inputs["frame"][1][:3], name)
-    _check_states(inputs, outputs, states, name)
-    _check_probabilities(carried[0], outputs, meta, name)
-
-
-def _check_states(inputs: Values, outputs: Values, states: int, name: str) -> None:
-    """Requires fixed shapes, equal as input and output: the first frame needs zeros, every other the last output."""
     values = 0
-    for entering, leaving in zip(state_names(states, "in"), state_names(states, "out"), strict=True):
-        kind, shape = inputs[entering]
+    for key, (kind, shape) in states.items():
         sizes = [size for size in shape if isinstance(size, int) and size > 0]
-        if len(sizes) != len(shape) or not 2 <= len(shape) <= MAX_DIMENSIONS or kind not in FLOATS:
-            raise InputError(f"{name}: {entering} is {_text(kind, shape)}, expected a float of fixed sizes")
-        if outputs[leaving] != inputs[entering]:
-            raise InputError(
-                f"{name}: {leaving} is {_text(*outputs[leaving])} but {entering} is {_text(kind, shape)}; "
-                "the states do not come back as they went in"
-            )
+        fixed = len(sizes) == len(shape) and 2 <= len(shape) <= MAX_DIMENSIONS and shape[0] == 1
+        if not fixed or kind not in FLOATS:
+            raise InputError(f"{name}: {key} is {_text(kind, shape)}, expected one stream's float of fixed sizes")
         values += math.prod(sizes)
     if values > MAX_STATE_VALUES:
         raise InputError(f"{name}: its states have {values} values in all, at most {MAX_STATE_VALUES} are accepted")
-
-
-def _check_probabilities(key: str, outputs: Values, meta: GraphMeta, name: str) -> None:
-    """Requires probabilities (..., K, h, w) in the first state or `probs`: evaluation and inspection read them."""
-    expected = (len(meta.classes), *meta.state_size)
-    kind, shape = outputs[key]
-    if shape[-3:] != expected or kind not in FLOATS:
-        raise InputError(
-            f"{name}: {key} is {_text(kind, shape)}, expected a float whose shape ends with {list(expected)}: "
-            f"classes, height "
-            f"and width of its metadata over head_stride {meta.head_stride}"
-        )
-
-
-def _expect_names(found: list[str], expected: list[str], what: str, name: str) -> None:
-    if found != expected:
-        shown = ", ".join(repr(key[:40]) for key in found[:20]) or "none"
-        raise InputError(f"{name}: its {what} are {shown}, expected {', '.join(expected[:20])} in this order")
-
-
-def _expect(values: Values, key: str, types: tuple[str, ...], shape: Shape, name: str) -> None:
-    """Requires type and shape; an integer in `shape` needs an equal fixed size in the graph."""
-    kind, found = values[key]
-    fits = len(found) == len(shape) and all(
-        size == wanted if isinstance(wanted, int) else not isinstance(size, int) or size > 0
-        for size, wanted in zip(found, shape, strict=False)
-    )
-    if kind not in types or not fits:
-        raise InputError(f"{name}: {key} is {_text(kind, found)}, expected {_text(' or '.join(types), shape)}")
+    number: tuple[tuple[str, ...], Shape] = (("FLOAT",), (1, 1))
+    moved: Expected = {"motion": (("FLOAT",), (1, *inner, 2)), "trust": (("FLOAT",), (1, *inner))}
+    inputs: Expected = {"frame": (("UINT8",), (1, "H", "W", 3)), "gap": number, "reset": number}
+    inputs |= {key: moved[key] for key in MOTION_INPUTS if meta.method.motion}
+    inputs |= {
+        key: ((kind,), shape)
+        for key, (kind, shape) in zip(state_names(len(states), "in"), states.values(), strict=True)
+    }
+    one_map: tuple[tuple[str, ...], Shape] = (("UINT8",), given.get("frame", ("", ()))[1][:3])
+    outputs: Expected = dict.fromkeys(MAPS, one_map)
+    probabilities = (len(meta.classes), *inner)
+    if states:
+        outputs |= {f"{key[:-2]}out": one for key, one in inputs.items() if key.startswith("state_")}
+        first_kind, first = states.get("state_00_in", ("", ()))
+        if first[-3:] != probabilities:
+            raise InputError(
+                f"{name}: state_00_out is {_text(first_kind, first)}, expected a shape that ends with "
+                f"{list(probabilities)}: classes, height and width of its metadata over head_stride {meta.head_stride}"
+            )
+    else:
+        outputs["probs"] = (FLOATS, (1, *probabilities))
+    if meta.reference_scores:
+        outputs |= dict.fromkeys(FAMILIARITY_OUTPUTS[:2], number) | dict.fromkeys(FAMILIARITY_OUTPUTS[2:], one_map)
+    return inputs, outputs
 
 
 def type_and_shape(value: "onnx.ValueInfoProto", name: str) -> tuple[str, Shape]:
@@ -152,6 +122,14 @@ def type_and_shape(value: "onnx.ValueInfoProto", name: str) -> tuple[str, Shape]
     kind = onnx.TensorProto.DataType.Name(tensor.elem_type) if tensor.elem_type in numbers else str(tensor.elem_type)
     shape = (size.dim_value if size.HasField("dim_value") else size.dim_param or None for size in tensor.shape.dim)
     return kind, tuple(shape)
+
+
+def _fits(found: Shape, wanted: Shape) -> bool:
+    """True if fixed sizes are equal where they are wanted, and positive elsewhere."""
+    return len(found) == len(wanted) and all(
+        size == one if isinstance(one, int) else not isinstance(size, int) or size > 0
+        for size, one in zip(found, wanted, strict=True)
+    )
 
 
 def _text(kind: str, shape: Shape) -> str:

@@ -4,7 +4,6 @@ cause."""
 import dataclasses
 import itertools
 import os
-import pickle
 import random
 import subprocess
 import sys
@@ -16,7 +15,6 @@ import numpy as np
 import onnx
 import onnxruntime
 import pytest
-import torch
 from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto, helper
 from refusals import refusal
 
@@ -212,16 +210,9 @@ def test_damaged_files_open_or_are_refused(tmp_path: Path) -> None:
     assert 100 < refused < 200
 
 
-def test_files_of_other_kinds_are_refused(tmp_path: Path) -> None:
-    torch.save({"weight": torch.ones(2)}, tmp_path / "made.pt")
-    for data in (
-        (tmp_path / "made.pt").read_bytes(),
-        pickle.dumps({"weight": [1.0]}),
-        b"<html>404</html>",
-        b"version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 1\n",
-        random.Random(0).randbytes(1000),
-    ):
-        assert "not a whole ONNX file" in refused(written(tmp_path, data))
+@pytest.mark.parametrize("data", [b"<html>404</html>", b"version https://git-lfs.github.com", bytes(1000)], ids=str)
+def test_files_of_other_kinds_are_refused(tmp_path: Path, data: bytes) -> None:
+    assert "not a whole ONNX file" in refused(written(tmp_path, data))
 
 
 @pytest.mark.slow
@@ -251,12 +242,6 @@ def varint(number: int) -> bytes:
     return digits + bytes([number])
 
 
-def test_a_field_of_the_future_is_refused(tmp_path: Path) -> None:
-    """Another parser may know it, and what it does."""
-    data = stream_model().SerializeToString() + b"\xfa\x3f\x00"  # field 1023, empty
-    assert "has fields that the installed onnx does not know" in refused(written(tmp_path, data))
-
-
 def sparse(values: TensorProto, indices: TensorProto) -> onnx.SparseTensorProto:
     return onnx.SparseTensorProto(values=values, indices=indices, dims=[4])
 
@@ -272,195 +257,6 @@ def add_node(model: ModelProto, *nodes: NodeProto) -> None:
 
 def branch(body: onnx.GraphProto) -> NodeProto:
     return helper.make_node("Identity", ["condition"], ["x"], then_branch=body, else_branch=body)
-
-
-# Every node is named Identity: operators that branch or repeat are refused by their name alone.
-INDICES = helper.make_tensor("i", TensorProto.INT64, [1], [0])
-EXTERNAL: dict[str, Change] = {
-    "initializer": lambda m: m.graph.initializer.append(external()),
-    "entry-without-location": lambda m: m.graph.initializer[0].external_data.add(key="location", value="x"),
-    "location-without-entry": lambda m: setattr(m.graph.initializer[0], "data_location", TensorProto.EXTERNAL),
-    "sparse-values": lambda m: m.graph.sparse_initializer.append(sparse(external(), INDICES)),
-    "attribute-list": lambda m: add_node(m, helper.make_node("Identity", [], ["c"], values=[external()])),
-    "body-in-body": lambda m: add_node(
-        m, branch(helper.make_graph([branch(subgraph(external()))], "outer", [], [tensor("x", FLOAT, [1])]))
-    ),
-    "function": lambda m: m.functions.append(
-        helper.make_function("", "f", [], ["c"], [helper.make_node("Identity", [], ["c"], value=external())], [])
-    ),
-    "training": lambda m: m.training_info.add().initialization.CopyFrom(subgraph(external())),
-}
-
-
-@pytest.mark.parametrize("place", EXTERNAL)
-def test_external_data_is_refused_wherever_it_is(tmp_path: Path, place: str) -> None:
-    model = stream_model()
-    EXTERNAL[place](model)
-    assert "external data" in refused(written(tmp_path, model))
-
-
-def custom(domain: str, operator: str = "Run") -> NodeProto:
-    return helper.make_node(operator, ["gap"], ["c"], domain=domain)
-
-
-OPERATORS: dict[str, tuple[str, list[NodeProto]]] = {
-    "of-another-domain": ("'ai.onnx.ml'", [custom("ai.onnx.ml", "Add")]),
-    "subgraph": ("'evil'", [branch(helper.make_graph([custom("evil")], "inner", [], [tensor("c", FLOAT, [1])]))]),
-    "line-break": (r"'e\nvil'", [custom("e\nvil")]),
-    "loop": ("'Loop'", [custom("", "Loop")]),
-}
-
-
-@pytest.mark.parametrize("case", OPERATORS)
-def test_operators_from_elsewhere_are_refused(tmp_path: Path, case: str) -> None:
-    word, nodes = OPERATORS[case]
-    model = stream_model()
-    add_node(model, *nodes)
-    message = refused(written(tmp_path, model))
-    assert "is not run here" in message and word in message
-
-
-def constant(name: str, *values: int) -> TensorProto:
-    return helper.make_tensor(name, TensorProto.INT64, [len(values)], values)
-
-
-def node(operator: str, *inputs: str, makes: str = "made", **attributes: Any) -> NodeProto:
-    return helper.make_node(operator, list(inputs), [makes], **attributes)
-
-
-def doubled(times: int) -> list[NodeProto]:
-    """half + half + half + ...: each step as long as all before."""
-    names = ["half", *(f"joined_{number}" for number in range(times))]
-    return [node("Concat", one, one, makes=other, axis=0) for one, other in itertools.pairwise(names)]
-
-
-BOMBS: dict[str, tuple[str, list[NodeProto], list[TensorProto]]] = {
-    "constant": ("asks for", [node("ConstantOfShape", "n")], [constant("n", 2**40)]),
-    "constants": (
-        "at most 256 MB",
-        [node("ConstantOfShape", "n", makes=f"made_{number}") for number in range(100)],
-        [constant("n", 2**21)],
-    ),
-    "grown-from-a-size": (
-        "asks for",
-        [node("Shape", "frame", makes="s"), node("Mul", "s", "n", makes="t"), node("ConstantOfShape", "t")],
-        [constant("n", 2**10)],
-    ),
-    "joined-to-itself": ("asks for", doubled(40), []),
-    "kept-till-the-end": (
-        "asks for",
-        [node("Expand", "gap", "n", makes=f"made_{number}") for number in range(20)]
-        + [node("Concat", *(f"made_{number}" for number in range(20)), axis=0)],
-        [constant("n", 2**26)],
-    ),
-    "by-the-pixels": (
-        "no size can be inferred for the output of ConstantOfShape",
-        [
-            node("Reshape", "frame", "all", makes="p"),
-            node("Slice", "p", "from", "to", makes="q"),
-            node("Cast", "q", makes="i", to=TensorProto.INT64),
-            node("ConstantOfShape", "i"),
-        ],
-        [constant("all", -1), constant("from", 0), constant("to", 4)],
-    ),
-}
-
-
-@pytest.mark.parametrize("case", BOMBS)
-def test_a_graph_that_would_fill_the_memory_is_refused(tmp_path: Path, case: str) -> None:
-    words, nodes, constants = BOMBS[case]
-    model = stream_model()
-    model.graph.initializer.extend(constants)
-    add_node(model, *nodes)
-    onnx.checker.check_model(model)  # to ONNX it is as good as any
-    assert words in refused(written(tmp_path, model))
-
-
-@pytest.mark.parametrize(("value", "kind"), [(np.nan, FLOAT), (np.inf, TensorProto.BFLOAT16)])
-def test_weights_that_are_no_numbers_are_refused(tmp_path: Path, value: float, kind: int) -> None:
-    model = logits_model()
-    model.graph.initializer.append(helper.make_tensor("one", kind, [3], [1.0, 2.0, value]))
-    assert "tensor 'one' holds NaN or infinite" in refused(written(tmp_path, model))
-
-
-@pytest.mark.parametrize(("operator", "opens"), [("Add", True), ("Mul", False)])
-def test_minus_infinity_is_a_mask_where_it_is_added(tmp_path: Path, operator: str, opens: bool) -> None:
-    """Windows of attention that reach beyond the picture add such a mask."""
-    model = stream_model()
-    model.graph.initializer.append(helper.make_tensor("mask", FLOAT, [2], [0.0, -np.inf]))
-    add_node(model, node(operator, "gap", "mask"))
-    path = written(tmp_path, model)
-    assert read_onnx(path).meta == META if opens else "'mask' holds NaN or infinite" in refused(path)
-
-
-def test_attributes_that_are_no_numbers_are_refused(tmp_path: Path) -> None:
-    for attributes in ({"epsilon": float("nan")}, {"pads": [1.0, float("inf")]}):
-        model = stream_model()
-        add_node(model, node("LayerNormalization", "gap", "half", **attributes))
-        assert "is NaN or infinite" in refused(written(tmp_path, model))
-
-
-def test_nothing_is_written_that_would_not_open(tmp_path: Path) -> None:
-    model = stream_model()
-    write_model(model, tmp_path / "m.onnx")
-    assert read_onnx(tmp_path / "m.onnx").meta == META
-    model.graph.initializer[1].float_data[0] = np.nan
-    assert "NaN" in refusal(write_model, model, tmp_path / "m.onnx", overwrite=True)
-    assert read_onnx(tmp_path / "m.onnx").meta == META
-
-
-def test_a_tensor_with_fewer_values_than_it_says_is_refused(tmp_path: Path) -> None:
-    model = stream_model()
-    model.graph.initializer.append(TensorProto(name="w", data_type=FLOAT, dims=[2**20, 2**20], raw_data=bytes(8)))
-    assert "tensor 'w' is damaged" in refused(written(tmp_path, model))
-
-
-def test_functions_and_training_graphs_are_refused(tmp_path: Path) -> None:
-    model = stream_model()  # a function may take the name of a standard operator
-    model.functions.append(
-        helper.make_function("", "Mul", ["a"], ["b"], [helper.make_node("Identity", ["a"], ["b"])], [])
-    )
-    assert "functions" in refused(written(tmp_path, model))
-    model = stream_model()
-    model.training_info.add()
-    assert "training" in refused(written(tmp_path, model))
-
-
-@pytest.mark.parametrize(
-    ("what", "known"), [("opset", onnx.defs.onnx_opset_version()), ("IR version", onnx.IR_VERSION)]
-)
-def test_a_newer_format_names_both_numbers(tmp_path: Path, what: str, known: int) -> None:
-    model = stream_model()
-    if what == "opset":
-        model.opset_import[0].version = known + 1
-    else:
-        model.ir_version = known + 1
-    message = refused(written(tmp_path, model))
-    assert f"{what} {known + 1}, the installed onnx {onnx.__version__} reads up to {known};" in message
-
-
-def test_files_without_metadata_or_with_malformed_ones_are_refused(tmp_path: Path) -> None:
-    model = stream_model()
-    helper.set_model_props(model, META.to_props() | {"kind": "heatmap"})
-    assert "kind is 'heatmap'" in refused(written(tmp_path, model))
-    del model.metadata_props[:]
-    assert "steadyseg_format" in refused(written(tmp_path, model))
-
-
-def test_two_values_for_one_entry_are_refused(tmp_path: Path) -> None:
-    model = stream_model()
-    model.metadata_props.add(key="mode", value="bnn")
-    assert "two entries 'mode'" in refused(written(tmp_path, model))
-
-
-def test_texts_that_are_no_utf8_are_refused(tmp_path: Path) -> None:
-    data = stream_model().SerializeToString()
-    for text, damaged in (
-        (b"vq-dnn", b"vq-\xff\xfen"),
-        (b"Gather", b"Gat\xff\xfer"),
-        (b"state_00_in", b"state_\xff\xfe_in"),
-    ):
-        assert text in data and "utf-8" in refused(written(tmp_path, data.replace(text, damaged)))
 
 
 def set_type(values: Any, name: str, kind: int, shape: list[Any]) -> None:
@@ -482,93 +278,211 @@ def rename(values: Any, old: str, new: str) -> None:
             value.name = new
 
 
-MISFITS: dict[str, tuple[str, Change]] = {
-    "frame-float": ("frame is float", lambda m: set_type(m.graph.input, "frame", FLOAT, [1, "H", "W", 3])),
-    "frame-planar": ("frame is uint8 [1, 3,", lambda m: set_type(m.graph.input, "frame", UINT8, [1, 3, "H", "W"])),
-    "frame-batch": ("frame is uint8 [8,", lambda m: set_type(m.graph.input, "frame", UINT8, [8, "H", "W", 3])),
-    "frame-negative": ("frame is uint8 [1, -1,", lambda m: set_type(m.graph.input, "frame", UINT8, [1, -1, "W", 3])),
-    "frame-line-break": (r"a\nb", lambda m: set_type(m.graph.input, "frame", UINT8, ["a\nb", "H", "W", 3])),
-    "frame-no-shape": ("frame", lambda m: m.graph.input[0].type.tensor_type.ClearField("shape")),
-    "frame-unknown-type": ("frame is 99", lambda m: set_type(m.graph.input, "frame", 99, [1, "H", "W", 3])),
-    "gap-list": ("gap is float [7]", lambda m: set_type(m.graph.input, "gap", FLOAT, [7])),
-    "reset-image": ("reset is float", lambda m: set_type(m.graph.input, "reset", FLOAT, [1, 3])),
-    "inputs-swapped": ("inputs are", lambda m: swap(m.graph.input, 1, 2)),
-    "input-twice": ("same name", lambda m: m.graph.input.append(m.graph.input[0])),
-    "label-planar": ("label is uint8", lambda m: set_type(m.graph.output, "label", UINT8, [1, 2, "H", "W"])),
-    "maps-swapped": ("outputs are", lambda m: swap(m.graph.output, 0, 2)),
-    "state-other-shape": ("state_01_out", lambda m: set_type(m.graph.output, "state_01_out", FLOAT, [1, 3, 4])),
-    "state-of-many-sizes": (  # their product would have more digits than Python prints
-        "fixed sizes",
-        lambda m: set_type(m.graph.input, "state_01_in", FLOAT, [1] + [2**62] * 1000),
+def constant(name: str, *values: int) -> TensorProto:
+    return helper.make_tensor(name, TensorProto.INT64, [len(values)], values)
+
+
+def node(operator: str, *inputs: str, makes: str = "made", **attributes: Any) -> NodeProto:
+    return helper.make_node(operator, list(inputs), [makes], **attributes)
+
+
+def doubled(times: int) -> list[NodeProto]:
+    """half + half + half + ...: each step as long as all before."""
+    names = ["half", *(f"joined_{number}" for number in range(times))]
+    return [node("Concat", one, one, makes=other, axis=0) for one, other in itertools.pairwise(names)]
+
+
+def weights(**fields: Any) -> Change:
+    """A change that adds a tensor."""
+    return lambda model: model.graph.initializer.append(TensorProto(**{"name": "w", "data_type": FLOAT} | fields))
+
+
+def nodes(*added: NodeProto) -> Change:
+    return lambda model: add_node(model, *added)
+
+
+def typed(place: str, name: str, kind: int, shape: list[Any]) -> Change:
+    return lambda model: set_type(getattr(model.graph, place), name, kind, shape)
+
+
+def props(**changed: str) -> Change:
+    return lambda model: helper.set_model_props(model, META.to_props() | changed)
+
+
+def wide_states(model: ModelProto) -> None:
+    for place, end in (("input", "in"), ("output", "out")):
+        set_type(getattr(model.graph, place), f"state_01_{end}", FLOAT, [1, 2**40, 2**40])
+
+
+# Every node is named Identity: operators that branch or repeat are refused by their name alone.
+INDICES = helper.make_tensor("i", TensorProto.INT64, [1], [0])
+BODY = helper.make_graph([branch(subgraph(external()))], "outer", [], [tensor("x", FLOAT, [1])])
+EVIL = helper.make_graph([node("Run", "gap", domain="evil")], "inner", [], [tensor("made", FLOAT, [1])])
+REAL, NO_RUN, KNOWN = "external data", "is not run here", onnx.defs.onnx_opset_version()
+REFUSED: dict[str, tuple[str, Change]] = {
+    "external weights": (REAL, lambda m: m.graph.initializer.append(external())),
+    "external without location": (REAL, lambda m: m.graph.initializer[0].external_data.add(key="location", value="x")),
+    "location without entry": (REAL, lambda m: setattr(m.graph.initializer[0], "data_location", TensorProto.EXTERNAL)),
+    "external sparse": (REAL, lambda m: m.graph.sparse_initializer.append(sparse(external(), INDICES))),
+    "external attribute": (REAL, nodes(helper.make_node("Identity", [], ["c"], values=[external()]))),
+    "external in a body": (REAL, nodes(branch(BODY))),
+    "external in a function": (
+        REAL,
+        lambda m: m.functions.append(
+            helper.make_function("", "f", [], ["c"], [helper.make_node("Identity", [], ["c"], value=external())], [])
+        ),
     ),
-    "state-free-shape": ("fixed sizes", lambda m: set_type(m.graph.input, "state_01_in", FLOAT, [1, "h", 3])),
-    "state-integer": ("state_02_in", lambda m: set_type(m.graph.input, "state_02_in", TensorProto.INT64, [1, 1])),
+    "external in training": (REAL, lambda m: m.training_info.add().initialization.CopyFrom(subgraph(external()))),
+    "operator of another domain": (f"'ai.onnx.ml' {NO_RUN}", nodes(node("Add", "gap", domain="ai.onnx.ml"))),
+    "operator in a body": (f"'evil' {NO_RUN}", nodes(branch(EVIL))),
+    "operator with a line break": (rf"'e\nvil' {NO_RUN}", nodes(node("Run", "gap", domain="e\nvil"))),
+    "operator that repeats": (f"'Loop' {NO_RUN}", nodes(node("Loop", "gap"))),
+    "size by pixels": (
+        "Expand makes a tensor whose size depends on values",  # one frame in the child would say nothing of the next
+        nodes(node("Cast", "gap", makes="i", to=TensorProto.INT64), node("Expand", "half", "i")),
+    ),
+    "weights NaN": ("'w' holds NaN or infinite", weights(dims=[2], float_data=[1.0, np.nan])),
+    "weights infinite": ("'w' holds NaN or infinite", weights(data_type=16, dims=[1], int32_data=[0x7F80])),
+    "weights too few": ("tensor 'w' is damaged", weights(dims=[2**20, 2**20], raw_data=bytes(8))),
+    "attribute NaN": ("is NaN or infinite", nodes(node("LayerNormalization", "gap", "half", epsilon=float("nan")))),
+    "attribute infinite": ("is NaN or infinite", nodes(node("Pad", "gap", pads=[1.0, float("inf")]))),
+    "functions": (  # a function may take the name of a standard operator
+        "functions",
+        lambda m: m.functions.append(helper.make_function("", "Mul", ["a"], ["b"], [node("Identity", "a")], [])),
+    ),
+    "training": ("training", lambda m: m.training_info.add()),
+    "newer opset": (
+        f"opset {KNOWN + 1}, the installed onnx {onnx.__version__} reads up to {KNOWN};",
+        lambda m: setattr(m.opset_import[0], "version", KNOWN + 1),
+    ),
+    "newer format": (
+        f"IR version {onnx.IR_VERSION + 1}, the installed onnx {onnx.__version__} reads up to {onnx.IR_VERSION};",
+        lambda m: setattr(m, "ir_version", onnx.IR_VERSION + 1),
+    ),
+    "malformed metadata": ("kind is 'heatmap'", props(kind="heatmap")),
+    "no metadata": ("steadyseg_format", lambda m: m.ClearField("metadata_props")),
+    "two entries": ("two entries 'mode'", lambda m: m.metadata_props.add(key="mode", value="bnn")),
+    "no input": ("not a valid ONNX graph", nodes(node("Relu", "absent"))),
+    "an output twice": ("not a valid ONNX graph", nodes(node("Relu", "gap", makes="label"))),
+    "frame of floats": ("frame is float", typed("input", "frame", FLOAT, [1, "H", "W", 3])),
+    "frame planar": ("frame is uint8 [1, 3,", typed("input", "frame", UINT8, [1, 3, "H", "W"])),
+    "eight frames": ("frame is uint8 [8,", typed("input", "frame", UINT8, [8, "H", "W", 3])),
+    "frame of negative size": ("frame is uint8 [1, -1,", typed("input", "frame", UINT8, [1, -1, "W", 3])),
+    "frame with a line break": (r"a\nb", typed("input", "frame", UINT8, ["a\nb", "H", "W", 3])),
+    "frame without shape": ("frame", lambda m: m.graph.input[0].type.tensor_type.ClearField("shape")),
+    "frame of no type": ("frame is 99", typed("input", "frame", 99, [1, "H", "W", 3])),
+    "gap as a list": ("gap is float [7]", typed("input", "gap", FLOAT, [7])),
+    "reset as an image": ("reset is float", typed("input", "reset", FLOAT, [1, 3])),
+    "inputs swapped": ("inputs are", lambda m: swap(m.graph.input, 1, 2)),
+    "an input twice": ("inputs are", lambda m: m.graph.input.append(m.graph.input[0])),
+    "label planar": ("label is uint8", typed("output", "label", UINT8, [1, 2, "H", "W"])),
+    "maps swapped": ("outputs are", lambda m: swap(m.graph.output, 0, 2)),
+    "state that changes": ("state_01_out", typed("output", "state_01_out", FLOAT, [1, 3, 4])),
+    "state of many sizes": ("fixed sizes", typed("input", "state_01_in", FLOAT, [1] + [2**62] * 1000)),
+    "state of free size": ("fixed sizes", typed("input", "state_01_in", FLOAT, [1, "h", 3])),
+    "state of integers": ("state_02_in", typed("input", "state_02_in", TensorProto.INT64, [1, 1])),
+    "states without end": ("at most 1073741824", wide_states),
+    "states of no such mode": ("mode dnn", lambda m: helper.set_model_props(m, PLAIN.to_props())),
+    "other classes": (
+        "state_00_out is float [1, 2, 4, 3]",
+        props(classes='["a", "b", "c"]', palette="[[0, 0, 0], [0, 0, 0], [0, 0, 0]]"),
+    ),
+    "other width": ("state_00_out is float [1, 2, 4, 3]", props(input_width="8")),
 }
+"""A change of a whole file, and what the line says."""
+LOGITS_REFUSED: dict[str, tuple[str, Change]] = {
+    "other classes": ("logits is float", typed("output", "logits", FLOAT, ["N", 3, "h", "w"])),
+    "one colour": ("image is float", typed("input", "image", FLOAT, ["N", 1, "h", "w"])),
+    "other input": ("inputs are", lambda m: rename(m.graph.input, "image", "picture")),
+    "other output": ("outputs are", lambda m: rename(m.graph.output, "logits", "scores")),
+}
+TEXTS = {b"vq-dnn": b"vq-\xff\xfen", b"Gather": b"Gat\xff\xfer", b"state_00_in": b"state_\xff\xfe_in"}
 
 
-@pytest.mark.parametrize("case", MISFITS)
-def test_a_graph_that_does_not_fit_its_metadata_is_refused(tmp_path: Path, case: str) -> None:
-    word, change = MISFITS[case]
+@pytest.mark.parametrize("case", REFUSED)
+def test_a_changed_file_is_refused_with_its_cause(tmp_path: Path, case: str) -> None:
+    word, change = REFUSED[case]
     model = stream_model()
     change(model)
     assert word in refused(written(tmp_path, model))
 
 
-@pytest.mark.parametrize(
-    "meta",
-    [
-        dataclasses.replace(META, classes=ClassList(("a", "b", "c"), ((0, 0, 0),) * 3)),
-        dataclasses.replace(META, width=8),
-    ],
-    ids=["classes", "width"],
-)
-def test_probabilities_of_another_size_than_the_metadata_says(tmp_path: Path, meta: GraphMeta) -> None:
-    assert "state_00_out is float [1, 2, 4, 3]" in refused(written(tmp_path, stream_model(meta)))
-
-
-def test_states_that_would_fill_the_memory_are_refused(tmp_path: Path) -> None:
-    model = stream_model()
-    for values in (model.graph.input, model.graph.output):
-        set_type(values, f"state_01_{'in' if values is model.graph.input else 'out'}", FLOAT, [1, 2**40, 2**40])
-    assert "at most 1073741824" in refused(written(tmp_path, model))
-
-
-def test_states_and_mode_must_agree(tmp_path: Path) -> None:
-    for model, meta in ((stream_model(META), PLAIN), (stream_model(PLAIN), META)):
-        helper.set_model_props(model, meta.to_props())
-        assert f"mode {meta.method.mode}" in refused(written(tmp_path, model))
-
-
-@pytest.mark.parametrize(
-    ("word", "change"),
-    [
-        ("logits is float", lambda m: set_type(m.graph.output, "logits", FLOAT, ["N", 3, "h", "w"])),
-        ("another type or shape", lambda m: m.graph.value_info.append(tensor("weights", FLOAT, [2, 3, 1, 7]))),
-        ("image is float", lambda m: set_type(m.graph.input, "image", FLOAT, ["N", 1, "h", "w"])),
-        ("inputs are", lambda m: rename(m.graph.input, "image", "picture")),
-        ("outputs are", lambda m: rename(m.graph.output, "logits", "scores")),
-    ],
-)
-def test_a_logits_graph_that_does_not_fit_is_refused(tmp_path: Path, word: str, change: Change) -> None:
+@pytest.mark.parametrize("case", LOGITS_REFUSED)
+def test_a_logits_graph_that_does_not_fit_is_refused(tmp_path: Path, case: str) -> None:
+    word, change = LOGITS_REFUSED[case]
     model = logits_model()
     change(model)
     assert word in refused(written(tmp_path, model))
 
 
-def test_a_graph_that_is_no_valid_onnx_is_refused(tmp_path: Path) -> None:
-    for nodes in ([helper.make_node("Relu", ["absent"], ["x"])], [helper.make_node("Relu", ["gap"], ["label"])]):
-        model = stream_model()
-        add_node(model, *nodes)
-        assert "not a valid ONNX graph" in refused(written(tmp_path, model))
+def test_bytes_that_onnx_does_not_know_are_refused(tmp_path: Path) -> None:
+    """Texts that are no UTF-8, and a field of the future: another parser may know what it does."""
+    data = stream_model().SerializeToString()
+    for text, damaged in TEXTS.items():
+        assert text in data and "utf-8" in refused(written(tmp_path, data.replace(text, damaged)))
+    field = b"\xfa\x3f\x00"  # field 1023, empty
+    assert "has fields that the installed onnx does not know" in refused(written(tmp_path, data + field))
+
+
+BOMBS: dict[str, tuple[list[NodeProto], list[TensorProto]]] = {
+    "constant": ([node("ConstantOfShape", "n")], [constant("n", 2**40)]),
+    "grown-from-a-size": (
+        [node("Shape", "frame", makes="s"), node("Mul", "s", "n", makes="t"), node("ConstantOfShape", "t")],
+        [constant("n", 2**10)],
+    ),
+    "joined-to-itself": ([*doubled(40), node("Identity", "joined_39")], []),
+    "kept-till-the-end": (
+        [node("Expand", "gap", "n", makes=f"made_{number}") for number in range(20)]
+        + [node("Concat", *(f"made_{number}" for number in range(20)), axis=0)],
+        [constant("n", 2**28)],
+    ),
+}
+
+
+@linux
+@pytest.mark.slow
+@pytest.mark.parametrize("case", BOMBS)
+def test_a_graph_that_would_fill_the_memory_is_refused(tmp_path: Path, case: str) -> None:
+    """The child that runs one frame has no memory for it; the process that opens the file never tries."""
+    nodes, constants = BOMBS[case]
+    model = stream_model()
+    model.graph.initializer.extend(constants)
+    mass = model.graph.node.pop()  # which gets the largest value of the bomb, so that no runtime leaves the bomb out
+    add_node(model, *nodes, node("ReduceMax", "made", makes="most", keepdims=0), node("Cast", "most", makes="f", to=1))
+    add_node(model, node("Add", mass.input[0], "f", makes=mass.output[0]))
+    onnx.checker.check_model(model)  # to ONNX it is as good as any
+    message, peak = refused_with_peak(written(tmp_path, model))
+    assert "one frame" in message or "its check ended by" in message
+    assert peak < 200_000
+
+
+@pytest.mark.parametrize(("operator", "opens"), [("Add", True), ("Mul", False)])
+def test_minus_infinity_is_a_mask_where_it_is_added(tmp_path: Path, operator: str, opens: bool) -> None:
+    """Windows of attention that reach beyond the picture add such a mask."""
+    model = stream_model()
+    model.graph.initializer.append(helper.make_tensor("mask", FLOAT, [2], [0.0, -np.inf]))
+    add_node(model, node(operator, "gap", "mask"))
+    path = written(tmp_path, model)
+    assert read_onnx(path).meta == META if opens else "'mask' holds NaN or infinite" in refused(path)
+
+
+def test_nothing_is_written_that_would_not_open(tmp_path: Path) -> None:
+    model = stream_model()
+    write_model(model, tmp_path / "m.onnx")
+    assert read_onnx(tmp_path / "m.onnx").meta == META
+    model.graph.initializer[1].float_data[0] = np.nan
+    assert "NaN" in refusal(write_model, model, tmp_path / "m.onnx", overwrite=True)
+    assert read_onnx(tmp_path / "m.onnx").meta == META
 
 
 def test_what_a_runtime_cannot_read_is_one_line(tmp_path: Path) -> None:
     """OpenVINO's own text has the word in it, and Python cannot decode that."""
     model = logits_model()
     model.graph.node[0].attribute.append(helper.make_attribute("auto_pad", b"SAME\xd5"))
-    file = read_onnx(written(tmp_path, model))  # nothing says that the word must be a known one
-    assert "OpenVINO cannot read the graph" in refusal(read_openvino, file.data)
-    assert "cannot load the graph" in refusal(cpu_session, file.data)
+    data = model.SerializeToString()  # nothing but a runtime says that the word must be a known one
+    assert "OpenVINO cannot read the graph" in refusal(read_openvino, data)
+    assert "cannot load the graph" in refusal(cpu_session, data)
+    assert "cannot run one frame" in refusal(read_onnx, written(tmp_path, model))
 
 
 def test_no_file_beside_the_model_is_opened(tmp_path: Path) -> None:
