@@ -172,39 +172,6 @@ def test_moving_stills_measure_the_temporal_mean_on_photographs(tmp_path: Path) 
 # bad input
 
 
-@pytest.mark.parametrize(
-    ("flags", "words"),
-    [
-        (["--coverage", "1.5"], "--coverage must lie between 0 and 1, got 1.5"),
-        (["--coverage", "nan"], "--coverage must lie between 0 and 1"),
-        (["--risk", "1"], "--risk must lie between 0 and 1, got 1"),
-        (["--risk-class", "Roof"], "risk class Roof: no such class; this network knows Sky, Building"),
-        (["--protocol", "moving-stills"], "moves photographs"),
-        (["--protocol", "stills", "--mode", "vq-dnn"], "--protocol stream or --mode dnn"),
-        (["--samples", "3"], "no dropout, got 3"),
-        (["--tau", "0"], "tau must be a positive"),
-    ],
-)
-def test_bad_flags_are_one_line_and_write_nothing(
-    flags: list[str], words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    output = tmp_path / "c.safetensors"
-    assert words in one_line_error(capsys, "calibrate", "street-tiny", "--data", "street", "-o", str(output), *flags)
-    assert not list(tmp_path.iterdir())
-
-
-@pytest.mark.parametrize(
-    ("name", "words"),
-    [("old.safetensors", "--overwrite"), ("c.pt", ".safetensors"), ("nowhere/c.safetensors", "make it first")],
-)
-def test_an_output_must_be_a_new_checkpoint_in_a_folder(
-    name: str, words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "old.safetensors").write_bytes(b"precious")
-    assert words in one_line_error(capsys, "calibrate", "street-tiny", "--data", "street", "-o", str(tmp_path / name))
-    assert [path.read_bytes() for path in tmp_path.iterdir()] == [b"precious"]
-
-
 @pytest.mark.slow
 def test_a_temperature_for_one_mode_is_none_for_another(calibrated: Path, capsys: pytest.CaptureFixture[str]) -> None:
     line = one_line_error(capsys, "evaluate", str(calibrated), "--data", "street", "--mode", "dnn", *WITH)

@@ -9,13 +9,11 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
-from made.local_server import files_under
 from made.pictures import labelled_folder, picture
 from made.waiting import PATIENCE_S, wait_for
 from PIL import Image
-from refusals import error_after_work, one_line_error
+from refusals import error_after_work
 
 from steadyseg.__main__ import main
 from steadyseg.app.commands import TRAININGS, load
@@ -104,79 +102,6 @@ def test_a_reader_that_leaves_is_no_traceback() -> None:
         run.stdout.close()
         assert run.stderr.read() == ""
     assert run.returncode == 1
-
-
-VIDEO = "video street:1:2 --model street-tiny"
-EVALUATE = "evaluate street-tiny --data street"
-REFUSED = {
-    "vidoe": "choose from demo, video",
-    "train segmentation seg": "not 'segmentation'; choose from seg, classification",
-    "train seg --preset gpu": "choose from cpu, unet-s, realtime, mobile, replica",
-    "train classification --preset=paper": "choose from small, fast, sgd, sgd-imagenet, adamw, adamw-imagenet",
-    "train seg --epochz 3": "Unrecognized options: --epochz, 3; see steadyseg train seg --help",
-    "train classification --config head=mean": "head must be gap, mlp",
-    "video": "source file, camera",
-    "video street --mode xx": "invalid choice 'xx' for argument '--mode'. Expected one of ('auto', 'dnn', 'vq-dnn'",
-    "video street --model camvid-unet-xl": "street-tiny",
-    "video street --model weights.pt": "can run code",
-    "video zeros.mp4 --model street-tiny": "zeros.mp4",
-    "video http://[::1 --model street-tiny": "",
-    f"{VIDEO} -o text.mp4": "--overwrite",
-    f"{VIDEO} -o out.mp4 --report nowhere/r.json": "nowhere",
-    f"{VIDEO} --report text.mp4": ".json",
-    f"{VIDEO} --report r.json": "--overwrite",
-    f"{VIDEO} --mode dnn --samples 5": "which has no dropout, got 5",
-    f"{VIDEO} --size 200000": "use a smaller size",
-    f"{VIDEO} --size 0": "must be 32 pixels or more, got 0",
-    f"{EVALUATE} --config size=0": "must be 32 pixels or more, got 0",
-    "video street --model GRAPH.ONNX": "GRAPH.ONNX: no",
-    f"{EVALUATE} --seed one": "--seed",
-    f"{EVALUATE} --mode vq-dnn": "--protocol stream",
-    f"{EVALUATE} --report r.json": "--overwrite",
-    f"{EVALUATE} --plot r.png": "--overwrite",
-}
-"""A command line in a folder with the files below, and what its one line says. Nothing is written or replaced."""
-
-
-@pytest.mark.parametrize("command", REFUSED)
-def test_bad_input_is_one_line_and_changes_no_file(
-    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    contents = {"text.mp4": b"just text", "zeros.mp4": b"\x00" * 4096, "weights.pt": b"\x80\x04.", "GRAPH.ONNX": b"1"}
-    for name, content in (contents | {"r.json": b"kept", "r.png": b"kept"}).items():
-        (tmp_path / name).write_bytes(content)
-    before = files_under(tmp_path)
-    assert REFUSED[command].lower() in one_line_error(capsys, *command.split()).lower()
-    assert files_under(tmp_path) == before
-
-
-READ = "while it is read"
-
-
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        ("imgs/../imgs --masks imgs", READ),
-        ("imgs/0.png --masks imgs", READ),
-        ("imgs --masks labels --labels labels", READ),
-        ("imgs/0.mp4 -o imgs/0.mp4", READ),
-        ("imgs --masks masks", "would both be 0_uncertainty.png"),
-    ],
-)
-def test_what_is_read_or_written_is_never_written_over(
-    words: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    for folder in ("imgs", "labels"):
-        (tmp_path / folder).mkdir()
-        for name in ("0", "0_uncertainty"):
-            Image.fromarray(np.zeros((48, 64), np.uint8)).save(f"{folder}/{name}.png")
-    (tmp_path / "imgs" / "0.mp4").write_bytes(b"a video")
-    before = files_under(tmp_path)
-    flags = ["--model", "street-tiny", "--overwrite"]
-    assert said in one_line_error(capsys, "video", *words.split(), *flags)
-    assert files_under(tmp_path) == before
 
 
 @pytest.mark.slow

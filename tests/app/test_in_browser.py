@@ -70,31 +70,6 @@ def test_an_existing_folder_is_replaced_only_where_it_is_one_of_ours(
     assert (tmp_path / "diary.txt").read_text() == "kept"
 
 
-@pytest.mark.parametrize(
-    ("flags", "said"),
-    [
-        ([], "--output"),
-        (["-o", "x"], "is a .onnx file"),
-        (["--target", "web", "-o", "no/such/place"], "does not exist"),
-        (["--target", "web", "-o", "x", "--samples", "5"], "--samples 5"),
-        (["--target", "web", "-o", "x", "--motion", "on"], "--motion on"),
-        (["--target", "web", "-o", "x", "--precision", "bf16"], "--precision bf16"),
-        (["--target", "web", "-o", "x", "--precision", "fp16"], "a page runs fp32"),
-    ],
-)
-def test_flags_that_do_not_fit_are_one_line(
-    flags: list[str],
-    said: str,
-    model: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert said in one_line_error(capsys, "export", model, *flags)
-    assert not list(tmp_path.iterdir())
-
-
 def test_the_runtime_is_fetched_once_and_held_to_its_hash(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A server that first breaks, then sends something else, then the package."""
     without_proxy(monkeypatch)

@@ -70,34 +70,6 @@ def test_graph_files_find_the_suspect_too(graphs: Graphs, tmp_path: Path) -> Non
     assert (first["picture"], first["label"]) == ("2", "Sky"), "half as large, the car is taken for a bicyclist"
 
 
-def test_suspects_refuses_what_it_cannot_do(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for words, said in {
-        (str(tmp_path), "--model", "street-tiny", "-n", "0"): "-n must be 1 or more, got 0",
-        (str(tmp_path), "--model", "cifar10-resnet18-plain"): "an image classifier",
-        ("street", "--model", "street-tiny"): "the street's labels are exact",
-        (str(tmp_path), "--model", "street-tiny"): "no such folder",
-        (str(tmp_path), "--model", "street-tiny", "--split", "held-out"): "lists no images",
-    }.items():
-        assert said in one_line_error(capsys, "suspects", *words, "-o", tmp_path / "suspects")
-    words = ("suspects", tmp_path, "--model", "street-tiny", "-o")
-    assert "there is no folder" in one_line_error(capsys, *words, tmp_path / "suspects" / "deeper")
-    assert "give the name of a new one" in one_line_error(capsys, *words, ".", "--overwrite")
-    assert not (tmp_path / "suspects").exists()
-
-
-def test_no_input_is_replaced_by_the_output(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    labels = tmp_path / "own" / "coco.json"
-    labels.parent.mkdir()
-    labels.write_text("{}")
-    for words in (
-        ["suspects", labels.parent, "--model", "street-tiny"],
-        ["data", "import", labels],
-        ["data", "export", labels.parent],
-    ):
-        said = one_line_error(capsys, *words, "-o", labels.parent, "--overwrite")
-        assert "would be replaced while" in said and labels.read_text() == "{}"
-
-
 def label_map(number: int) -> np.ndarray:
     """(96, 128) ids of a street, with noise whose regions touch at corners, have holes and lie in each other's holes;
     void is 255."""

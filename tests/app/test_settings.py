@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, get_type_hints
 
 import pytest
-from refusals import one_line_error
 
 from steadyseg.__main__ import main
 from steadyseg.app.cli import read_flags
@@ -110,29 +109,6 @@ def test_the_folder_of_a_resumed_run_may_have_an_equals_sign(tmp_path: Path) -> 
     run.mkdir()
     (run / "config.json").write_text(json.dumps(config_record(expected) | {"processes": 2, "retired": 1}))
     assert read("train", "seg", "--resume", "--run", str(run)).config == expected
-
-
-@pytest.mark.parametrize(
-    ("command", "words", "expected"),
-    [
-        ("train seg", "pastee=0.3", "no setting is named pastee; `--config list` prints all"),
-        ("train seg", "paste=much", "paste must be a number, got 'much'"),
-        ("train seg", "prob=softplus", "prob must be tanh, relu6, constant"),
-        ("train seg", "absent.toml", "cannot be read (No such file or directory)"),
-        ("train seg", "{tmp}/damaged.toml", "no TOML file ("),
-        ("train seg", "{tmp}/list.json", "expected names with values"),
-        ("train seg", "recipe.yaml", "expected a .toml or .json file, NAME=VALUE, or list"),
-        ("train seg", "paste=2", "--config paste must lie in 0..1, got 2"),
-        ("bench m", "row_seconds=no", "row_seconds must be a number, got 'no'"),
-    ],
-)
-def test_what_config_refuses(
-    command: str, words: str, expected: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "damaged.toml").write_text("paste = ")
-    (tmp_path / "list.json").write_text("[5]")
-    line = one_line_error(capsys, *command.split(), "--config", words.format(tmp=tmp_path))
-    assert expected in line
 
 
 def test_only_commands_with_settings_that_have_no_flag_take_config() -> None:

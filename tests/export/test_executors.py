@@ -14,7 +14,7 @@ import pytest
 import torch
 from made.graphs import HEIGHT, WIDTH, Graphs
 from made.methods import opened
-from refusals import one_line_error, refusal
+from refusals import refusal
 
 from steadyseg.app.export.steady import cpu_executor
 from steadyseg.core.frame import Frame, Maps
@@ -216,12 +216,6 @@ def test_a_card_computes_in_the_format_of_its_tensor_cores(
     monkeypatch.setattr("torch.cuda.get_device_capability", lambda device: capability)
     card = torch.device("cuda")
     assert torch_precision("auto", card) == training_precision(card) == number
-
-
-def test_what_has_no_mean_follows_no_motion(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    command = ["export", "street-tiny", "-o", tmp_path / "x.onnx", "--motion", "on"]
-    assert "add --stateful" in one_line_error(capsys, *command)
-    assert "which has no memory" in one_line_error(capsys, *command, "--stateful", "--mode", "dnn")
 
 
 def test_a_conversion_reports_to_nobody(tmp_path: Path) -> None:

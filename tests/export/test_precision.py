@@ -10,7 +10,6 @@ import torch
 from made.graphs import HEIGHT, WIDTH, Graphs, skip_tracing
 from made.pictures import picture
 from onnx import TensorProto
-from refusals import one_line_error
 from torch import nn
 
 from steadyseg.app.cli import main
@@ -80,22 +79,6 @@ def test_every_executor_runs_it_near_fp32(files: dict[str, Path], executor: str)
     frames = [Frame(street[index][0], index, index / 25, discontinuity=index == 0) for index in range(4)]
     same = [(full.step(frame).label == small.step(frame).label).mean() for frame in frames]
     assert np.mean(same) > 0.995
-
-
-@pytest.mark.parametrize(
-    ("flags", "said"),
-    [
-        (["--precision", "bf16"], "run the graph file in it: steadyseg video --executor openvino --precision bf16"),
-        (["--precision", "int8"], "run the checkpoint in it: steadyseg video --executor openvino --precision int8"),
-        (["--precision", "fp16", "--mode", "bnn", "--samples", "2"], "one pass a frame, got 2"),
-    ],
-)
-def test_what_cannot_be_made_is_said_in_one_line(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], flags: list[str], said: str
-) -> None:
-    output = tmp_path / "x.onnx"
-    assert said in one_line_error(capsys, "export", "street-tiny", "-o", output, "--stateful", *flags)
-    assert not output.exists()
 
 
 @pytest.mark.long

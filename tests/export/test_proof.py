@@ -10,7 +10,6 @@ import pytest
 import torch
 from made.graphs import HEIGHT, WIDTH, Graphs, scale_weights, skip_tracing
 from made.methods import opened_by_torch
-from refusals import one_line_error
 
 from steadyseg.app.cli import main
 from steadyseg.app.export.segmenter import resize_agreement
@@ -142,23 +141,3 @@ def test_the_width_of_the_network_can_be_that_of_another_aspect(tmp_path: Path) 
     assert main(["export", "street-tiny", "--stateful", "--size", "180x330", "-o", str(path)]) == 0
     meta = read_onnx(path).meta
     assert (meta.height, meta.width) == (180, 320)
-
-
-@pytest.mark.parametrize(
-    ("flags", "words"),
-    [
-        (["-o", "m.onnx", "--size", "180x7"], "32 pixels or more"),
-        (["-o", "m.onnx", "--size", "0"], "32 pixels or more"),
-        (["-o", "m.onnx", "--mode", "vq-dnn"], "no temporal mean; add --stateful"),
-        (["-o", "m.onnx", "--tau", "4"], "no temporal mean; add --stateful"),
-        (["-o", "m.onnx", "--size", "180 x 7"], "HEIGHT or HEIGHTxWIDTH"),
-        (["-o", "m.pt"], "is a .onnx file"),
-        (["-o", "nowhere/m.onnx"], "there is no folder nowhere"),
-    ],
-    ids=str,
-)
-def test_bad_flags_are_one_line(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], flags: list[str], words: str
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert words in one_line_error(capsys, "export", "street-tiny", *flags)

@@ -14,32 +14,6 @@ pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("checked_here")]
 CUDA = "CUDAExecutionProvider"
 
 
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        ("cuda_graph=1", "'cuda_graph' is none of the CUDA provider; did you mean enable_cuda_graph?"),
-        ("prefer_nhwc", "prefer_nhwc must be 0 or 1, got ''"),
-        ("cudnn_conv_algo_search=FAST", "must be EXHAUSTIVE or HEURISTIC or DEFAULT, got 'FAST'"),
-        ("gpu_mem_limit=2GB", "gpu_mem_limit must be a number of bytes, got '2GB'"),
-        ("use_tf32=0", "the CPU computes here"),
-    ],
-)
-def test_options_that_nothing_would_follow_are_refused_by_every_command(
-    graphs: Graphs, options: str, words: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Without a GPU, ONNX Runtime itself takes any name and any value, and computes on the CPU."""
-    file = graphs("vq-dnn")
-    capsys.readouterr()  # what the export printed
-    for command in (["video", "street:0:1", "--model", file], ["bench", file], ["verify", file]):
-        assert words in one_line_error(capsys, *command, "--device", "cpu", "--config", f"provider_options={options}")
-
-
-def test_a_checkpoint_has_no_provider_options(capsys: pytest.CaptureFixture[str]) -> None:
-    asked = ["--config", "provider_options=use_tf32=0"]
-    for command in (["video", "street:0:1", "--model", "street-tiny"], ["bench", "street-tiny"]):
-        assert "are for .onnx files on a GPU" in one_line_error(capsys, *command, *asked)
-
-
 def test_a_cuda_graph_of_random_masks_is_refused(graphs: Graphs) -> None:
     asked = {"device": "cuda", "provider_options": ("enable_cuda_graph=1",)}
     assert "may repeat the random dropout masks of mode vq-bnn" in refusal(opened, str(graphs("vq-bnn")), **asked)

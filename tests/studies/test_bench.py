@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 import torch
 from made.video import grey_frames, write_video
-from refusals import one_line_error
 
 from steadyseg.__main__ import main
 from steadyseg.core.dropout import set_dropout_active
@@ -260,30 +259,6 @@ def test_a_graph_file_is_timed_too(tmp_path: Path, clip: Path) -> None:
     assert list(record["rows"]) == list(GRAPH_ROWS) and record["size"] == [96, 64]
     assert {record["rows"][name]["executor"] for name in GRAPH_ROWS} == {record["executor"]}
     assert {ratio["name"] for ratio in record["ratios"]} >= {"step/bare", "end_to_end_labels/bare"}
-
-
-@pytest.mark.parametrize(
-    ("arguments", "expected"),
-    [
-        (["no-such-model"], "unknown model 'no-such-model'"),
-        (["absent.onnx"], "absent.onnx"),
-        (["street-tiny", "--only", "bare", "vq"], "unknown row 'vq'; choose from bare_plain, bare, dnn"),
-        (["street-tiny", "--source", "absent.mp4"], "no such video file"),
-        (["street-tiny", "--config", "row_seconds=0"], "--config row_seconds must lie above 0"),
-        (["street-tiny", "--size", "7"], "height must be 32 pixels or more"),
-        (["street-tiny", "--executor", "onnxruntime"], "ONNX Runtime runs graph files"),
-        (["street-tiny", "--executor", "openvino", "--device", "cuda"], "runs on the CPU, got device cuda"),
-    ],
-)
-def test_bad_input_is_one_line(arguments: list[str], expected: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert expected in one_line_error(capsys, "bench", *arguments)
-
-
-def test_a_report_that_exists_is_kept_without_overwrite(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "r.json").write_text("precious")
-    line = one_line_error(capsys, "bench", "street-tiny", "--report", tmp_path / "r.json")
-    assert "r.json: exists already" in line and "--overwrite" in line
-    assert (tmp_path / "r.json").read_text() == "precious"
 
 
 @pytest.mark.parametrize("model", ["camvid-mobile", "camvid-unet-s"])
