@@ -79,4 +79,4 @@ lowest: setup
 	$(BIN)/uv pip sync --quiet --python $(LOWEST) --only-binary :all: .venv-lowest/lowest.txt
 	$(BIN)/uv pip install --quiet --python $(LOWEST) --no-deps --no-build-isolation --editable .
 	$(LOWEST) -m pytest --numprocesses $(JOBS) --dist loadfile -m 'not slow and not long and not browser'
-	$(LOWEST) -m pytest --numprocesses $(JOBS) --dist loadfile -m 'slow and not long' tests/export
+	$(LOWEST) -m pytest --numprocesses $(JOBS) --dist loadfile -m 'slow and not long' tests/export tests/runtime

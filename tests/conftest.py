@@ -14,7 +14,7 @@ if (worker := os.environ.get("PYTEST_XDIST_WORKER")) and hasattr(os, "sched_seta
 import functools  # noqa: E402
 import gc  # noqa: E402
 import tempfile  # noqa: E402
-from collections.abc import Callable  # noqa: E402
+from collections.abc import Callable, Iterator  # noqa: E402
 from pathlib import Path  # noqa: E402
 
 import pytest  # noqa: E402
@@ -83,3 +83,19 @@ def room() -> Path:
     from made.robustness import made_room
 
     return made_room()
+
+
+@pytest.fixture(scope="module")
+def checked_here() -> Iterator[None]:
+    """Checks of a graph file run in this process and without a first frame, which saves seconds a file;
+    tests/export/test_onnx_file.py starts a child."""
+    from steadyseg.export.file import foreign, onnx_file
+
+    def run(task: Callable[..., bytes], data: bytes, *more: object) -> bytes:
+        return task(data, *more)
+
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (onnx_file, foreign):
+            patch.setattr(module, "run_limited", run)
+            patch.setattr(module, "run_once", lambda *_: None)
+        yield
