@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 import torch
 from made.browser_visit import write_camera
+from made.page_visit import launched, page_at, stripes
 from made.shared import made_once
 from made.waiting import PATIENCE_S
 from made.worlds import world_record, world_tensors
-from page_visit import launched, page_at, stripes
 from PIL import Image
 
 from steadyseg.app.cli import main

@@ -16,7 +16,7 @@ from made.video import write_video
 from made.waiting import PATIENCE_S, wait_for
 from refusals import error_after_work
 
-PROJECT = Path(__file__).parents[2]
+PROJECT = Path(__file__).parents[3]
 VIDEOS, FRAMES = 12, 30
 ENGINES = ("local", "ray")
 

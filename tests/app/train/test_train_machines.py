@@ -14,7 +14,7 @@ from made.waiting import PATIENCE_S
 
 from steadyseg.core.model.checkpoint import load_checkpoint
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 EPOCHS = 30
 SINGLE_PROCESS = {"OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo", "TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1"}
 """Without the last entry, torch 2.15's surviving agent gives a new agent no address, and both time out after a

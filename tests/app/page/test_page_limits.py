@@ -5,7 +5,7 @@ import weakref
 
 import numpy as np
 import pytest
-from page_visit import stripes
+from made.page_visit import stripes
 from PIL import Image
 
 from steadyseg.app.page.live.camera_picture import SHAPES, camera_picture, cut

@@ -28,8 +28,8 @@ from made.browser_visit import (
     until,
     workers_left,
 )
+from made.page_visit import GRADIO, free_port, page_at, stripes
 from made.video import write_video
-from page_visit import GRADIO, free_port, page_at, stripes
 from refusals import refusal
 
 from steadyseg.app.in_browser.site import WEB, check_site
@@ -257,7 +257,7 @@ def test_it_opens_again_without_a_server(browser: Any, site: Path) -> None:
 
 def test_an_embedding_page_of_ten_lines(browser: Any, site: Path, tmp_path: Path) -> None:
     """The example of the README beside a copy of the folder, on a page with nothing else."""
-    readme = (Path(__file__).parents[2] / "app/in_browser/README.md").read_text()
+    readme = (Path(__file__).parents[3] / "app/in_browser/README.md").read_text()
     (tmp_path / "index.html").write_text(readme.split("```html\n")[1].split("```")[0])
     shutil.copytree(site, tmp_path / "site")
     with static_server(tmp_path) as address, tab(browser, address, ready=False, permissions=["camera"]) as page:

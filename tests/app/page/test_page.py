@@ -25,9 +25,9 @@ import httpx
 import numpy as np
 import pytest
 from made.graphs import Graphs
+from made.page_visit import free_port, stripes
 from made.video import write_video
 from made.waiting import PATIENCE_S, wait_for
-from page_visit import free_port, stripes
 
 from steadyseg.app.page.about_tab import about, speeds
 from steadyseg.app.page.file.file_job import STREET, Progress, Result, segment_file
@@ -58,7 +58,7 @@ from steadyseg.core.method import MethodOptions
 from steadyseg.runtime.options import DEFAULT_MODEL
 
 pytestmark = pytest.mark.slow
-PROJECT = Path(__file__).parent.parent.parent
+PROJECT = Path(__file__).parents[3]
 TICK_S = 1 / RATE_HZ
 
 

@@ -12,7 +12,7 @@ from made.waiting import PATIENCE_S
 
 from steadyseg.core.model.checkpoint import load_checkpoint
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 TORCHRUN = [sys.executable, *"-m torch.distributed.run --standalone --nproc_per_node 2 -m -- steadyseg.app.cli".split()]
 EPOCHS = 20
 

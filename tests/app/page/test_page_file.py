@@ -9,9 +9,9 @@ import av
 import cv2
 import numpy as np
 import pytest
+from made.page_visit import GRADIO, stripes, visitor
 from made.video import write_video
 from made.waiting import wait_for
-from page_visit import GRADIO, stripes, visitor
 
 pytestmark = [pytest.mark.slow, *GRADIO]
 

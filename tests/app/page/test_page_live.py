@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from made.waiting import wait_for
-from page_visit import (
+from made.page_visit import (
     GRADIO,
     PATIENCE_MS,
     choose,
@@ -25,6 +24,7 @@ from page_visit import (
     visitor,
     wait_for_shown,
 )
+from made.waiting import wait_for
 from PIL import Image
 
 from steadyseg.app.page.server import Page

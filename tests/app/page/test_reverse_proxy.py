@@ -15,14 +15,14 @@ import av
 import httpx
 import pytest
 from made.browser_visit import write_camera
+from made.page_visit import GRADIO, launched, page_at, start_camera, stripes, visitor
 from made.processes import free_port
 from made.video import write_video
 from made.waiting import PATIENCE_S, wait_for
-from page_visit import GRADIO, launched, page_at, start_camera, stripes, visitor
 from test_page_file import choose_file, download
 
 pytestmark = [pytest.mark.long, *GRADIO]
-USAGE = Path(__file__).parents[2] / "docs" / "how-to" / "serve.md"
+USAGE = Path(__file__).parents[3] / "docs" / "how-to" / "serve.md"
 NAME = "seg.example"
 
 

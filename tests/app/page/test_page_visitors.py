@@ -4,8 +4,8 @@ from pathlib import Path
 
 import httpx
 import pytest
+from made.page_visit import GRADIO, event_of, page_at
 from made.waiting import PATIENCE_S, wait_for
-from page_visit import GRADIO, event_of, page_at
 
 from steadyseg.app.page.parts.sessions import MAX_SESSIONS, Session, Sessions
 from steadyseg.app.page.server import Page

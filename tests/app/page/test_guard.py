@@ -9,7 +9,7 @@ from typing import Any
 
 import httpx
 import pytest
-from page_visit import GRADIO, event_of
+from made.page_visit import GRADIO, event_of
 
 from steadyseg.app.page.guard import ADDRESSES, MAX_EVENT, MAX_PICTURE
 from steadyseg.app.page.server import Page
