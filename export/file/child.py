@@ -51,12 +51,14 @@ def limit(size: int) -> None:
         import resource
     except ImportError:  # Windows
         return
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    resource.setrlimit(resource.RLIMIT_CPU, (CPU_S, CPU_S))
+    limits = {resource.RLIMIT_CORE: 0, resource.RLIMIT_CPU: CPU_S}
     if sys.platform == "linux":
         with open("/proc/self/statm") as file:
             used = int(file.read().split()[0]) * resource.getpagesize()
-        resource.setrlimit(resource.RLIMIT_AS, (used + MEMORY + TIMES * size,) * 2)
+        limits[resource.RLIMIT_AS] = used + MEMORY + TIMES * size
+    for kind, most in limits.items():
+        given = resource.getrlimit(kind)[1]  # a stricter one of the parent stays
+        resource.setrlimit(kind, (most if given == resource.RLIM_INFINITY else min(most, given),) * 2)
 
 
 def main() -> int:

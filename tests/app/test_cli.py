@@ -167,27 +167,6 @@ def test_sigterm_leaves_a_playable_file_and_the_report(tmp_path: Path) -> None:
     assert sorted(os.listdir(tmp_path)) == ["out.mp4", "pictures", "r.json", "tmp"] and not os.listdir(temporary)
 
 
-@pytest.mark.slow
-def test_ctrl_c_while_a_frame_is_written_counts_it_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import av
-
-    from steadyseg.app.video.video_writer import VideoSink
-
-    output, report = tmp_path / "out.mp4", tmp_path / "r.json"
-    write = VideoSink.write
-
-    def write_and_interrupt(self: VideoSink, image: Any, time_s: float) -> None:
-        write(self, image, time_s)
-        if time_s > 0.1:
-            os.kill(os.getpid(), signal.SIGINT)
-
-    monkeypatch.setattr(VideoSink, "write", write_and_interrupt)
-    assert main(["video", "street:7:9", "-o", str(output), "--report", str(report), "--model", "street-tiny"]) == 130
-    with av.open(str(output)) as container:
-        count = sum(1 for _ in container.decode(video=0))
-    assert count == json.loads(report.read_text())["frames"] == 4
-
-
 @pytest.mark.long
 def test_the_real_clip_keeps_every_frame_and_time(data_dir: Path, tmp_path: Path) -> None:
     import av

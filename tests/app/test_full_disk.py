@@ -2,6 +2,7 @@
 
 import json
 import os
+import resource
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -115,18 +116,22 @@ def test_a_log_that_is_no_file_of_the_run_is_refused(tmp_path: Path, kind: str) 
     assert not other.exists() or other.read_text() == "one\ntwo"
 
 
-def test_reports_graphs_and_checkpoints_stay_the_old_ones(disk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reports_graphs_and_checkpoints_stay_the_old_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The operating system refuses the write half-way, as a full disk does, and needs no small file system for it."""
     monkeypatch.setattr("steadyseg.export.write.traced.check_onnx", lambda *_: None)  # a tensor goes the way of a graph
-    fill(disk, 50_000)
-    large = np.arange(100_000, dtype=np.float32)
-    meta = read_meta(find_checkpoint("street-tiny"))
+    large, meta = np.arange(100_000, dtype=np.float32), read_meta(find_checkpoint("street-tiny"))
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     for name, write in {
         "report.json": lambda path: write_json(path, {"numbers": large.tolist()}),
         "model.onnx": lambda path: write_model(onnx.numpy_helper.from_array(large), path, overwrite=True),
         "model.safetensors": lambda path: save_checkpoint(path, {"weight": torch.from_numpy(large)}, meta),
     }.items():
-        (disk / name).write_text("the old one")
-        with pytest.raises(OSError, match="No space left") as caught:
-            write(disk / name)
-        assert caught.value.filename == str(disk / name) and (disk / name).read_text() == "the old one"
-    assert sorted(os.listdir(disk)) == ["ballast", "model.onnx", "model.safetensors", "report.json"]
+        (tmp_path / name).write_text("the old one")
+        resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, limits[1]))
+        try:
+            with pytest.raises(OSError, match="too large") as caught:
+                write(tmp_path / name)
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        assert caught.value.filename == str(tmp_path / name) and (tmp_path / name).read_text() == "the old one"
+    assert sorted(os.listdir(tmp_path)) == ["model.onnx", "model.safetensors", "report.json"]

@@ -6,7 +6,6 @@ import io
 import json
 import shutil
 import zipfile
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -27,10 +26,8 @@ from steadyseg.classification.train import ClassificationBatches, measured_colou
 from steadyseg.core.dropout import is_stochastic
 from steadyseg.core.model.checkpoint import load_checkpoint, load_weights
 from steadyseg.core.training.config import TrainConfig
-from steadyseg.core.training.loop import EpochDone, StepDone
 from steadyseg.core.training.optimizer import learning_rate
 from steadyseg.core.training.parts import Run, TrainingParts
-from steadyseg.core.training.run import train
 
 FLAGS = "--network resnet18 --channels 2 --batch-size 8 --hold-out 0.25 --device cpu --learning-rate 0.05".split()
 FLAGS += "--config precision=fp32 threads=1 loaders=0 size=16 evaluate_every=2".split()
@@ -92,25 +89,6 @@ def test_the_command_trains_a_network_that_has_learnt_and_can_be_used(
 
 
 MIXED = PictureOptions("resized", rand_augment="rand-m9-n2", erasing=0.5, mixup=1.0, cutmix=0.8, label_smoothing=0.1)
-
-
-@pytest.mark.slow
-def test_a_resumed_training_ends_bit_for_bit_where_an_uninterrupted_one_does(data: Path, tmp_path: Path) -> None:
-    config = config_of(data, pictures=MIXED)
-
-    def events(folder: str, resume: bool = False) -> Iterator[StepDone | EpochDone]:
-        run = Run(tmp_path / folder, CPU, resume=resume)
-        return train(prepare_classification(config, run), config, run)
-
-    list(events("whole"))
-    stopped = events("part")
-    while not isinstance(event := next(stopped), EpochDone) or event.epoch < 2:
-        pass
-    stopped.close()  # type: ignore[attr-defined]  # the folder is free
-    rest = [event for event in events("part", resume=True) if isinstance(event, StepDone)]
-    assert rest[0].step == 9
-    expected, found = (load_checkpoint(tmp_path / name / "model.safetensors")[0] for name in ("whole", "part"))
-    assert all(torch.equal(expected[name], found[name]) for name in expected)
 
 
 def test_a_run_is_not_overwritten_and_goes_on_with_its_own_flags_alone(

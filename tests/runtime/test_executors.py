@@ -101,15 +101,6 @@ def test_a_graph_file_runs_as_the_checkpoint_does(graphs: Graphs, executor: str,
     assert_same(ours, run(other, stream))
 
 
-def test_frames_of_another_size_are_resized_as_in_torch(graphs: Graphs) -> None:
-    torch_one = opened("street-tiny", executor="torch", size=HEIGHT, motion=False, keep_probs=True)
-    from_file = opened(str(graphs("vq-dnn")), precision="fp32", keep_probs=True)
-    stream = list(Street(seed=4, height=270, width=384).frames(4))
-    ours, theirs = run(torch_one, iter(stream)), run(from_file, iter(stream))
-    assert ours[0].label.shape == theirs[0].label.shape == (270, 384)
-    assert_same(ours, theirs, level=2)
-
-
 def test_dropout_in_a_graph_draws_anew_for_every_call(graphs: Graphs) -> None:
     segmenter = opened(str(graphs("vq-bnn")), keep_probs=True)
     frame = next(frames())

@@ -270,20 +270,6 @@ def test_a_run_killed_while_the_server_is_slow_is_resumed(server: Server, manife
     assert files_under(root) == CONTENT
 
 
-@pytest.mark.slow
-def test_a_run_killed_between_writing_and_renaming_leaves_nothing_that_counts(
-    server: Server, manifest: Path, root: Path
-) -> None:
-    kill = "import os, signal\nos.replace = lambda *_: os.kill(os.getpid(), signal.SIGKILL)\n"
-    with start(root, server, manifest, kill) as process:
-        assert process.wait(PATIENCE_S) == -signal.SIGKILL
-    left = files_under(root)
-    assert left
-    assert all(name.startswith(PARTS) for name in left)
-    assert download_camvid(root, base_url=server.url, manifest=manifest) == (18, 0)
-    assert files_under(root) == CONTENT
-
-
 def test_leftovers_are_cleared_and_files_of_the_user_survive(server: Server, manifest: Path, root: Path) -> None:
     for folder in (PARTS, "train"):
         (root / folder).mkdir(parents=True)
