@@ -99,16 +99,15 @@ def fingerprint(source: str, each_chunk: Callable[[], object] = lambda: None) ->
     The digest covers a file's content; for a folder it covers the names, sizes and times of its images. `each_chunk` is
     called after every 4 MB. Raises InputError for unreadable files.
     """
-    path = Path(source)
+    path, content = Path(source), hashlib.sha256()
     if not path.exists():
         return {"path": source}
     try:
         state = path.stat()
         if path.is_dir():
             states = [(image.name, image.stat().st_size, image.stat().st_mtime_ns) for image in list_images(path)]
-            content = hashlib.sha256(json.dumps(states).encode())
+            content.update(json.dumps(states).encode())
         else:
-            content = hashlib.sha256()
             with path.open("rb") as file:
                 while chunk := file.read(CHUNK):
                     content.update(chunk)
@@ -123,12 +122,10 @@ def is_same(before: dict[str, Any], source: str) -> bool:
     path = Path(source)
     if path.is_file():
         state = path.stat()
-        if state.st_size != before.get("bytes"):
-            return False
-        if (source, state.st_mtime_ns) == (before["path"], before.get("modified_ns")):
+        if (source, state.st_size, state.st_mtime_ns) == tuple(map(before.get, ("path", "bytes", "modified_ns"))):
             return True
     now = fingerprint(source)
-    return bool(before["sha256"] == now["sha256"] if {"sha256"} <= before.keys() & now.keys() else before == now)
+    return bool(before == now or before.get("sha256", "none") == now.get("sha256"))
 
 
 def read_results(clip: Clip, wanted: BatchTask) -> dict[str, Any] | None:
@@ -139,18 +136,18 @@ def read_results(clip: Clip, wanted: BatchTask) -> dict[str, Any] | None:
     try:
         report = dict(json.loads((folder / REPORT).read_text()))
         before, read = dict(report["asked"]), dict(report["read"])
+        dict(before["options"]["method"])
     except (OSError, ValueError, TypeError, KeyError) as error:
         raise InputError(f"{folder}: holds no results of a batch; choose another folder with -o") from error
-    now = describe(clip, wanted)
-    differing = next((name for name in now if before.get(name) != now[name]), None)
-    if differing == "options":
-        before, now = ({**one["options"], **one["options"]["method"], "method": None} for one in (before, now))
-        differing = next(name for name in now if before.get(name) != now[name])
-    if differing:
-        raise InputError(
-            f"{folder}: was made with {differing} {before.get(differing)}, not {now[differing]}; choose another folder "
-            "with -o"
-        )
+    before, now = (
+        {**one, **one["options"], **one["options"]["method"], "options": None, "method": None}
+        for one in (before, describe(clip, wanted))
+    )
+    for name in now:
+        if before.get(name) != now[name]:
+            raise InputError(
+                f"{folder}: was made with {name} {before.get(name)}, not {now[name]}; choose another folder with -o"
+            )
     for name, source in sources_of(clip).items():
         earlier = read[name]["path"]
         if not is_same(read[name], source):
