@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 import numpy as np
 
-from steadyseg.app.scale.processes import OneProcess, WorkerLost
+from steadyseg.app.scale.engines.processes import OneProcess, WorkerLost
 from steadyseg.app.sources.url import redact
 from steadyseg.app.video.video_writer import H264, TIME_BASE
 from steadyseg.core.errors import InputError

@@ -69,7 +69,7 @@ def test_a_worker_locks_cores_in_no_folder_that_a_neighbour_prepared(tmp_path: P
     """A link there would make the worker create files of the neighbour's choosing."""
     (tmp_path / "victim").mkdir()
     (tmp_path / f"steadyseg-{os.getuid()}").symlink_to(tmp_path / "victim")
-    program = "from steadyseg.app.scale.machine import pin_core; pin_core()"
+    program = "from steadyseg.app.scale.engines.machine import pin_core; pin_core()"
     environment = {**os.environ, "TMPDIR": str(tmp_path), "XDG_RUNTIME_DIR": ""}
     done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True)
     assert done.returncode and "this user alone" in done.stderr and not os.listdir(tmp_path / "victim")

@@ -18,7 +18,7 @@ from refusals import refusal
 from torch import nn
 
 from steadyseg.app.classifiers import open_classifier
-from steadyseg.app.scale.machine import peak_memory_bytes
+from steadyseg.app.scale.engines.machine import peak_memory_bytes
 from steadyseg.classification.networks.build import build_classifier
 from steadyseg.classification.options import ClassifierOptions
 from steadyseg.core.classes import CAMVID, ClassList

@@ -13,9 +13,10 @@ from steadyseg.app.report_file import write_json
 from steadyseg.app.scale.batch.clips import Clip, find_clips
 from steadyseg.app.scale.batch.drive import drive, open_pool
 from steadyseg.app.scale.batch.results import read_results, remove_leftovers
-from steadyseg.app.scale.batch.worker import BatchTask, Row, versions_of
+from steadyseg.app.scale.batch.task import BatchTask, Row
+from steadyseg.app.scale.batch.worker import versions_of
+from steadyseg.app.scale.engines.machine import usable_cores
 from steadyseg.app.scale.flags import BatchJob
-from steadyseg.app.scale.machine import usable_cores
 from steadyseg.app.video.flags import check_options
 from steadyseg.app.video.verdict import CAVEAT
 from steadyseg.core.errors import CheckFailed, InputError

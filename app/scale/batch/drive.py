@@ -8,9 +8,10 @@ from dataclasses import replace
 from typing import Any
 
 from steadyseg.app.scale.batch.clips import Clip
-from steadyseg.app.scale.batch.worker import BatchTask, Row, run
-from steadyseg.app.scale.processes import LocalPool, WorkerLost
-from steadyseg.app.scale.ray_pool import RayPool
+from steadyseg.app.scale.batch.task import BatchTask, Row
+from steadyseg.app.scale.batch.worker import run
+from steadyseg.app.scale.engines.processes import LocalPool, WorkerLost
+from steadyseg.app.scale.engines.ray_pool import RayPool
 from steadyseg.core.errors import CheckFailed, InputError
 
 TRIES = 3

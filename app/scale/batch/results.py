@@ -13,7 +13,7 @@ from typing import Any
 from steadyseg.app.report_file import write_json
 from steadyseg.app.scale.batch.clips import Clip
 from steadyseg.app.scale.batch.frame_table import VERSION, FrameTable
-from steadyseg.app.scale.batch.worker import BatchTask
+from steadyseg.app.scale.batch.task import BatchTask
 from steadyseg.app.sources.image_folder import list_images
 from steadyseg.app.video.caches import Recent
 from steadyseg.app.video.flags import VideoJob

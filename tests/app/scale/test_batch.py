@@ -18,8 +18,8 @@ from steadyseg.app.cli import main
 from steadyseg.app.scale.batch.clips import find_clips
 from steadyseg.app.scale.batch.command import only_driver_of, print_summary
 from steadyseg.app.scale.batch.results import Segmenters, make_results, read_results
-from steadyseg.app.scale.batch.worker import BatchTask, Row
-from steadyseg.app.scale.machine import workers_that_fit
+from steadyseg.app.scale.batch.task import BatchTask, Row
+from steadyseg.app.scale.engines.machine import workers_that_fit
 from steadyseg.app.video.flags import VideoOptions
 from steadyseg.core.classes import CAMVID
 from steadyseg.core.errors import InputError
@@ -215,7 +215,7 @@ def test_without_pyarrow_the_rows_are_a_csv_file(tmp_path: Path, look: Look, mon
 
 
 def test_workers_are_as_many_as_the_cores_and_the_memory_hold(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("steadyseg.app.scale.machine.usable_cores", lambda: 6)
+    monkeypatch.setattr("steadyseg.app.scale.engines.machine.usable_cores", lambda: 6)
     # One runs already; nine tenths of 400 bytes hold three more.
     assert [workers_that_fit(100, free) for free in (400, 10**6, 0)] == [4, 6, 1]
 

@@ -15,8 +15,9 @@ from refusals import refusal
 from steadyseg.app.scale.batch import results
 from steadyseg.app.scale.batch.clips import Clip
 from steadyseg.app.scale.batch.drive import TRIES, drive
-from steadyseg.app.scale.batch.worker import BatchTask, Row, run, versions_of
-from steadyseg.app.scale.processes import LocalPool
+from steadyseg.app.scale.batch.task import BatchTask, Row
+from steadyseg.app.scale.batch.worker import run, versions_of
+from steadyseg.app.scale.engines.processes import LocalPool
 from steadyseg.app.video.flags import VideoJob, VideoOptions
 from steadyseg.core.errors import CheckFailed
 from steadyseg.runtime.options import ComputeOptions

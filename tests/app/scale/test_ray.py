@@ -18,8 +18,8 @@ from made.processes import words_of
 from made.waiting import PATIENCE_S
 from refusals import steadyseg
 
-from steadyseg.app.scale.processes import WorkerLost
-from steadyseg.app.scale.ray_pool import RayPool
+from steadyseg.app.scale.engines.processes import WorkerLost
+from steadyseg.app.scale.engines.ray_pool import RayPool
 
 pytestmark = [
     pytest.mark.long,
@@ -160,7 +160,7 @@ def on_cluster(address: str, code: str, *more: object) -> str:
 GPUS = """
 import os
 from concurrent.futures import wait
-from steadyseg.app.scale.ray_pool import RayPool
+from steadyseg.app.scale.engines.ray_pool import RayPool
 from steadyseg.core.errors import InputError
 try:
     RayPool(sys.argv[1], gpus=3)
@@ -185,7 +185,7 @@ def test_a_worker_on_a_gpu_has_one_of_its_own(cluster: str) -> None:
 LAME = """
 from concurrent.futures import wait
 from pathlib import Path
-from steadyseg.app.scale.ray_pool import RayPool
+from steadyseg.app.scale.engines.ray_pool import RayPool
 from steadyseg.core.errors import InputError
 Path(sys.argv[3], "of_a_later_steadyseg.py").write_text("def run(): pass")
 sys.path.append(sys.argv[3])

@@ -13,8 +13,8 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any
 
-from steadyseg.app.scale.machine import KEPT_FREE, usable_cores
-from steadyseg.app.scale.processes import WorkerLost
+from steadyseg.app.scale.engines.machine import KEPT_FREE, usable_cores
+from steadyseg.app.scale.engines.processes import WorkerLost
 from steadyseg.core.errors import CheckFailed, InputError
 
 PATIENCE_S = 12.0

@@ -11,7 +11,7 @@ from concurrent.futures.process import BrokenProcessPool
 from multiprocessing.process import BaseProcess
 from typing import Any
 
-from steadyseg.app.scale.machine import free_memory_bytes, workers_that_fit
+from steadyseg.app.scale.engines.machine import free_memory_bytes, workers_that_fit
 from steadyseg.core.system.files import private_folder
 
 
