@@ -129,13 +129,6 @@ def test_a_pickle_is_refused_and_never_run(tmp_path: Path) -> None:
     assert not target.exists()
 
 
-@pytest.mark.parametrize("start", [2**64 - 1, 17 * 2**20, 1000, 1])
-def test_a_claimed_header_length_is_never_believed(tmp_path: Path, start: int) -> None:
-    path = tmp_path / "x.safetensors"
-    path.write_bytes(struct.pack("<Q", start) + b"{}")
-    assert str(start) in refused(path)
-
-
 def test_every_truncation_is_refused(tmp_path: Path) -> None:
     whole, path = saved(tmp_path).read_bytes(), tmp_path / "cut.safetensors"
     for length in [*range(40), *range(40, len(whole), 61), len(whole) - 1]:
@@ -143,60 +136,49 @@ def test_every_truncation_is_refused(tmp_path: Path) -> None:
         refused(path)
 
 
-def test_trailing_bytes_are_refused(tmp_path: Path) -> None:
+def test_bytes_that_are_no_file_of_this_layout_are_refused(tmp_path: Path) -> None:
+    """A header length that is claimed and never believed, bytes after the end, a folder, nothing."""
     path = saved(tmp_path)
     path.write_bytes(path.read_bytes() + b"\0")
     refused(path)
+    for start in (2**64 - 1, 17 * 2**20, 1000, 1):
+        path.write_bytes(struct.pack("<Q", start) + b"{}")
+        assert str(start) in refused(path)
+    (tmp_path / "folder.safetensors").mkdir()
+    for name in ("folder", "absent"):
+        assert "cannot be read" in refused(tmp_path / f"{name}.safetensors")
 
 
-@pytest.mark.parametrize("make", [Path.mkdir, lambda path: None], ids=["folder", "absent"])
-def test_what_cannot_be_read_is_refused(tmp_path: Path, make: Callable[[Path], None]) -> None:
-    path = tmp_path / "x.safetensors"
-    make(path)
-    assert "cannot be read" in refused(path)
+NESTED = "[" * 100_000 + "]" * 100_000
+TYPES = {"F4": 1, "F8_E8M0": 2, "\x1b[2J\n": 2}
+"""Number types that torch does not have, and the bytes of two such numbers."""
+HEADERS: list[tuple[object, int]] = [
+    ([], 4),
+    ({"__metadata__": "steadyseg"}, 4),
+    ({"__metadata__": {"format": "pt"}}, 4),
+    ({"__metadata__": {"steadyseg": 5}}, 4),
+    ({"weight": {"dtype": "F32", "shape": [1], "data_offsets": [0, 4]}}, 4),
+    (NESTED.encode(), 4),
+    (b"\xff\xfe\x00", 4),
+    (b'{"x":' + b"1" * 5000 + b"}", 4),
+    (b'{"__metadata__":{"steadyseg":"' + b"\xc3" + b'"}}', 4),
+    *(({"__metadata__": {"steadyseg": text}}, 0) for text in ("{", "[]", "{}", NESTED)),
+    *(
+        (
+            {
+                "__metadata__": {"steadyseg": META.to_json()},
+                "weight": {"dtype": name, "shape": [2], "data_offsets": [0, size]},
+            },
+            size,
+        )
+        for name, size in TYPES.items()
+    ),
+]
 
 
-@pytest.mark.parametrize(
-    "header",
-    [
-        [],
-        {"__metadata__": "steadyseg"},
-        {"__metadata__": {"format": "pt"}},
-        {"__metadata__": {"steadyseg": 5}},
-        {"weight": {"dtype": "F32", "shape": [1], "data_offsets": [0, 4]}},
-        b"[" * 100_000 + b"]" * 100_000,
-        b"\xff\xfe\x00",
-        b'{"x":' + b"1" * 5000 + b"}",
-        b'{"__metadata__":{"steadyseg":"' + b"\xc3" + b'"}}',
-    ],
-    ids=lambda header: str(header)[:40],
-)
-def test_headers_of_any_other_kind_are_refused(tmp_path: Path, header: object) -> None:
-    refused(written(tmp_path, header, b"\0" * 4))
-
-
-@pytest.mark.parametrize("text", ["{", "[]", "{}", "[" * 100_000 + "]" * 100_000], ids=lambda text: text[:20])
-def test_records_that_are_no_record_are_refused(tmp_path: Path, text: str) -> None:
-    refused(written(tmp_path, {"__metadata__": {"steadyseg": text}}))
-
-
-@pytest.mark.parametrize("dtype", ["F4", "F8_E8M0", "\x1b[2J\n"])
-def test_number_types_that_torch_does_not_have_are_refused(tmp_path: Path, dtype: str) -> None:
-    header = {
-        "__metadata__": {"steadyseg": META.to_json()},
-        "weight": {"dtype": dtype, "shape": [2], "data_offsets": [0, 1 if dtype == "F4" else 2]},
-    }
-    refused(written(tmp_path, header, b"\0" if dtype == "F4" else b"\0\0"))
-
-
-@pytest.mark.parametrize("version", [2, None])
-def test_another_format_version_is_refused(tmp_path: Path, version: object) -> None:
-    assert "format" in refused(with_record(tmp_path, format_version=version))
-
-
-@pytest.mark.parametrize("key", ["architecture", "std"])
-def test_a_missing_key_is_named(tmp_path: Path, key: str) -> None:
-    assert key in refused(with_record(tmp_path, **{key: None}))
+@pytest.mark.parametrize(("header", "size"), HEADERS, ids=lambda header: str(header)[:40])
+def test_headers_of_any_other_kind_are_refused(tmp_path: Path, header: object, size: int) -> None:
+    refused(written(tmp_path, header, b"\0" * size))
 
 
 def test_a_record_may_leave_out_what_has_a_default_and_have_unknown_keys(tmp_path: Path) -> None:
@@ -225,9 +207,14 @@ WRONG: list[tuple[str, tuple[object, ...]]] = [
 ]
 
 
-@pytest.mark.parametrize(("key", "value"), [(key, value) for key, values in WRONG for value in values])
+NAMED = (("format_version", 2), ("format_version", None), ("architecture", None), ("std", None))
+"""Entries of another version and missing ones, which the line names."""
+
+
+@pytest.mark.parametrize(("key", "value"), [*NAMED, *((key, value) for key, values in WRONG for value in values)])
 def test_a_record_of_wrong_types_is_refused(tmp_path: Path, key: str, value: object) -> None:
-    refused(with_record(tmp_path, **{key: value}))
+    message = refused(with_record(tmp_path, **{key: value}))
+    assert (key, value) not in NAMED or key.removesuffix("_version") in message
 
 
 @pytest.mark.parametrize(
