@@ -10,7 +10,7 @@ CEILINGS = {
     "street": (2_810, 21),
     "seg": (6_250, 59),
     "classification": (2_940, 24),
-    "export": (2_300, 18),
+    "export": (2_270, 18),
     "runtime": (2_700, 23),
     "app": (11_730, 113),
     "studies": (10_480, 114),
