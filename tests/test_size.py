@@ -6,15 +6,15 @@ import pytest
 
 PROJECT = Path(__file__).parent.parent
 CEILINGS = {
-    "core": (7_420, 72),
+    "core": (7_570, 72),
     "street": (2_810, 21),
-    "seg": (6_250, 59),
-    "classification": (2_940, 24),
-    "export": (2_270, 18),
-    "runtime": (2_700, 23),
-    "app": (11_730, 113),
-    "studies": (10_480, 114),
-    "tests": (31_880, 219),
+    "seg": (6_670, 60),
+    "classification": (2_910, 24),
+    "export": (2_280, 19),
+    "runtime": (3_070, 25),
+    "app": (11_870, 114),
+    "studies": (10_860, 116),
+    "tests": (32_580, 221),
 }
 """Lines and files of Python by folder, 3 % above what was reached; lines are as ruff formats them."""
 
