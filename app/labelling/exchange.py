@@ -16,9 +16,9 @@ from steadyseg.app.sources.source import require_end
 from steadyseg.app.video.sinks import GREY, TABLE
 from steadyseg.core.classes import ClassList
 from steadyseg.core.errors import InputError
+from steadyseg.core.system.file_names import Names
 from steadyseg.core.system.files import require_new_folder, whole_folder
 from steadyseg.seg.data.class_file import classes_of, read_classes
-from steadyseg.seg.data.formats.names import Names
 from steadyseg.seg.data.formats.open_source import open_labels
 from steadyseg.seg.data.formats.source import NOTES_FILE, SPLITS
 from steadyseg.seg.data.import_labels import Imported, import_labels

@@ -110,8 +110,8 @@ class LabelFolder:
     def __init__(self, folder: Path, classes: ClassList) -> None:
         if not folder.is_dir():
             raise InputError(f"{folder}: no such folder of labels; expected PNGs named like the frames (000123.png)")
+        from steadyseg.core.system.file_names import Names
         from steadyseg.seg.data.class_file import own_classes
-        from steadyseg.seg.data.formats.names import Names
 
         self._folder = folder
         self._classes, self._own = classes, own_classes(folder.parent, classes)

@@ -88,7 +88,11 @@ def list_checkpoints(*folders: Path) -> dict[str, Path]:
     return {path.stem: path for folder in folders for path in sorted(folder.glob(f"*{SUFFIX}"))}
 
 
-REPLACED = {f"camvid-{size}": f"road-{size}" for size in ("mobile", "realtime", "quality")}
+REPLACED = {
+    "camvid-mobile": "road-mobile",
+    "camvid-realtime": "road-realtime",
+    "camvid-quality": "road-realtime",  # its weights were camvid-realtime's, for pictures of 544 rows (--size)
+}
 """Names of version 0.2, and the networks that took their place."""
 
 

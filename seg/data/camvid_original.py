@@ -11,9 +11,9 @@ from PIL import Image
 
 from steadyseg.core.classes import CAMVID, CAMVID_31, ClassList
 from steadyseg.core.errors import InputError
+from steadyseg.core.system.file_names import Names, known_name, listed_names
 from steadyseg.core.system.pictures import look_at
 from steadyseg.seg.data.formats.colour_pngs import color_codes, color_table
-from steadyseg.seg.data.formats.names import Names, known_name, listed_names
 
 LABEL_ENDING = "_L"
 STILLS, LABELS = "701_StillsRaw_full", "LabeledApproved_full"

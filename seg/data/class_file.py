@@ -5,12 +5,12 @@ from pathlib import Path
 
 from steadyseg.core.classes import CAMVID, CLASS_LISTS, ClassList, distinct_colors
 from steadyseg.core.errors import InputError
+from steadyseg.core.system.file_names import PICTURE_SUFFIXES
 from steadyseg.core.system.json_text import parse_json
 from steadyseg.core.system.pictures import has_suffix
 from steadyseg.seg.data.camvid_original import find_original, find_published_split
 from steadyseg.seg.data.coarse import allowed_names
 from steadyseg.seg.data.formats.cityscapes import CITYSCAPES, LABELS, is_cityscapes
-from steadyseg.seg.data.formats.names import PICTURE_SUFFIXES
 from steadyseg.seg.data.formats.source import CLASSES_FILE
 
 

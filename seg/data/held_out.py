@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from steadyseg.core.errors import InputError
-from steadyseg.seg.data.formats.names import Names, known_name
+from steadyseg.core.system.file_names import Names, known_name
 
 GUARD = 2
 """Unused stills on either side of a stretch, neither for training nor for measuring; CamVid's are a second apart."""

@@ -11,6 +11,7 @@ import numpy as np
 from steadyseg.core.classes import CAMVID, CAMVID_31, ClassList
 from steadyseg.core.errors import InputError
 from steadyseg.core.frame import Frame
+from steadyseg.core.system.file_names import PICTURE_SUFFIXES, UNREAD_SUFFIXES, Names, known_name, listed_names
 from steadyseg.core.system.pictures import has_suffix, natural_order, read_upright
 from steadyseg.seg.data.camvid_original import (
     LABEL_ENDING,
@@ -22,7 +23,6 @@ from steadyseg.seg.data.camvid_original import (
 from steadyseg.seg.data.class_file import own_classes
 from steadyseg.seg.data.coarse import read_allows, read_coarse_label
 from steadyseg.seg.data.formats.cityscapes import IMAGE_ENDING, IMAGES, is_cityscapes, pair_cityscapes, read_train_ids
-from steadyseg.seg.data.formats.names import PICTURE_SUFFIXES, UNREAD_SUFFIXES, Names, known_name, listed_names
 from steadyseg.seg.data.formats.source import files_below
 from steadyseg.seg.data.held_out import read_words
 

@@ -11,8 +11,8 @@ from steadyseg.core.cuts import MAX_GAP
 from steadyseg.core.errors import InputError
 from steadyseg.core.frame import Frame
 from steadyseg.core.preprocess import nearest
+from steadyseg.core.system.file_names import PICTURE_SUFFIXES, Names
 from steadyseg.core.system.pictures import has_suffix, read_upright
-from steadyseg.seg.data.formats.names import PICTURE_SUFFIXES, Names
 from steadyseg.seg.data.held_out import number_of, recording_of
 from steadyseg.seg.data.label_folder import ImageFolderSplit, LabelledImage, name_of
 

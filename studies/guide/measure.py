@@ -1,6 +1,6 @@
 """Thresholds of confidence by the accuracy that is wanted, and what remains above them.
 
-    python -m steadyseg.studies.guide.measure --data data road-realtime camvid-unet-s road-mobile road-quality
+    python -m steadyseg.studies.guide.measure --data data road-realtime camvid-unet-s road-mobile
 
 The default method over CamVid's val stream; the thresholds found there are tried on 33 moving stills of test, of other
 drives. Neither fitted a temperature. Writes docs/records/guide/record.json and the plot, and the shares at the

@@ -7,9 +7,9 @@ from typing import Any
 
 from steadyseg.classification.pretrained import FOLDER as CLASSIFIERS
 from steadyseg.seg.pretrained import FOLDER as SEGMENTERS
-from steadyseg.studies.familiarity.tables import trust_tables
 from steadyseg.studies.harness.study import PROJECT
 from steadyseg.studies.harness.tables import Tables, read_record, table
+from steadyseg.studies.harness.trust import trust_tables
 from steadyseg.studies.results.front import front_table, places_table
 
 README = PROJECT / "README.md"

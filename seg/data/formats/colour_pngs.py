@@ -12,8 +12,8 @@ from PIL import Image
 
 from steadyseg.core.classes import distinct_colors
 from steadyseg.core.errors import InputError, shorten
+from steadyseg.core.system.file_names import Names, known_name, listed_names
 from steadyseg.core.system.pictures import look_at
-from steadyseg.seg.data.formats.names import Names, known_name, listed_names
 from steadyseg.seg.data.formats.source import (
     NOT_A_CLASS,
     SPLIT_NAMES,

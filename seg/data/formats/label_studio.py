@@ -10,9 +10,9 @@ from urllib.parse import unquote
 
 import numpy as np
 
+from steadyseg.core.system.file_names import PICTURE_SUFFIXES
 from steadyseg.core.system.pictures import look_at
 from steadyseg.seg.data.formats.masks import Outline, Overlaps, Shape, decode_brush, paint
-from steadyseg.seg.data.formats.names import PICTURE_SUFFIXES
 from steadyseg.seg.data.formats.source import LabelledPicture, LabelSource, claimed_size, one_line, read_json
 
 EXPECTED = "Label Studio's JSON export"

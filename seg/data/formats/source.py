@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from steadyseg.core.errors import InputError
+from steadyseg.core.system.file_names import PICTURE_SUFFIXES, UNREAD_SUFFIXES, Names, same_end
 from steadyseg.core.system.json_text import parse_json
 from steadyseg.core.system.pictures import has_suffix
-from steadyseg.seg.data.formats.names import PICTURE_SUFFIXES, UNREAD_SUFFIXES, Names, same_end
 
 UNLABELLED = 255
 """Id of pixels that no label covers."""

@@ -7,8 +7,8 @@ from pathlib import Path, PureWindowsPath
 import yaml
 
 from steadyseg.core.errors import InputError
+from steadyseg.core.system.file_names import PICTURE_SUFFIXES, UNREAD_SUFFIXES, Names, listed_names, spelled
 from steadyseg.seg.data.formats.masks import Outline, Overlaps, Shape, paint
-from steadyseg.seg.data.formats.names import PICTURE_SUFFIXES, UNREAD_SUFFIXES, Names, listed_names, spelled
 from steadyseg.seg.data.formats.source import SPLIT_NAMES, Label, LabelledPicture, LabelSource, files_below, one_line
 
 EXPECTED = "YOLO's data.yaml with names, and folders or lists of pictures under train, val or test"
