@@ -97,8 +97,8 @@ def test_the_included_networks_and_the_commands_that_run_them_need_no_torch(tmp_
     code = """
 import numpy as np
 from steadyseg import Frame, MethodOptions, open_segmenter
-for mode in ("vq-dnn", "vq-bnn", "bnn", "dnn"):  # road-quality: its weights lie in another file
-    segmenter = open_segmenter("road-quality" if mode == "dnn" else "street-tiny", MethodOptions(mode=mode))
+for mode in ("vq-dnn", "vq-bnn", "bnn", "dnn"):
+    segmenter = open_segmenter("road-mobile" if mode == "dnn" else "street-tiny", MethodOptions(mode=mode))
     for index in range(3):
         maps = segmenter.step(Frame(np.full((480, 640, 3), 80 * index, np.uint8), index, index / 25))
     print(maps.label.shape, segmenter.executor.split()[0])

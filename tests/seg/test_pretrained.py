@@ -19,7 +19,7 @@ from steadyseg.studies.harness.bundle import bundle
 
 TERMS = LICENCE_NOTE.removeprefix("CamVid is for ").partition(". ")[0]
 LIMIT_MB = dict.fromkeys(("road-mobile", "street-mobile", "street-tiny"), 2)
-LIMIT_MB |= {"camvid-unet-s": 7, "road-realtime": 8, "road-quality": 1}
+LIMIT_MB |= {"camvid-unet-s": 7, "road-realtime": 8}
 
 
 @pytest.mark.parametrize("name", LIMIT_MB)
