@@ -195,6 +195,7 @@ def test_any_graph_file_learns_it(graphs: Graphs, tmp_path: Path, capsys: Any) -
     path, square = tmp_path / "k.onnx", street_drive((64, 64))
     assert main(["calibrate", str(graphs("vq-dnn")), "--data", str(square), "--familiarity", "-o", str(path)]) == 0
     assert capsys.readouterr().err.split("familiarity compares")[1].splitlines()[0].count(",") == 3
+    assert read_onnx(path).meta.expected, "and the expected accuracy"
     for name in ("openvino", "onnxruntime"):
         shares = [share for share, _ in told(opened(path, executor=name, precision="fp32"), [*drive(3), noise(0)])]
         assert min(shares[:3]) > 0.05 > shares[3], shares
