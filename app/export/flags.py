@@ -101,7 +101,7 @@ class WrapJob:
     """Divide the logits by this temperature, fitted elsewhere for the written method; by default 1. `steadyseg
     calibrate` fits it."""
     tau: float | None = None
-    """Decay time of the temporal mean in source frames (default 8, and 1.25 without motion)."""
+    """Decay time of the temporal mean in source frames (default 1.25)."""
     motion: bool | None = None
     """Let the temporal mean follow the motion between frames; the file then takes the motion as inputs. auto: on, and
     off for target web."""
