@@ -32,7 +32,7 @@ from steadyseg.studies.harness.tables import read_record, table
 from steadyseg.studies.results.front import run_command
 
 STREET = "street:7:60"
-SOURCES = {"val": ("camvid-mobile", "camvid-realtime"), STREET: ("street-mobile",)}
+SOURCES = {"val": ("road-mobile", "road-realtime"), STREET: ("street-mobile",)}
 """By source its networks: val at 15 Hz, a drawn drive that chose nothing at 25 Hz."""
 SINGLE, ARITHMETIC = MethodOptions(mode="dnn"), MethodOptions(average="arithmetic")
 GEOMETRIC = MethodOptions(average="geometric")
