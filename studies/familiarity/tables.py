@@ -21,7 +21,7 @@ SEEDS = "paper-plain"
 def tables() -> Tables:
     """The tables by their names in the page."""
     makers = {"targets": targets_table, "pictures": pictures_table}
-    return {**bind(read_record("familiarity"), makers), **trust_tables()}
+    return {**bind(read_record("familiarity"), makers), "trust": trust_tables()["trust"]}
 
 
 def included(record: Record) -> dict[str, Any]:

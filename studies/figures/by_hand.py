@@ -1,6 +1,7 @@
 """Records that no step makes: they need trainings, a browser or an idle machine."""
 
 IDLE = "times, which other weights of the same layers leave as they are; needs an idle machine:"
+VERSION_0_2 = "of a network of version 0.2, at commit b8d9ba43"
 AT_COMMIT = "its code stands at the commit that its page names"
 BY_HAND = {
     "systems/*": AT_COMMIT,
@@ -15,7 +16,13 @@ BY_HAND = {
     "robustness/camvid-[!u]*": "the command in the report",
     "robustness/classifiers*": "the command in the report; the cards of the classifiers show its clean pictures",
     "analysis/*": AT_COMMIT,
+    "familiarity/expected.json:*": "the command in its page",
     "familiarity/record.json:networks/paper-*": AT_COMMIT,
+    "familiarity/record.json:networks/camvid-r*": VERSION_0_2,
+    "familiarity/record.json:streams/camvid-r*": VERSION_0_2,
+    **{f"results/{name}.json:camvid-[!u]*": VERSION_0_2 for name in ("record", "protocol", "decay", "front")},
+    "guide/record.json:camvid-[!u]*": VERSION_0_2,
+    "results/every.json:*": "`python -m steadyseg.studies.results.every`",
     "familiarity/record.json:regions/*": AT_COMMIT,
     "familiarity/record.json:classifiers/*": AT_COMMIT,
     "familiarity/record.json:left_out*": AT_COMMIT,

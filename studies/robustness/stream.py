@@ -29,7 +29,7 @@ PUBLISHED = WindowSmoothing()
 FOLLOWING = MethodOptions("vq-dnn").resolve()
 DETERMINISTIC = (Method("dnn"), MethodOptions("vq-dnn", motion=False).resolve(), FOLLOWING)
 """The second one's mean is `PUBLISHED`."""
-RANDOM = (replace(FOLLOWING, mode="vq-bnn"),)
+RANDOM = (MethodOptions("vq-bnn").resolve(),)
 
 
 def study_stream(

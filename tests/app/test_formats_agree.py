@@ -9,7 +9,7 @@ from steadyseg.core.method import Method
 from steadyseg.runtime.networks import cpu_has_bf16
 from steadyseg.runtime.open_model import open_checkpoint
 
-NETWORK, METHOD = "camvid-mobile", {"mode": "dnn", "executor": "openvino"}
+NETWORK, METHOD = "road-mobile", {"mode": "dnn", "executor": "openvino"}
 
 
 @pytest.mark.slow

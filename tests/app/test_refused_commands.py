@@ -56,7 +56,7 @@ TABLES: dict[str, dict[str, str]] = {
                 "--mode dnn --samples 5": "which has no dropout, got 5",
                 "--size 200000": "use a smaller size",
                 "--size 0": "must be 32 pixels or more, got 0",
-                "--mode vq-dnn --view set-size": "for vq-dnn, tau 8, motion",
+                "--mode vq-dnn --view set-size": "for vq-dnn, tau 1.25, motion, geometric",
                 "--config provider_options=use_tf32=0": "are for .onnx files on a GPU",
             }.items()
         },

@@ -34,7 +34,7 @@ def test_the_labelled_frame_is_measured_with_the_mean_over_the_frames_before_it(
     report = tmp_path / "r.json"
     flags = ["--data", str(camvid), "--split", "test", "--sequence", str(camvid / "seq"), "--report", str(report)]
     method = ["--mode", "vq-dnn", "--motion", "off", "--calibrated", "off"]
-    model = "camvid-mobile"
+    model = "road-mobile"
     parts = ["--by", "edges", "recording", "--config", "cutoff=0.7", "edge_width=2"]
     assert main(["evaluate", model, *flags, *method, *parts]) == 0
     found = json.loads(report.read_text())
@@ -64,7 +64,7 @@ def test_the_labelled_frame_is_measured_with_the_mean_over_the_frames_before_it(
 
 
 def test_a_label_without_a_frame_is_refused(camvid: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    words = ["evaluate", "camvid-mobile", "--data", camvid, "--sequence", camvid / "seq"]
+    words = ["evaluate", "road-mobile", "--data", camvid, "--sequence", camvid / "seq"]
     assert "no frame 0001TP_006870" in error_after_work(capsys, *words, "--split", "val")
     line = one_line_error(capsys, *words, "--protocol", "moving-stills")
     assert "--protocol stream" in line

@@ -94,9 +94,9 @@ def test_a_temperature_beyond_the_usual_ones_is_fitted_too(pictures: Path, tmp_p
 @pytest.mark.parametrize("samples", [1, pytest.param(3, marks=pytest.mark.long)])
 def test_dropout_passes_run_in_it_too(samples: int) -> None:
     frame = Frame(StreetSet(1, 180, 240)[0][0], 0, 0.0)  # of a shape whose graphs ship
-    segmenter = opened("camvid-mobile", mode="bnn", samples=samples, executor="openvino", precision="int8")
+    segmenter = opened("road-mobile", mode="bnn", samples=samples, executor="openvino", precision="int8")
     maps = segmenter.step(frame)
-    full = opened("camvid-mobile", mode="dnn", executor="openvino", precision="fp32").step(frame)
+    full = opened("road-mobile", mode="dnn", executor="openvino", precision="fp32").step(frame)
     assert (maps.label == full.label).mean() > 0.9 and (maps.disagreement.max() > 0) == (samples > 1)
 
 

@@ -13,7 +13,7 @@ from steadyseg.runtime.open_model import open_checkpoint
 @pytest.mark.long
 def test_the_faster_format_is_taken_and_its_time_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Real networks: int8 takes 0.4 to 0.7 of fp32's time on every x86-64 processor that was tried."""
-    model, kept = open_checkpoint("camvid-mobile"), tmp_path / "cache" / "formats.json"
+    model, kept = open_checkpoint("road-mobile"), tmp_path / "cache" / "formats.json"
     number, words = fastest(model, ("fp32", "int8"), kept)
     assert number == "int8" and words.startswith("fp32 ") and ", int8 " in words
     ((key, times),) = json.loads(kept.read_text()).items()
@@ -28,7 +28,7 @@ def test_the_faster_format_is_taken_and_its_time_is_kept(tmp_path: Path, monkeyp
 def test_times_are_measured_again_for_other_limits_and_after_damage(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    model, kept = open_checkpoint("camvid-mobile"), tmp_path / "formats.json"
+    model, kept = open_checkpoint("road-mobile"), tmp_path / "formats.json"
     monkeypatch.setattr(number_format, "network_alone", lambda model, number: number)
     monkeypatch.setattr(number_format, "MEASURED", {})
     times = {"bf16": 5.0, "int8": 4.0}
@@ -58,5 +58,5 @@ def test_without_a_place_to_keep_them_times_are_measured_once_a_process(
     monkeypatch.setattr(number_format, "time_formats", timed)
     (tmp_path / "file").touch()
     for _ in range(2):
-        assert fastest(open_checkpoint("camvid-mobile"), ("bf16", "int8"), tmp_path / "file" / "kept.json")[0] == "int8"
+        assert fastest(open_checkpoint("road-mobile"), ("bf16", "int8"), tmp_path / "file" / "kept.json")[0] == "int8"
     assert len(measured) == 1

@@ -162,10 +162,10 @@ def test_without_torch_a_wide_video_takes_the_nearest_shipped_width(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("STEADYSEG_CACHE", str(tmp_path))
-    network = stored("camvid-mobile", "vq-dnn", "fp32")
+    network = stored("road-mobile", "vq-dnn", "fp32")
     assert network.nearest(224, 512) == (224, 512)
     monkeypatch.setattr("steadyseg.runtime.network_plan.find_spec", lambda name: None)
-    network = stored("camvid-mobile", "vq-dnn", "fp32")
+    network = stored("road-mobile", "vq-dnn", "fp32")
     assert [network.nearest(224, width) for width in (512, 384, 544)] == [(224, 544), (224, 384), (224, 544)]
     assert "no network for 512x224 pixels: pictures are made 6% wider for 544x224" in capsys.readouterr().err
     assert network.nearest(224, 2240) == (224, 2240), "too far: refused when it is opened"

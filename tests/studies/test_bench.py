@@ -261,7 +261,7 @@ def test_a_graph_file_is_timed_too(tmp_path: Path, clip: Path) -> None:
     assert {ratio["name"] for ratio in record["ratios"]} >= {"step/bare", "end_to_end_labels/bare"}
 
 
-@pytest.mark.parametrize("model", ["camvid-mobile", "camvid-unet-s"])
+@pytest.mark.parametrize("model", ["road-mobile", "camvid-unet-s"])
 def test_int8_rounds_a_network_without_its_smoothing_too(model: str) -> None:
     subject = Subject(model, 64)
     plain = subject.network("plain", subject.meta.int8["ranges"])

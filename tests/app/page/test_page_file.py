@@ -143,6 +143,6 @@ def test_the_card_of_the_chosen_model_is_there(browser: Any, address: str) -> No
         page.locator("#model input").click()
         page.get_by_role("option", name="road-realtime").click()
         page.locator("#card button").first.click()
-        page.locator("#about-all").get_by_text("one city in good weather").wait_for()
+        page.locator("#about-all").get_by_text("in India, Europe and the USA").wait_for()
         assert page.locator(":is(#about, #about-all) :is(script, img)").count() == 0
         assert not page.locator("#about-all a:not([href^=http])").count()

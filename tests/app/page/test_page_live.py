@@ -134,8 +134,8 @@ def test_what_remains_above_a_threshold_is_that_of_the_networks_own_record(brows
             wait_for(lambda: told in shown().replace("\N{NO-BREAK SPACE}", " ") and absent not in shown())
 
         assert "remain" not in words.inner_text(), "nobody measured the network that the page starts with"
-        choose(page, "model", "road-realtime")
-        sets = read_meta(find_checkpoint("road-realtime")).thresholds["sets"].values()
+        choose(page, "model", "camvid-unet-s")
+        sets = read_meta(find_checkpoint("camvid-unet-s")).thresholds["sets"].values()
         set_number(page, "min-confidence", 70)
         val, others = ([f"{100 * row[key][70 // 5]:.0f} %" for key in ("kept", "right")] for row in sets)
         told = f"At 70 %: on CamVid val {val[0]} of the pixels remain, and {val[1]} of them are right"
