@@ -13,7 +13,8 @@ import numpy as np
 from steadyseg.core.errors import InputError
 from steadyseg.core.method import Method
 from steadyseg.core.model.model import Model
-from steadyseg.core.system.files import cache_file, lock, write_atomic
+from steadyseg.core.system.files import cache_file, lock, no_link, write_atomic
+from steadyseg.core.system.json_text import parse_json
 from steadyseg.core.system.machine import available_cpus, cpu_name
 from steadyseg.runtime.network_plan import StoredNetwork
 from steadyseg.runtime.networks import FrameNetwork, openvino_name
@@ -74,8 +75,8 @@ def known_times(model: Model, formats: Sequence[str], kept: Path) -> Times:
     with contextlib.ExitStack() as stack:
         try:
             kept.parent.mkdir(parents=True, exist_ok=True)
-            held = stack.enter_context(kept.with_suffix(".lock").open("a"))
-        except OSError:  # an unwritable home: each process measures for itself
+            held = stack.enter_context(open(kept.with_suffix(".lock"), "a", opener=no_link))
+        except (OSError, InputError):  # an unwritable home: each process measures for itself
             held = None
         while held and not lock(held):
             time.sleep(0.1)
@@ -119,7 +120,8 @@ def machine() -> tuple[str, ...]:
 def read_kept(kept: Path) -> dict[str, Times]:
     """Returns the kept times; empty if the file is absent or damaged."""
     try:
-        found = json.loads(kept.read_text())
+        with open(kept, opener=no_link) as file:  # a pipe would be waited for
+            found = parse_json(file.read())
     except (OSError, ValueError):
         return {}
     return {key: times for key, times in found.items() if isinstance(times, dict)} if isinstance(found, dict) else {}

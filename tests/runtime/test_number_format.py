@@ -1,6 +1,7 @@
 """The choice of a number format by time: measured once on a machine, kept, and made again where the file is damaged."""
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -33,10 +34,17 @@ def test_times_are_measured_again_for_other_limits_and_after_damage(
     monkeypatch.setattr(number_format, "MEASURED", {})
     times = {"bf16": 5.0, "int8": 4.0}
     monkeypatch.setattr(number_format, "time_formats", lambda networks, frame: dict(times))
-    for damaged in ("[1", "[1]", '{"a": 1}'):
+    for damaged in ("[1", "[1]", '{"a": 1}', "[" * 100_000):
         number_format.MEASURED.clear()
         kept.write_text(damaged)
         assert fastest(model, ("bf16", "int8"), kept) == ("int8", "bf16 5.0 ms, int8 4.0 ms a frame here")
+    for place in (kept, kept.with_suffix(".lock")):  # a pipe is no file of ours, and waited for by a plain `open`
+        number_format.MEASURED.clear()
+        place.unlink()
+        os.mkfifo(place)
+        assert fastest(model, ("bf16", "int8"), kept)[0] == "int8"
+    place.unlink()
+    number_format.MEASURED.clear()
     times["int8"] = 6.0
     assert fastest(model, ("bf16", "int8"), kept)[0] == "int8", "kept"
     monkeypatch.setenv("ONEDNN_MAX_CPU_ISA", "AVX512_CORE")
