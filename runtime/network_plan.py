@@ -3,7 +3,7 @@ torch."""
 
 import math
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Self
 
@@ -13,7 +13,16 @@ from steadyseg.core.method import Method, draws_dropout, no_dropout
 from steadyseg.core.model.checkpoint import CheckpointMeta
 from steadyseg.core.model.model import Model
 from steadyseg.core.model.tensor_file import INT8_PREFIX, below
-from steadyseg.runtime.converted import Converted, ShippedGraphs, file_key, is_kept, kept, tell_once, was_kept
+from steadyseg.runtime.converted import (
+    Converted,
+    ShippedGraphs,
+    file_key,
+    is_kept,
+    kept,
+    require_shapes,
+    tell_once,
+    was_kept,
+)
 from steadyseg.runtime.networks import FrameNetwork, frame_network
 
 if TYPE_CHECKING:
@@ -113,7 +122,8 @@ class StoredNetwork:
                 raise InputError(f"{lacking}, which needs {error.name}: pip install 'steadyseg[train]'") from error
             return convert(self.module, height, width, self.plan.shared)
 
-        return frame_network(kept(key, convert), self.plan.precision)
+        check = partial(require_shapes, height=height, width=width, classes=len(self.model.meta.classes))
+        return frame_network(kept(key, convert, check), self.plan.precision)
 
 
 def head_stride(meta: CheckpointMeta) -> int:

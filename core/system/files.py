@@ -189,13 +189,20 @@ def private_folder() -> Path:
     ) / f"steadyseg-{os.getuid()}"
     with contextlib.suppress(FileExistsError):
         folder.mkdir(0o700)
-    found = folder.lstat()
-    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o077:
+    if not is_private(folder):
         raise InputError(
             f"{folder}: must be a folder that this user alone may enter; remove it, or set XDG_RUNTIME_DIR to a folder "
             "of your own"
         )
     return folder
+
+
+def is_private(folder: Path) -> bool:
+    """False for a link, a folder of another user, and a folder that others may enter; Windows has no such modes."""
+    if sys.platform == "win32":
+        return folder.is_dir()
+    found = folder.lstat()
+    return stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid() and not found.st_mode & 0o077
 
 
 def lock(file: IO[Any] | int, *, for_children: bool = True) -> bool:

@@ -1,5 +1,7 @@
 """Converted networks on disk: found by all that they depend on, made again when damaged, and never needed."""
 
+import hashlib
+import json
 import os
 import subprocess
 import sys
@@ -9,10 +11,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from steadyseg.core.errors import InputError
 from steadyseg.runtime import converted
-from steadyseg.runtime.converted import Converted, file_key, kept, was_kept
+from steadyseg.runtime.converted import Converted, file_key, kept, pack, require_shapes, was_kept
 
-KEY = "0123456789abcdef-key"
+KEY = f"0123456789abcdef-{'a' * 64}"
 
 
 @pytest.fixture
@@ -74,8 +77,70 @@ def test_a_damaged_file_is_made_again(cache: Path) -> None:
     for damaged in (b"", whole[:-1], whole[:-1] + bytes([whole[-1] ^ 1])):
         (cache / KEY).write_bytes(damaged)
         assert outputs(kept(KEY, counted(made))).tolist() == [0, 2, 4, 6]
-        assert outputs(converted.unpack((cache / KEY).read_bytes())).tolist() == [0, 2, 4, 6]
+        assert outputs(converted.unpack((cache / KEY).read_bytes(), KEY)).tolist() == [0, 2, 4, 6]
     assert len(made) == 4
+
+
+def odd_entry(path: Path, kind: str) -> None:
+    """Puts something else in the place of an entry."""
+    whole = path.read_bytes()
+    path.unlink()
+    if kind == "pipe":
+        os.mkfifo(path)
+    elif kind == "link":
+        (path.parent / "other").write_bytes(whole)
+        path.symlink_to(path.parent / "other")
+    elif kind == "another name's":
+        path.write_bytes(pack(network(5.0), "b" * 16))
+    else:
+        about = {"rates": [], "shapes": [], "lengths": [3, 0]} if kind == "no graph" else {"lengths": "x"}
+        text = b"[" * 50_000 if kind == "deep" else json.dumps(about).encode()
+        body = len(text).to_bytes(8, "big") + text + b"<a>"
+        path.write_bytes(hashlib.sha256(KEY.encode() + body).digest() + body)
+
+
+@pytest.mark.parametrize("kind", ["pipe", "link", "another name's", "no graph", "odd record", "deep"])
+def test_an_odd_entry_is_made_again(cache: Path, kind: str) -> None:
+    kept(KEY, network)
+    odd_entry(cache / KEY, kind)
+    made: list[int] = []
+    for _ in range(2):
+        assert outputs(kept(KEY, counted(made))).tolist() == [0, 2, 4, 6]
+    assert len(made) == 1 and not (cache / KEY).is_symlink()
+
+
+def test_a_network_of_other_inputs_or_outputs_is_made_again(cache: Path) -> None:
+    def check(found: Converted) -> None:
+        require_shapes(found, 360, 480, 11)
+
+    made: list[int] = []
+    kept(KEY, counted(made), check)
+    kept(KEY, counted(made), check)
+    assert len(made) == 2
+    with pytest.raises(InputError, match="the network is another one"):
+        check(network())
+
+
+def test_nothing_is_read_or_written_in_a_folder_that_others_may_enter(
+    cache: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    kept(KEY, lambda: network(5.0))
+    for others in (0o755, 0o770):
+        cache.chmod(others)
+        before = (cache / KEY).read_bytes()
+        converted.tell_once.cache_clear()
+        assert outputs(kept(KEY, network)).tolist() == [0, 2, 4, 6] and (cache / KEY).read_bytes() == before
+        assert "that this user alone may enter" in capsys.readouterr().err
+    cache.chmod(0o700)
+    cache.rename(cache.with_name("moved"))
+    cache.symlink_to(cache.with_name("moved"))
+    assert outputs(kept(KEY, network)).tolist() == [0, 2, 4, 6] and (cache / KEY).read_bytes() == before
+
+
+def test_a_cache_of_a_too_long_name_keeps_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STEADYSEG_CACHE", "/tmp/" + "x" * 300)
+    assert not was_kept(KEY) and not converted.is_kept(KEY, "fp32 360x480")
+    assert outputs(kept(KEY, network)).tolist() == [0, 2, 4, 6]
 
 
 def test_a_cache_that_cannot_be_written_is_told_once(
@@ -105,8 +170,16 @@ def test_processes_that_start_together_all_get_the_network(cache: Path) -> None:
 
 def test_the_least_recently_used_files_make_room(cache: Path) -> None:
     cache.mkdir()
-    for number in range(converted.MAX_KEPT + 2):
-        (cache / f"{number}").write_bytes(b"")
-        os.utime(cache / f"{number}", (number, number))
+    names = [file_key("a" * 64, number) for number in range(converted.MAX_KEPT + 2)]
+    foreign = ["thesis.txt", f"{names[0]}.bak", "a" * 16, ".hidden"]
+    for age, name in enumerate([*foreign, *names]):
+        (cache / name).write_bytes(b"")
+        os.utime(cache / name, (age, age))
+    link = cache / file_key("b" * 64)
+    link.symlink_to(cache / foreign[0])
+    os.utime(link, (0, 0), follow_symlinks=False)
+    left_by_kill = f".{names[0]}.0123abcd.partial"
+    (cache / left_by_kill).write_bytes(b"")
+    os.utime(cache / left_by_kill, (0, 0))
     converted.drop_old(cache)
-    assert {path.name for path in cache.iterdir()} == {str(number) for number in range(2, converted.MAX_KEPT + 2)}
+    assert {path.name for path in cache.iterdir()} == {*foreign, *names[2:], link.name}
