@@ -20,14 +20,14 @@ import stat
 import sys
 import tempfile
 import zipfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from steadyseg.core.errors import InputError
+from steadyseg.core.errors import InputError, in_line
 from steadyseg.core.model.int8_record import WEIGHT_LEVELS
 from steadyseg.core.system.files import cache_file, is_private, no_link, write_atomic
 from steadyseg.core.system.json_text import parse_json
@@ -56,9 +56,10 @@ class Converted(NamedTuple):
     mask_shapes: list[tuple[int, ...]]
 
 
-def kept(
-    key: str | None, convert: Callable[[], Converted], check: Callable[[Converted], None] = lambda network: None
-) -> Converted:
+Check = Callable[[Converted], None]
+
+
+def kept(key: str | None, convert: Callable[[], Converted], check: Check = lambda network: None) -> Converted:
     """Returns a network from the cache, or converts it and keeps the result; without a key nothing is kept.
 
     Where the cache cannot be read or written, or another user may write there, the network is converted. A file that is
@@ -205,6 +206,17 @@ SUFFIX = ".graphs"
 INDEX, SMALL = "index.json", "small.bin"
 Tensors = Mapping[str, np.ndarray]
 """The tensors of a checkpoint by name."""
+MAX_TEXT_BYTES, MAX_SMALL_BYTES = 2**23, 2**27
+"""Limits of the index and of a graph (0.2 to 0.4 MB), and of the small bytes and the whole file (some MB)."""
+GRAPH_NAME = re.compile(r"[a-z0-9 ]+ [1-9][0-9]{0,4}x[1-9][0-9]{0,4}")
+OPERATORS = frozenset(
+    "Abs Add AvgPool Broadcast Clamp Concat Const Constant Convert Convolution ConvolutionBackpropData DepthToSpace "
+    "Divide Elu Erf Exp FakeQuantize Floor Gather Gelu GroupConvolution GroupConvolutionBackpropData HSigmoid HSwish "
+    "Interpolate Log LogSoftmax MVN MatMul MaxPool Maximum Minimum Mish Multiply Negative NormalizeL2 PRelu Pad Parameter "
+    "Power ReLU Relu ReduceMax ReduceMean ReduceSum Reshape Result ShapeOf Sigmoid Slice SoftPlus Softmax Split Sqrt "
+    "Squeeze StridedSlice Subtract Swish Tanh Tile Transpose Unsqueeze VariadicSplit".split()
+)
+"""Arithmetic alone, without loops, branches, state and text: more than today's networks use."""
 
 
 class Recipe(NamedTuple):
@@ -220,16 +232,20 @@ class Recipe(NamedTuple):
 
 
 class ShippedGraphs:
-    """The graphs of a checkpoint, by the description of the network that is asked for."""
+    """The graphs of a checkpoint, by the description of the network that is asked for.
+
+    A damaged file is told in one line, and counts as absent.
+    """
 
     def __init__(self, checkpoint: Path, sha256: str) -> None:
         self._file = checkpoint.with_suffix(SUFFIX)
         self._index: Mapping[str, Any] = {}
-        if self._file.is_file():
-            with zipfile.ZipFile(self._file) as archive:
-                index = json.loads(archive.read(INDEX))
-            if index["checkpoint"] == sha256:  # else the graphs are of other weights
-                self._index = index["graphs"]
+        with self._as_absent():
+            if os.path.isfile(self._file):
+                with self._archive() as archive:
+                    index = parse_json(member(archive, INDEX, MAX_TEXT_BYTES))
+                if index["checkpoint"] == sha256:  # else the graphs are of other weights
+                    self._index = {name: one for name, one in index["graphs"].items() if GRAPH_NAME.fullmatch(name)}
 
     def __bool__(self) -> bool:
         return bool(self._index)
@@ -240,16 +256,65 @@ class ShippedGraphs:
     def __iter__(self) -> Iterator[str]:
         return iter(self._index)
 
-    def read(self, name: str, tensors: Tensors) -> Converted:
-        """Returns the network `name`; `tensors` are the tensors of the checkpoint."""
-        graph = self._index[name]
-        with zipfile.ZipFile(self._file) as archive:
-            small = archive.read(SMALL)
-            models = [
-                read_ir(archive.read(xml), b"".join(constant(Recipe(*one), tensors, small) for one in recipes))
-                for xml, recipes in graph["models"]
-            ]
-        return Converted(models, graph["rates"], [tuple(shape) for shape in graph["shapes"]])
+    def read(self, name: str, tensors: Tensors, check: Check = lambda network: None) -> Converted | None:
+        """Returns the network `name`; `tensors` are the tensors of the checkpoint. None if the file is damaged, or if
+        `check` refuses the network by an InputError."""
+        with self._as_absent():
+            graph, models = self._index[name], list[Any]()
+            digests = graph.get("digests", [""] * len(graph["models"]))  # older files have none
+            with self._archive() as archive:
+                small = member(archive, SMALL, MAX_SMALL_BYTES)
+                for (file, recipes), digest in zip(graph["models"], digests, strict=True):
+                    xml = member(archive, file, MAX_TEXT_BYTES)
+                    weights = constants([Recipe(*one) for one in recipes], tensors, small)
+                    if digest not in ("", graph_digest(xml, weights)):
+                        raise ValueError("a graph has another digest")
+                    models.append(read_ir(xml, weights))
+            kinds = {one.get_type_name() for model in models for one in model.get_ops()}
+            if kinds - OPERATORS:
+                raise ValueError(f"{', '.join(sorted(kinds - OPERATORS))}: no operator of our networks")
+            network = Converted(models, graph["rates"], [tuple(shape) for shape in graph["shapes"]])
+            check(network)
+            return network
+        return None
+
+    def _archive(self) -> zipfile.ZipFile:
+        if self._file.stat().st_size > MAX_SMALL_BYTES:
+            raise ValueError(f"more than {MAX_SMALL_BYTES} bytes")
+        return zipfile.ZipFile(self._file)
+
+    @contextlib.contextmanager
+    def _as_absent(self) -> Iterator[None]:
+        try:
+            yield
+        except Exception as error:  # of zipfile, zlib, struct, json, OpenVINO ...; no class is common to all
+            self._index = {}
+            tell_once(f"note: {self._file} is damaged ({in_line(error)[:200]}); the network is converted instead")
+
+
+def member(archive: zipfile.ZipFile, name: str, limit: int) -> bytes:
+    """The bytes of a member. ValueError beyond a limit, and for a method whose decoder may exceed the claimed size."""
+    info = archive.getinfo(name)
+    if info.file_size > limit or info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        raise ValueError(f"{name} has {info.file_size} bytes, at most {limit} are read, stored or deflated")
+    return archive.read(info)
+
+
+def graph_digest(xml: bytes, weights: bytes) -> str:
+    """SHA-256 of a graph and the bytes of its constants."""
+    return hashlib.sha256(len(xml).to_bytes(LENGTH_BYTES, "big") + xml + weights).hexdigest()
+
+
+def constants(recipes: Sequence[Recipe], tensors: Tensors, small: bytes) -> bytes:
+    """Returns the bytes of all constants. ValueError where they are more than the checkpoint could fill."""
+    left = 2 * (len(small) + sum(4 * one.size for one in tensors.values()))
+    parts = list[bytes]()
+    for recipe in recipes:
+        parts.append(constant(recipe, tensors, small))
+        left -= len(parts[-1])
+        if left < 0:
+            raise ValueError("its constants are larger than the weights")
+    return b"".join(parts)
 
 
 def constant(recipe: Recipe, tensors: Tensors, small: bytes) -> bytes:

@@ -110,8 +110,9 @@ class StoredNetwork:
     def open(self, height: int, width: int) -> FrameNetwork:
         """Opens the network for frames of h x w."""
         name = self.plan.name(height, width)
-        if self._shipped and name in self._shipped:
-            return frame_network(self._shipped.read(name, self.model.arrays), self.plan.precision)
+        check = partial(require_shapes, height=height, width=width, classes=len(self.model.meta.classes))
+        if self._shipped and name in self._shipped and (found := self._shipped.read(name, self.model.arrays, check)):
+            return frame_network(found, self.plan.precision)
         key = file_key(self.model.sha256, name) if self.model.is_file else None
 
         def convert() -> Converted:
@@ -122,7 +123,6 @@ class StoredNetwork:
                 raise InputError(f"{lacking}, which needs {error.name}: pip install 'steadyseg[train]'") from error
             return convert(self.module, height, width, self.plan.shared)
 
-        check = partial(require_shapes, height=height, width=width, classes=len(self.model.meta.classes))
         return frame_network(kept(key, convert, check), self.plan.precision)
 
 

@@ -20,7 +20,7 @@ from steadyseg.core.method import MethodOptions
 from steadyseg.core.model.model import Model
 from steadyseg.core.picture_size import network_size
 from steadyseg.runtime.conversion import convert
-from steadyseg.runtime.converted import INDEX, SMALL, SUFFIX, Recipe, constant, rounded, write_ir
+from steadyseg.runtime.converted import INDEX, SMALL, SUFFIX, Recipe, constant, graph_digest, rounded, write_ir
 from steadyseg.runtime.network_plan import StoredNetwork
 from steadyseg.runtime.open_model import open_checkpoint
 
@@ -60,10 +60,15 @@ class Writer:
         network = convert(stored.module, height, width, stored.plan.shared)
         models = [self._describe(*write_ir(one)) for one in network.models]
         name = stored.plan.name(height, width)
-        self.graphs[name] = {"models": models, "rates": network.rates, "shapes": network.mask_shapes}
+        self.graphs[name] = {
+            "models": [one[:2] for one in models],
+            "digests": [one[2] for one in models],
+            "rates": network.rates,
+            "shapes": network.mask_shapes,
+        }
         return name
 
-    def _describe(self, xml: bytes, weights: bytes) -> tuple[str, list[Recipe]]:
+    def _describe(self, xml: bytes, weights: bytes) -> tuple[str, list[Recipe], str]:
         file = f"{hashlib.sha256(xml).hexdigest()[:16]}.xml"
         self.files[file] = xml
         recipes, end = list[Recipe](), 0
@@ -75,7 +80,7 @@ class Writer:
         made = b"".join(constant(one, self.tensors, small) for one in recipes)
         if made != weights[:end]:
             raise InputError("the recipes do not give the bytes of the conversion")
-        return file, recipes
+        return file, recipes, graph_digest(xml, made)
 
     def _recipe(self, data: bytes, kind: str) -> Recipe:
         if len(data) < SMALLEST_BYTES or kind not in ("f32", "i8"):

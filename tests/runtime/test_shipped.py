@@ -1,10 +1,16 @@
 """The graphs that ship: bytes of a fresh conversion, and runs in which torch cannot be imported."""
 
 import dataclasses
+import json
 import os
+import random
 import subprocess
 import sys
+import zipfile
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,7 +25,19 @@ from steadyseg.core.model.checkpoint import count_parameters
 from steadyseg.core.picture_size import network_size
 from steadyseg.core.segmenter import segment
 from steadyseg.runtime.conversion import convert
-from steadyseg.runtime.converted import ShippedGraphs, pack, unpack
+from steadyseg.runtime.converted import (
+    INDEX,
+    MAX_SMALL_BYTES,
+    SMALL,
+    SUFFIX,
+    Recipe,
+    ShippedGraphs,
+    constants,
+    graph_digest,
+    pack,
+    require_shapes,
+    unpack,
+)
 from steadyseg.runtime.label_metrics import LabelMetrics
 from steadyseg.runtime.network_plan import NetworkPlan, StoredNetwork, head_stride, require_dropout
 from steadyseg.runtime.networks import frame_network
@@ -66,6 +84,7 @@ def test_a_shipped_graph_is_the_conversion_of_its_checkpoint(
     shipped = ShippedGraphs(network.model.path, network.model.sha256).read(
         network.plan.name(height, width), network.model.arrays
     )
+    assert shipped is not None
     fresh = unpack(pack(convert(network.module, height, width, network.plan.shared)))  # read from a file as well
     assert shipped.rates == fresh.rates and shipped.mask_shapes == fresh.mask_shapes
     picture = np.random.default_rng(0).integers(0, 256, (1, height, width, 3), np.uint8)
@@ -81,6 +100,80 @@ def test_every_included_network_ships_its_default_method_at_three_sizes() -> Non
         for frame in ((480, 640), (720, 1280), (1920, 1080)):
             assert plan.name(*network_size(*frame, model.meta.height)) in graphs, name
         assert not ShippedGraphs(model.path, "0" * 64), "graphs of other weights are not used"
+
+
+NAME = "fp32 180x320"
+Members = dict[str, bytes]
+
+
+def exchange_tensors(members: Members, index: dict[str, Any]) -> None:
+    """Exchanges the names of two tensors of one size, in the recipes of a graph with its digest."""
+    graph = index["graphs"][NAME]
+    ((file, recipes),) = graph["models"]
+    tensors = open_checkpoint("street-tiny").arrays
+    graph["digests"] = [
+        graph_digest(members[file], constants([Recipe(*one) for one in recipes], tensors, members[SMALL]))
+    ]
+    sizes = dict[int, list[Any]]()
+    for recipe in recipes:
+        if recipe[0] == "tensor" or recipe[0] == "scaled":
+            sizes.setdefault(tensors[recipe[3]].size, []).append(recipe)
+    one, other = next(each for each in sizes.values() if len(each) > 1)[:2]
+    one[3], other[3] = other[3], one[3]
+
+
+DAMAGE: dict[str, Callable[[Members, dict[str, Any]], object]] = {
+    "exchanged": exchange_tensors,
+    "no small bytes": lambda members, index: members.pop(SMALL),
+    "no XML": lambda members, index: members.update(
+        {name: b"<net" for name in members if name.endswith(".xml")},
+    ),
+    "no digests of its graphs": lambda members, index: index["graphs"][NAME].update(digests=[]),
+    "endless constants": lambda members, index: index["graphs"][NAME]["models"][0][1].extend(
+        [["bytes", 0, 12_000]] * 10**5
+    ),
+    "an unknown tensor": lambda members, index: index["graphs"][NAME]["models"][0].__setitem__(
+        1, [["tensor", 0, 0, "gone"]]
+    ),
+    "other masks": lambda members, index: index["graphs"][NAME].update(shapes=[[1, 8, 8, 8]], rates=[0.5]),
+    "no recipe": lambda members, index: index["graphs"][NAME].update(models=[["a", 1], 2]),
+    "a large member": lambda members, index: members.update({SMALL: bytes(MAX_SMALL_BYTES + 1)}),
+    "odd index": lambda members, index: index.update(graphs=[1]),
+}
+
+
+@pytest.mark.parametrize("kind", DAMAGE)
+def test_damaged_graphs_count_as_absent(kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model = open_checkpoint("street-tiny")
+    with zipfile.ZipFile(model.path.with_suffix(SUFFIX)) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    index = json.loads(members[INDEX])
+    index["checkpoint"] = model.sha256
+    DAMAGE[kind](members, index)
+    with zipfile.ZipFile(tmp_path / "a.graphs", "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
+        for name, data in (members | {INDEX: json.dumps(index).encode()}).items():
+            archive.writestr(name, data)
+    check = partial(require_shapes, height=180, width=320, classes=11)
+    graphs = ShippedGraphs(tmp_path / "a.safetensors", model.sha256)
+    assert not graphs or graphs.read(NAME, model.arrays, check) is None
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1 and "a.graphs is damaged" in said and "converted instead" in said
+
+
+def test_bytes_that_changed_in_an_archive_give_the_same_network_or_none(tmp_path: Path) -> None:
+    model, drawn = open_checkpoint("street-tiny"), random.Random(0)
+    whole, results = model.path.with_suffix(SUFFIX).read_bytes(), list[bool]()
+    fresh = ShippedGraphs(model.path, model.sha256).read(NAME, model.arrays)
+    assert fresh is not None
+    for number in range(24):
+        damaged, place = bytearray(whole), drawn.randrange(len(whole)) if number % 2 else -1 - drawn.randrange(2500)
+        damaged[place] ^= 1 << drawn.randrange(8)
+        (tmp_path / "a.graphs").write_bytes(damaged if number % 10 else whole[:place])
+        graphs = ShippedGraphs(tmp_path / "a.safetensors", model.sha256)
+        found = graphs.read(NAME, model.arrays) if NAME in graphs else None
+        results.append(found is None)
+        assert found is None or pack(found) == pack(fresh)
+    assert True in results and False in results
 
 
 def run_without_torch(code: str, cache: Path) -> str:
