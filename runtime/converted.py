@@ -6,7 +6,8 @@ file lies in the user's cache, or in the folder that STEADYSEG_CACHE names. This
 The included networks come with their graphs, so that the first start needs no conversion. `NAME.graphs` is a ZIP file
 beside `NAME.safetensors`, without the weights a second time. A graph is OpenVINO's XML, and a recipe for each constant.
 A constant is stored as it is, or made of a tensor of the checkpoint: as it is, with scaled rows, or rounded to int8.
-The bytes equal the conversion's; `studies/harness/graphs.py` writes and checks them.
+The bytes equal the conversion's; `studies/harness/graphs.py` writes and checks them. Graphs beside a checkpoint of
+another folder are not read.
 """
 
 import contextlib
@@ -211,10 +212,10 @@ MAX_TEXT_BYTES, MAX_SMALL_BYTES = 2**23, 2**27
 GRAPH_NAME = re.compile(r"[a-z0-9 ]+ [1-9][0-9]{0,4}x[1-9][0-9]{0,4}")
 OPERATORS = frozenset(
     "Abs Add AvgPool Broadcast Clamp Concat Const Constant Convert Convolution ConvolutionBackpropData DepthToSpace "
-    "Divide Elu Erf Exp FakeQuantize Floor Gather Gelu GroupConvolution GroupConvolutionBackpropData HSigmoid HSwish "
-    "Interpolate Log LogSoftmax MVN MatMul MaxPool Maximum Minimum Mish Multiply Negative NormalizeL2 PRelu Pad Parameter "
-    "Power ReLU Relu ReduceMax ReduceMean ReduceSum Reshape Result ShapeOf Sigmoid Slice SoftPlus Softmax Split Sqrt "
-    "Squeeze StridedSlice Subtract Swish Tanh Tile Transpose Unsqueeze VariadicSplit".split()
+    "Divide Elu Erf Exp FakeQuantize Floor Gather Gelu GroupConvolution GroupConvolutionBackpropData HSigmoid "
+    "HSwish Interpolate Log LogSoftmax MVN MatMul MaxPool Maximum Minimum Mish Multiply Negative NormalizeL2 PRelu "
+    "Pad Parameter Power ReLU Relu ReduceMax ReduceMean ReduceSum Reshape Result ShapeOf Sigmoid Slice SoftPlus "
+    "Softmax Split Sqrt Squeeze StridedSlice Subtract Swish Tanh Tile Transpose Unsqueeze VariadicSplit".split()
 )
 """Arithmetic alone, without loops, branches, state and text: more than today's networks use."""
 

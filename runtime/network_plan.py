@@ -24,6 +24,7 @@ from steadyseg.runtime.converted import (
     was_kept,
 )
 from steadyseg.runtime.networks import FrameNetwork, frame_network
+from steadyseg.seg.pretrained import FOLDER
 
 if TYPE_CHECKING:
     from steadyseg.seg.streaming import StreamingSegmenter
@@ -71,7 +72,9 @@ class StoredNetwork:
         self.model, self.method = model, method
         self.plan = NetworkPlan.of(model.meta, method, precision)
         require_dropout(model.meta, method)
-        self._shipped = ShippedGraphs(model.path, model.sha256) if model.is_file else None
+        # Nothing proves that graphs from elsewhere compute what the weights beside them do.
+        is_included = model.is_file and model.path.resolve().parent == FOLDER.resolve()
+        self._shipped = ShippedGraphs(model.path, model.sha256) if is_included else None
         if not (model.is_file and (self._shipped or was_kept(model.sha256))):
             self.module  # noqa: B018 (built, and so checked, before any frame comes)
 
