@@ -9,7 +9,7 @@ from pathlib import Path
 from steadyseg.app.sources.image_folder import IMAGE_SUFFIXES, FolderSource, list_images
 from steadyseg.app.sources.live import CameraConnection, LiveSource, Wanted
 from steadyseg.app.sources.source import MAX_PIXELS, LabelFolder, Source, SourceInfo
-from steadyseg.app.sources.url import open_url, redact
+from steadyseg.app.sources.url import SCHEMES, open_url, redact
 from steadyseg.app.sources.video_file import open_file
 from steadyseg.core.classes import CAMVID, ClassList
 from steadyseg.core.errors import InputError
@@ -87,6 +87,8 @@ def _open_path(path: Path, labels: Path | None, classes: ClassList, max_pixels: 
         exists = path.exists()
     except OSError as error:
         raise InputError(f"{str(path)[:80]!r} cannot be looked at ({error.strerror}); expected {EXPECTED}") from error
+    if not exists and str(path).lower().startswith(tuple(f"{scheme}:" for scheme in SCHEMES)):
+        raise InputError("not an address: its scheme lacks :// behind it; expected scheme://host/path")  # shows no key
     if not exists:
         raise InputError(f"no such file or folder: {str(path)!r}; expected {EXPECTED}")
     if is_device and labels is None:

@@ -105,6 +105,8 @@ SECRET = re.compile(r"((?:user|login|pass|pwd|token|key|secret|auth)[^/=?#]*=)[^
 def redact(url: str) -> str:
     """The address without credentials: user and password, query, fragment, and path segments that name a secret.
 
+    Of every scheme but HTTP and UDP the path is hidden: a key may be any part of it, and a scheme may be mistyped.
+
     Passwords in configuration files are often not percent-encoded. So everything before the last `@` is hidden, even if
     a strict parser would end the host earlier. If the `@` may belong to a query, the whole query is hidden. Any text is
     accepted.
@@ -119,8 +121,8 @@ def redact(url: str) -> str:
     place, query, _ = rest.partition("?")
     place, fragment, _ = place.partition("#")
     shown = SECRET.sub(r"\1***", place)
-    if scheme.lower() in ("rtmp", "rtmps"):  # the last part is a key: who has it may send there
-        shown = re.sub("/[^/]+$", "/***", shown)
+    if scheme.lower() not in ("http", "https", "udp"):
+        shown = re.sub("/.*[^/].*", "/***", shown, flags=re.DOTALL)
     return f"{scheme}://{'***@' if at else ''}{shown}{'?***' if query or fragment else ''}"
 
 

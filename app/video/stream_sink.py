@@ -41,7 +41,11 @@ def is_stream(output: str) -> bool:
 
 def require_stream(url: str) -> None:
     """Raises InputError unless the scheme of the address is in `FORMATS`."""
-    if urlsplit(url).scheme.lower() not in FORMATS:
+    try:
+        scheme = urlsplit(url).scheme.lower()
+    except ValueError as error:  # the message holds no part of the address
+        raise InputError(f"not an address ({error}); expected {', '.join(FORMATS)} and a host, or a file") from None
+    if scheme not in FORMATS:
         raise InputError(f"{redact(url)}: no stream is written there; expected {', '.join(FORMATS)} or a file")
 
 

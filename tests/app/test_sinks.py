@@ -302,6 +302,7 @@ def test_a_server_that_is_not_there_or_never_answers_is_one_line(
     command = ["video", "street:7:2", "--model", "street-tiny", "-o"]
     refused = error_after_work(capsys, *command, f"rtmp://me:secret@127.0.0.1:{free_port()}/live/word")
     assert "Connection refused" in refused and "secret" not in refused and "word" not in refused
+    assert "not an address (Invalid IPv6 URL)" in error_after_work(capsys, *command, "rtmp://[::1/word")
     assert "no stream is written there; expected rtsp, rtmp" in error_after_work(capsys, *command, "srt://host/x")
     monkeypatch.setattr("steadyseg.app.video.stream_sink.OPEN_S", 2.0)
     with socket.create_server(("127.0.0.1", 0)) as silent:

@@ -188,9 +188,13 @@ def test_a_server_that_never_answers_is_given_up_in_time(scheme: str) -> None:
 
 
 def test_addresses_are_shown_without_secrets() -> None:
-    assert redact("rtsp://me:p@ss@cam:554/a?t=1") == "rtsp://***@cam:554/a?***"
+    assert redact("rtsp://me:p@ss@cam:554/a?t=1") == "rtsp://***@cam:554/***?***"
     assert redact("http://cam/a") == "http://cam/a"
-    assert redact("rtsp://cam/user=admin_password=x_channel=1/s.sdp") == "rtsp://cam/user=***/s.sdp"
+    assert redact("rtsp://cam/user=admin_password=x_channel=1/s.sdp") == "rtsp://cam/***"
+    assert redact("http://cam/user=admin_password=x_channel=1/s.sdp") == "http://cam/user=***/s.sdp"
+    for scheme in ("rtmp", "RTMPS", "rtsp", "rtpm", "rttp"):
+        for path in ("live/KEY", "KEY/live/", "live/KEY/", "/KEY", "a/KEY/b/c", "live\nKEY"):
+            assert redact(f"{scheme}://host:1935/{path}") == f"{scheme}://host:1935/***"
     assert redact("rtsp://u:p@[bad") == "rtsp://***@[bad"
 
 
@@ -211,6 +215,7 @@ def test_no_part_of_a_credential_survives_in_any_address() -> None:
                 f"http://{host}/a?{key}={secret}",
                 f"http://{host}/a#{key}={secret}",
                 f"rtsp://{host}/{key}={plain}/s.sdp",
+                f"{drawn.choice(('rtmp', 'rtsp', 'rtpm'))}://{host}/live/{plain}/{drawn.choice(('', 'a', 'b/'))}",
                 f"rtsp://{host}/user=admin_{key}={plain}_channel=1",
             )
         )
