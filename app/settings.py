@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, get_type_hints
 from steadyseg.app.parsing import default_of, help_texts, nested_options
 from steadyseg.core.errors import InputError, shorten
 from steadyseg.core.options import has_type, in_words, is_rare
+from steadyseg.core.system.files import read_small
 from steadyseg.core.system.json_text import leaves, parse_json
 
 LIST = "list"
@@ -125,13 +126,14 @@ def _read_file(path: Path) -> dict[str, Any]:
     if path.suffix not in (".toml", ".json"):
         raise InputError(f"--config {path}: expected a .toml or .json file, NAME=VALUE, or {LIST}")
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        text = read_small(path).decode("utf-8-sig").replace("\r\n", "\n")
         record = tomllib.loads(text) if path.suffix == ".toml" else parse_json(text)
+        values = [*leaves(record)] if isinstance(record, dict) else None
     except OSError as error:
         raise InputError(f"--config {path}: cannot be read ({error.strerror})") from error
     except (ValueError, RecursionError) as error:
         raise InputError(f"--config {path}: no {path.suffix[1:].upper()} file ({error})") from error
-    if not isinstance(record, dict):
+    if values is None:
         raise InputError(f"--config {path}: expected names with values")
-    record.pop("processes", None)  # is in a run's config.json, but torchrun decides it
-    return {name.rpartition(".")[2]: value for name, value in leaves(record)}
+    # A run's config.json holds the number of processes, but torchrun decides it.
+    return {name.rpartition(".")[2]: value for name, value in values if name.partition(".")[0] != "processes"}

@@ -73,7 +73,7 @@ def look_at(path: Path, look: Callable[[Image.Image], Seen], content: bytes | No
             width, height = picture.size
             if width * height > MAX_PICTURE_PIXELS:
                 raise ValueError(f"{width}x{height}, at most {MAX_PICTURE_PIXELS} pixels are; scale it down")
-            if picture.format in ("AVIF", "WEBP", "PNG", "TIFF") and picture.is_animated:  # type: ignore[attr-defined]
+            if getattr(picture, "n_frames", 1) > 1 and picture.format in ("AVIF", "WEBP", "PNG", "TIFF", "HEIF"):
                 raise ValueError("several pictures in one file; make a video or single pictures of it")
             if picture.format == "JPEG" or picture.info.get("compression") in JPEG_IN_TIFF:
                 strips = getattr(picture, "tag_v2", {}).get(TIFF_OFFSETS, ())  # a JPEG each

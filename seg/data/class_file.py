@@ -6,6 +6,7 @@ from pathlib import Path
 from steadyseg.core.classes import CAMVID, CLASS_LISTS, ClassList, distinct_colors
 from steadyseg.core.errors import InputError
 from steadyseg.core.system.file_names import PICTURE_SUFFIXES
+from steadyseg.core.system.files import read_small
 from steadyseg.core.system.json_text import parse_json
 from steadyseg.core.system.pictures import has_suffix
 from steadyseg.seg.data.camvid_original import find_original, find_published_split
@@ -58,11 +59,11 @@ def read_classes(path: Path) -> ClassList:
         return CLASS_LISTS[str(path)]
     try:
         if path.suffix == ".csv":
-            _, *rows, void = csv.reader(path.read_text(encoding="utf-8-sig").splitlines())
+            _, *rows, void = csv.reader(read_small(path).decode("utf-8-sig").splitlines())
             if [row[0] for row in rows] != [*map(str, range(len(rows)))] or void[1] != "void":
                 raise ValueError("the ids are not 0, 1, ... with void last")
             return ClassList.of_record([row[1] for row in rows], [[*map(int, row[2:])] for row in rows], int(void[0]))
-        record = parse_json(path.read_bytes())
+        record = parse_json(read_small(path))
         record = {"names": record} if isinstance(record, list) else record
         names = record["names"] if "names" in record or "allows" not in record else allowed_names(record["allows"])
         colors = record["colors"] if "colors" in record else [list(color) for color in distinct_colors(len(names))]

@@ -18,6 +18,7 @@ from steadyseg.app.video.job import open_for
 from steadyseg.app.video.sinks import MaskSink
 from steadyseg.app.video.video_writer import VideoSink
 from steadyseg.core.classes import CAMVID
+from steadyseg.core.errors import InputError
 from steadyseg.core.frame import Frame, Maps
 from steadyseg.runtime.network_plan import StoredNetwork
 from steadyseg.runtime.networks import FrameNetwork
@@ -128,6 +129,14 @@ def test_pictures_of_a_phone_are_read_whole(tmp_path: Path) -> None:
     heif.from_pillow(Image.fromarray(picture)).save(tmp_path / "a.HEIC", quality=95)
     (frame,) = open_source(str(tmp_path / "a.HEIC"))
     assert frame.image.shape == picture.shape and np.abs(frame.image.astype(int) - picture).mean() < 3
+
+
+def test_a_file_of_several_pictures_is_no_frame(tmp_path: Path) -> None:
+    several = heif.from_pillow(Image.new("RGB", (32, 32)))
+    several.add_from_pillow(Image.new("RGB", (32, 32), "red"))
+    several.save(tmp_path / "two.heic")
+    with pytest.raises(InputError, match="several pictures in one file"):
+        list(open_source(str(tmp_path / "two.heic")))
 
 
 def test_pixels_that_are_not_square_stay_so_in_the_video(tmp_path: Path, model: str) -> None:

@@ -34,6 +34,8 @@ TABLES: dict[str, dict[str, str]] = {
         "seg --config prob=softplus": "prob must be tanh, relu6, constant",
         "seg --config absent.toml": "cannot be read (No such file or directory)",
         "seg --config damaged.toml": "no TOML file (",
+        "seg --config deep.toml": "no TOML file (",
+        "seg --config nested.toml": "no TOML file (",
         "seg --config list.json": "expected names with values",
         "seg --config recipe.yaml": "expected a .toml or .json file, NAME=VALUE, or list",
         "seg --config paste=2": "--config paste must lie in 0..1, got 2",
@@ -191,7 +193,8 @@ def made_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in ("imgs/0", "imgs/0_uncertainty", "labels/0", "labels/0_uncertainty"):
         Image.fromarray(np.zeros((48, 64), np.uint8)).save(f"{name}.png")
     contents = {"text.mp4": b"just text", "zeros.mp4": b"\x00" * 4096, "weights.pt": b"\x80\x04.", "GRAPH.ONNX": b"1"}
-    contents |= {"imgs/0.mp4": b"a video", "damaged.toml": b"paste = ", "list.json": b"[5]", "own/coco.json": b"{}"}
+    contents |= {"imgs/0.mp4": b"a video", "damaged.toml": b"paste = ", "deep.toml": b"a=" + b"[" * 10**5}
+    contents |= {"nested.toml": b"a." * 5000 + b"b = 1", "list.json": b"[5]", "own/coco.json": b"{}"}
     for name, content in (contents | dict.fromkeys(("r.json", "r.png", "old.safetensors"), b"kept")).items():
         (tmp_path / name).write_bytes(content)
     return tmp_path

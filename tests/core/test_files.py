@@ -9,7 +9,14 @@ import pytest
 from refusals import refusal
 
 from steadyseg.core.errors import InputError
-from steadyseg.core.system.files import cache_file, private_folder, require_place, whole_folder, write_atomic
+from steadyseg.core.system.files import (
+    cache_file,
+    private_folder,
+    read_small,
+    require_place,
+    whole_folder,
+    write_atomic,
+)
 
 
 def test_a_file_is_flushed_and_replaced_whole_and_an_interruption_leaves_the_old_one(
@@ -153,3 +160,16 @@ def test_folders_of_killed_processes_go_and_those_at_work_stay(tmp_path: Path) -
         with whole_folder(tmp_path / "results", replace=True):
             assert ours.is_dir(), "another process is at work in it"
     assert sorted(os.listdir(tmp_path)) == sorted([young.name, other.name, "results"])
+
+
+def test_a_pipe_a_device_and_a_huge_file_are_no_small_files(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "large").write_bytes(bytes(11))
+    for place, reason in (
+        (tmp_path / "pipe", "no regular"),
+        (Path("/dev/zero"), "no regular"),
+        (tmp_path / "large", "10"),
+    ):
+        with pytest.raises(OSError, match=reason):
+            read_small(place, 10)
+    assert read_small(tmp_path / "large", 11) == bytes(11)
