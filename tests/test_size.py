@@ -11,7 +11,7 @@ CEILINGS = {
     "seg": (6_670, 60),
     "classification": (2_910, 24),
     "export": (2_280, 19),
-    "runtime": (3_070, 25),
+    "runtime": (3_110, 25),
     "app": (11_870, 114),
     "studies": (10_860, 116),
     "tests": (32_580, 221),
