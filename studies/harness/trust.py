@@ -22,7 +22,7 @@ def roads(record: Record) -> str:
         return f"{100 * one['accuracy']:.1f}, {100 * one['ece']:.1f}; {told}" if "accuracy" in one else told
 
     sets = [title for title in record[names[0]]["sets"] if "corruptions" not in title]
-    head = ["pictures of", *(f"`{name}`: right, ECE, expected, %" for name in names)]
+    head = ["pictures of", *(f"{name}: right, ECE, expected, %" for name in names)]
     return table(head, ([title, *(cell(record[name]["sets"][title]) for name in names)] for title in sets))
 
 
