@@ -95,7 +95,8 @@ def _palette_of_ids(found: Sequence[tuple[str, int]]) -> Palette:
 def _name_and_id(line: str) -> tuple[str, int] | None:
     """Returns what a line "0, background" or "0 background" means; None for any other line."""
     fields = [field.strip() for field in re.split(r"[:,;\t]", line) if field.strip()]
-    fields = fields if len(fields) > 1 else line.split(maxsplit=1)
+    if len(fields) < 2 and (fields := line.split(maxsplit=1))[0].isdecimal() and THREE_NUMBERS.search(fields[-1]):
+        return None  # a number, a colour and a name
     numbers = [field for field in fields if field.isdecimal()]
     named = [field for field in fields if not field.isdecimal()]
     return (named[0], int(numbers[0])) if len(fields) == 2 and len(numbers) == 1 else None

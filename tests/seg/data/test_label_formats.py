@@ -147,7 +147,16 @@ def test_a_number_in_a_name_is_not_a_colour(tmp_path: Path, line: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "line", ["lane 2 255 0 0", "zone 255 0 0 255", "0,zone,255,0,0", "zone,255,0,0,9", "zone 2 3", "road 4 5 6"]
+    "line",
+    [
+        "lane 2 255 0 0",
+        "zone 255 0 0 255",
+        "0,zone,255,0,0",
+        "zone,255,0,0,9",
+        "zone 2 3",
+        "road 4 5 6",
+        "1 255 0 0 zone",
+    ],
 )
 def test_a_palette_s_line_of_two_meanings_is_refused(tmp_path: Path, line: str) -> None:
     """A fourth number may be of the name, an id or an alpha; a line of another class must not vanish."""
