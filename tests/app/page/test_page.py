@@ -4,6 +4,7 @@ command."""
 import asyncio
 import dataclasses
 import json
+import math
 import os
 import shutil
 import signal
@@ -78,6 +79,12 @@ class OneOfEach(NetworkPool):
 
 
 POOL = OneOfEach()
+
+
+@pytest.fixture(autouse=True)
+def each_frame_waits_for_the_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on a machine where the network is quick; on a busy one a live frame shows maps of an earlier frame."""
+    monkeypatch.setattr("steadyseg.runtime.every.QUICK_S", math.inf)
 
 
 def of(model: str, **values: Any) -> Settings:
