@@ -88,5 +88,9 @@ def is_expected(values: Any, classes: int) -> bool:
 
 def layout_cost(label: np.ndarray, costs: np.ndarray) -> float:
     """Mean cost of the classes of a label map (H, W) uint8 at their heights; `costs` (QUARTERS, K)."""
-    bands = np.arange(0, len(label), STRIDE) * QUARTERS // len(label)
-    return float(costs[bands[:, None], label[::STRIDE, ::STRIDE]].mean())
+    return float(costs[bands(len(label))[:, None], label[::STRIDE, ::STRIDE]].mean())
+
+
+def bands(rows: int) -> np.ndarray:
+    """The band, 0..`QUARTERS` - 1, of every `STRIDE`-th row of a picture."""
+    return np.arange(0, rows, STRIDE) * QUARTERS // rows

@@ -6,7 +6,7 @@ import time
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -132,6 +132,17 @@ class Executor(Protocol):
         """
 
 
+@runtime_checkable
+class Carrying(Protocol):
+    """An executor whose network runs on some frames alone, maybe in a thread of its own (runtime/every.py)."""
+
+    calls: int
+    """Network calls that are done."""
+
+    def wait(self) -> None:
+        """Waits for the network call that still runs, and forgets it."""
+
+
 class Segmenter:
     """Segments one stream with an executor; frames come in the order of their index."""
 
@@ -143,8 +154,8 @@ class Segmenter:
         self.training_data = self.reference.data if self.reference else ""
         self._expected = self.reference.expected if self.reference and self.method.calibrated else None
         self._estimate_motion = MotionEstimator()
-        self._carries, self._frames = getattr(executor, "carries", False), 0
-        self._is_cut = CutDetector() if self.method.tau or self._carries else None
+        self._carrying, self._frames = executor if isinstance(executor, Carrying) else None, 0
+        self._is_cut = CutDetector() if self.method.tau or self._carrying else None
         self._score = (0.0, 0.0)
         self.reset()
 
@@ -170,7 +181,7 @@ class Segmenter:
     @property
     def network_frames(self) -> int:
         """Number of frames so far whose network call is done."""
-        return int(self._executor.calls) if self._carries else self._frames  # type: ignore[attr-defined]
+        return self._carrying.calls if self._carrying else self._frames
 
     @property
     def keep_probs(self) -> bool:
@@ -194,8 +205,8 @@ class Segmenter:
 
     def wait(self) -> None:
         """Waits for a network call that runs in a thread of its own, before the network is given away."""
-        if self._carries:
-            self._executor.wait()  # type: ignore[attr-defined]
+        if self._carrying:
+            self._carrying.wait()
 
     def frame_of(self, picture: Frame | np.ndarray) -> Frame:
         """The next frame of the stream. A picture (H, W, 3) uint8 RGB gets the next index, and the time of a stream of
@@ -207,7 +218,7 @@ class Segmenter:
         frame = self.frame_of(frame)
         started, motion, self._frames = time.perf_counter(), None, self._frames + 1
         gap, cut = self._gap_before(frame)
-        if self.method.motion or self._carries:
+        if self.method.motion or self._carrying:
             motion = self._estimate_motion(frame.image, self._executor.state_size(*frame.image.shape[:2]), gap)
         motion_ms = (time.perf_counter() - started) * 1e3
         maps, scores = self._executor.compute(frame.image, gap, motion)

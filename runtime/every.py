@@ -63,9 +63,8 @@ class _Call:
 
 
 class CarryingExecutor:
-    """See `core.segmenter.Executor`; every frame but the first of a stream comes with its motion. Not thread-safe."""
-
-    carries = True
+    """See `Executor` and `Carrying` of core/segmenter.py. Every frame but the first of a stream comes with its motion.
+    Not thread-safe."""
 
     def __init__(self, executor: Executor, every: Every) -> None:
         self._executor, self._every, self.keep_probs = executor, every, executor.keep_probs

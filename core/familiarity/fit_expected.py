@@ -1,5 +1,6 @@
 """The fit of the expected accuracy (core/expected.py) on frames of many data sets."""
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
@@ -9,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits, softplus
 
-from steadyseg.core.expected import QUARTERS, STRIDE, SURE, ExpectedAccuracy
+from steadyseg.core.expected import QUARTERS, STRIDE, SURE, ExpectedAccuracy, bands
 
 RARE_SHARE = 1e-3
 """Added to the share of every class in a band, so that a class that never stood there has a finite cost."""
@@ -35,10 +36,9 @@ def class_costs(labels: Sequence[np.ndarray], classes: int) -> np.ndarray:
     """(QUARTERS, K) costs of the predicted label maps of the training domain."""
     counts = np.zeros((QUARTERS, classes))
     for label in labels:
-        bands = np.arange(0, len(label), STRIDE) * QUARTERS // len(label)
-        small = label[::STRIDE, ::STRIDE]
+        small, places = label[::STRIDE, ::STRIDE], bands(len(label))
         for band in range(QUARTERS):
-            counts[band] += np.bincount(small[bands == band].ravel(), minlength=classes)[:classes]
+            counts[band] += np.bincount(small[places == band].ravel(), minlength=classes)[:classes]
     shares = counts / np.maximum(counts.sum(1, keepdims=True), 1) + RARE_SHARE
     return np.asarray(-np.log(shares / shares.sum(1, keepdims=True)))
 
@@ -66,18 +66,16 @@ def fit_expected(seen: Sequence[Seen], costs: np.ndarray, home: Sequence[float])
 
 def _weights(seen: Sequence[Seen], mean: float, deviation: float) -> tuple[float, float, float, float]:
     """Level and weights of the lowest mean cross-entropy; every group weighs the same."""
-    column = {
-        name: torch.tensor([getattr(one, name) for one in seen], dtype=torch.float64) for name in Seen._fields[1:]
-    }
-    sizes = {group: sum(one.group == group for one in seen) for group in {one.group for one in seen}}
+    confidence, score, layout, right = torch.tensor([one[1:] for one in seen], dtype=torch.float64).T
+    sizes = Counter(one.group for one in seen)
     share = torch.tensor([1.0 / (len(sizes) * sizes[one.group]) for one in seen], dtype=torch.float64)
-    sure = column["confidence"].clamp(1 - SURE, SURE).logit()
-    far, odd = softplus(column["score"] - 1), softplus((column["layout"] - mean) / deviation - 1)
+    sure = confidence.clamp(1 - SURE, SURE).logit()
+    far, odd = softplus(score - 1), softplus((layout - mean) / deviation - 1)
 
     def loss(found: Tensor) -> Tensor:
         weights = softplus(found[1:])
         z = found[0] + weights[0] * sure - weights[1] * far - weights[2] * odd
-        parts = binary_cross_entropy_with_logits(z, column["right"], reduction="none")
+        parts = binary_cross_entropy_with_logits(z, right, reduction="none")
         return (share * parts).sum() + RIDGE * (weights**2).sum()
 
     found = minimise(loss, torch.tensor([0.0, 0.5, 0.0, 0.0], dtype=torch.float64))
