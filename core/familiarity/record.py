@@ -9,8 +9,8 @@ import numpy as np
 
 from steadyseg.core.errors import InputError
 from steadyseg.core.expected import ExpectedAccuracy, is_expected, read_expected
-from steadyseg.core.method import Method
-from steadyseg.core.model.checkpoint import OTHER_SCALES, CheckpointMeta, other_scale
+from steadyseg.core.method import Method, draws_dropout
+from steadyseg.core.model.checkpoint import CheckpointMeta
 from steadyseg.core.options import is_number
 from steadyseg.core.reference import MIN_FRAMES, ReferenceScores, binomial_interval
 
@@ -21,6 +21,8 @@ LOGIT_STATISTICS = ("entropy", "lead", "lead_spread")
 """The last columns of a frame's statistics, behind a column for each stage."""
 MAX_STAGES, MAX_STEP, MAX_SCORES = 8, 64, 10_000
 MAX_STATISTIC = 1e9
+OTHER_SCALES = "dropout", "int8", "int8_dropout"
+"""Scales of familiarity that a record may have beside fp32's."""
 
 
 @dataclass(frozen=True)
@@ -168,6 +170,12 @@ def _tuple(value: Any) -> Any:
 
 def _are_numbers(values: Any, count: int) -> bool:
     return len(values) == count and all(is_number(one, -MAX_STATISTIC, MAX_STATISTIC) for one in values)
+
+
+def other_scale(method: Method, precision: str) -> str:
+    """The scale that a method needs in a number format; empty for fp32's, which is bf16's as well."""
+    parts = {"int8": precision == "int8", "dropout": draws_dropout(method.mode)}
+    return "_".join(name for name, needs in parts.items() if needs)
 
 
 def familiarity_record(meta: CheckpointMeta, method: Method, precision: str = "fp32") -> FamiliarityRecord | None:

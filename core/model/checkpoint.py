@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from steadyseg.core.classes import ClassList
 from steadyseg.core.errors import InputError, shorten
-from steadyseg.core.method import Method, draws_dropout, method_of_fit, settings
+from steadyseg.core.method import Method, method_of_fit, settings
 from steadyseg.core.model.int8_record import is_int8_record, is_proven
 from steadyseg.core.model.tensor_file import (
     PREFIXES,
@@ -38,16 +38,6 @@ NAME = re.compile(r"[A-Za-z0-9_.-]{1,99}\.safetensors")
 """Name of a file in the checkpoint's folder that its record may give; every system takes such names."""
 MIN_STD, MAX_MEAN = 1e-6, 1e6
 """Far beyond pictures of 0..1; outside, the network's input leaves float32 and its labels still look plausible."""
-
-
-OTHER_SCALES = "dropout", "int8", "int8_dropout"
-"""Scales of familiarity that a record may have beside fp32's (core/familiarity/record.py)."""
-
-
-def other_scale(method: Method, precision: str) -> str:
-    """The scale that a method needs in a number format; empty for fp32's, which is bf16's as well."""
-    parts = {"int8": precision == "int8", "dropout": draws_dropout(method.mode)}
-    return "_".join(name for name, needs in parts.items() if needs)
 
 
 @dataclass(frozen=True)
@@ -107,11 +97,6 @@ class CheckpointMeta:
         """Returns the method of the rounded network: int8 multiplies a fitted temperature by its fitted ratio."""
         ratio = float(self.int8["temperature_ratio"])
         return replace(method, temperature=method.temperature * ratio) if method.calibrated else method
-
-    def knows_frames(self, method: Method, precision: str = "fp32") -> bool:
-        """True if the record has familiarity statistics for this method in a number format."""
-        other = other_scale(method, precision)
-        return bool(self.familiarity and (not other or self.familiarity.get(other)))
 
     def with_fit(self, method: Method, fit: dict[str, Any]) -> "CheckpointMeta":
         """A copy with the calibration of one more method; it replaces the method's earlier calibration."""

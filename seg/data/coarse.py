@@ -101,14 +101,6 @@ def pack_label(sets: np.ndarray, choice: np.ndarray | None = None) -> np.ndarray
     return packed
 
 
-def single_ids(label: np.ndarray, void: int) -> np.ndarray:
-    """Returns any label as (H, W) uint8 ids: the class of a set of one class, void for larger sets."""
-    if not is_coarse(label):
-        return label
-    is_single = (label > 0) & (label & (label - 1) == 0)
-    return np.where(is_single, np.log2(np.maximum(label, 1)).round().astype(np.uint8), np.uint8(void))
-
-
 def as_sets(label: np.ndarray, classes: ClassList) -> np.ndarray:
     """Returns any label as (H, W) int32 sets: one bit for an id, 0 for void."""
     if is_coarse(label):

@@ -5,9 +5,7 @@ import pytest
 from made.methods import opened
 
 from steadyseg.app.sources.open_source import open_source
-from steadyseg.core.method import Method
 from steadyseg.runtime.networks import cpu_has_bf16
-from steadyseg.runtime.open_model import open_checkpoint
 
 NETWORK, METHOD = "road-mobile", {"mode": "dnn", "executor": "openvino"}
 
@@ -20,8 +18,6 @@ def test_a_frame_is_as_familiar_in_each_number_format(
 ) -> None:
     if number == "bf16" and not cpu_has_bf16():
         pytest.skip("this processor does not compute in bf16")
-    if number == "int8" and not open_checkpoint(NETWORK).meta.knows_frames(Method("dnn"), "int8"):
-        pytest.skip(f"{NETWORK} was fitted before int8 had a scale of its own")
     full, other = (opened(NETWORK, **METHOD, precision=each) for each in ("fp32", number))
     shares: list[list[float | None]] = []
     if "." in source:

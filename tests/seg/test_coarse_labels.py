@@ -19,7 +19,7 @@ from steadyseg.core.evaluation.temperature import GRID, TemperatureScan, grid_te
 from steadyseg.core.training.config import TrainConfig
 from steadyseg.core.training.distributed import SINGLE_PROCESS
 from steadyseg.seg.data.class_file import classes_of
-from steadyseg.seg.data.coarse import as_sets, is_right, pack_label, single_ids
+from steadyseg.seg.data.coarse import as_sets, is_right, pack_label
 from steadyseg.seg.data.label_folder import open_split
 from steadyseg.seg.data.moving_stills import still_clip
 from steadyseg.seg.loss import coarse_loss
@@ -69,7 +69,6 @@ def test_bad_sets_are_one_line_with_the_files_name(tmp_path: Path, record: objec
 def test_labels_change_between_ids_and_sets() -> None:
     ids = np.array([[0, 2, 255]], np.uint8)
     assert as_sets(ids, ABC).tolist() == [[1, 4, 0]]
-    assert single_ids(np.array([[1, 4, 3, 0]], np.int32), 255).tolist() == [[0, 2, 255, 255]]
     assert is_right(np.array([[0, 1, 2]], np.uint8), np.array([[3, 5, 4]], np.int32)).tolist() == [[True, False, True]]
 
 
