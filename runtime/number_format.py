@@ -53,7 +53,7 @@ def choose_precision(precision: str, model: Model) -> tuple[str, str]:
         raise InputError(
             f"precision int8: {model.name} was not measured in it; steadyseg calibrate --int8 does, or omit it"
         )
-    lacks = "" if not meta.familiarity or meta.familiarity.get("int8") else "; no familiarity, which has no scale in it"
+    lacks = "; no familiarity, which has no scale in it" if meta.int8_lacks_familiarity else ""
     return number, f"int8: {reason}, and {meta.int8['labels_equal']:.1%} of the labels are fp32's{lacks}"
 
 

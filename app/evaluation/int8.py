@@ -74,14 +74,8 @@ def describe_int8(meta: CheckpointMeta) -> str:
     """Describes the record of int8 in one line."""
     record = meta.int8
     changes = ", ".join(f"{key} {record[key][0]:.4f} to {record[key][1]:.4f}" for key in FIGURES)
-    taken = (
-        "taken where a processor has no bf16 or is slower in it"
-        if meta.int8_is_proven
-        else "taken with --precision int8 alone: "
-        + (
-            "familiarity is not fitted in it"
-            if meta.familiarity and not meta.familiarity.get("int8")
-            else "it loses too much"
-        )
-    )
+    taken = "taken where a processor has no bf16 or is slower in it"
+    if not meta.int8_is_proven:
+        why = "familiarity is not fitted in it" if meta.int8_lacks_familiarity else "it loses too much"
+        taken = f"taken with --precision int8 alone: {why}"
     return f"int8: {record['labels_equal']:.1%} of the labels are fp32's, {changes}; {taken}"

@@ -88,10 +88,15 @@ class CheckpointMeta:
         return self.fit(method) or {} if method.calibrated else {}
 
     @property
+    def int8_lacks_familiarity(self) -> bool:
+        """True if fp32 knows what is familiar, and int8 has no scale of its own for it."""
+        return bool(self.familiarity) and not self.familiarity.get("int8")
+
+    @property
     def int8_is_proven(self) -> bool:
         """True if `--precision auto` may choose int8: its loss is small, and it knows what is familiar if fp32 does."""
-        knows = not self.familiarity or bool(self.familiarity.get("int8"))
-        return bool(self.int8) and knows and is_proven(self.int8["accuracy"], self.int8["ece"])
+        is_small = bool(self.int8) and is_proven(self.int8["accuracy"], self.int8["ece"])
+        return is_small and not self.int8_lacks_familiarity
 
     def method_in_int8(self, method: Method) -> Method:
         """Returns the method of the rounded network: int8 multiplies a fitted temperature by its fitted ratio."""
