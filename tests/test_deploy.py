@@ -37,7 +37,7 @@ def test_the_image_builds_and_segments(tmp_path: Path) -> None:
     base = buildah("from", "scratch")
     buildah("add", "--quiet", base, tmp_path / "base", "/")
     buildah("commit", "--quiet", "--rm", base, BASE)
-    here = [path for path in ("/etc/pip.conf", "/root/.config/pip", "/etc/ssl/certs") if Path(path).exists()]
+    here = [path for path in ("/etc/pip.conf", Path.home() / ".config/pip", "/etc/ssl/certs") if Path(path).exists()]
     mounts = [f"--volume={path}:{path}:ro" for path in here]  # how this machine reaches PyPI
     tag = "localhost/steadyseg:test"
     buildah(
