@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 FORMAT_VERSION = 1
 NAME = re.compile(r"[A-Za-z0-9_.-]{1,99}\.safetensors")
 """Name of a file in the checkpoint's folder that its record may give; every system takes such names."""
+SHA256 = re.compile("[0-9a-f]{64}")
 MIN_STD, MAX_MEAN = 1e-6, 1e6
 """Far beyond pictures of 0..1; outside, the network's input leaves float32 and its labels still look plausible."""
 
@@ -144,8 +145,8 @@ def _weights_beside(path: Path, meta: CheckpointMeta) -> StoredTensors:
 
 
 def _needs_weights(path: Path, meta: CheckpointMeta) -> InputError:
-    file, digest = meta.weights.values()
-    return InputError(f"{path}: needs {file} with the weights {digest} beside it; copy both files together")
+    file, digest = meta.weights["file"], meta.weights["digest"]
+    return InputError(f"{path}: needs {file} with the weights {digest[:12]} beside it; copy both files together")
 
 
 def held_beside(path: Path, meta: CheckpointMeta, weights: "Mapping[str, Tensor]") -> bool:
@@ -166,11 +167,15 @@ def file_of_weights(path: Path, meta: CheckpointMeta) -> Path:
 
 
 def digest_of_weights(data: bytes) -> str:
-    """First 12 digits of the SHA-256 of the tensors in a checkpoint's bytes, without statistics."""
+    """SHA-256 of the network's tensors in a checkpoint's bytes: their names, types, shapes and numbers."""
     start = 8 + int.from_bytes(data[:8], "little")
     entries = weights_alone(parse_json(data[8:start]))
-    places = sorted(entry["data_offsets"] for name, entry in entries.items() if name != "__metadata__")
-    return hashlib.sha256(b"".join(data[start + begin : start + end] for begin, end in places)).hexdigest()[:12]
+    entries.pop("__metadata__", None)
+    total = hashlib.sha256()
+    for name, entry in sorted(entries.items()):
+        begin, end = entry["data_offsets"]
+        total.update(json.dumps([name, entry["dtype"], entry["shape"]]).encode() + data[start + begin : start + end])
+    return total.hexdigest()
 
 
 def read_meta(path: Path) -> CheckpointMeta:
@@ -233,9 +238,11 @@ def _check(meta: CheckpointMeta) -> None:
         raise InputError(f"mean is {meta.mean}")
     if not all(is_number(value, MIN_STD, MAX_MEAN) for value in meta.std):
         raise InputError(f"std is {meta.std}")
-    if meta.weights and not (list(meta.weights) == ["file", "digest"] and NAME.fullmatch(meta.weights["file"])):
+    file, digest = meta.weights.get("file", ""), meta.weights.get("digest", "")
+    if meta.weights and not (len(meta.weights) == 2 and NAME.fullmatch(file) and SHA256.fullmatch(digest)):
         raise InputError(
-            f"weights is {shorten(meta.weights)}, expected the name of a file beside this one and a digest"
+            f"weights is {shorten(meta.weights)}, expected the name of a file beside this one and the SHA-256 of its "
+            "tensors"
         )
     if meta.int8 and not is_int8_record(meta.int8):
         raise InputError(f"int8 is {shorten(meta.int8)}")

@@ -3,14 +3,23 @@
 import dataclasses
 import json
 import shutil
+import struct
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 from made.methods import opened_by_torch
 
 from steadyseg.core.errors import InputError
-from steadyseg.core.model.checkpoint import count_parameters, load_checkpoint, parse_meta, read_meta, save_checkpoint
+from steadyseg.core.model.checkpoint import (
+    count_parameters,
+    digest_of_weights,
+    load_checkpoint,
+    parse_meta,
+    read_meta,
+    save_checkpoint,
+)
 from steadyseg.core.model.tensor_file import write_tensors
 from steadyseg.seg.data.camvid_download import LICENCE_NOTE
 from steadyseg.seg.pretrained import FOLDER, find_checkpoint
@@ -86,6 +95,42 @@ def test_a_checkpoint_may_have_the_weights_of_one_beside_it(tmp_path: Path) -> N
         write_tensors(large, {}, large.with_suffix(".json").read_text().replace(small.name, name))
         with pytest.raises(InputError, match=told):
             load_checkpoint(large)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda entries: {
+            **entries,
+            "stages.8.convs.0.bias": entries["stages.8.convs.3.bias"],
+            "stages.8.convs.3.bias": entries["stages.8.convs.0.bias"],
+        },
+        lambda entries: {**entries, "head.bias": entries["head.bias"] | {"shape": [11, 1]}},
+        lambda entries: {**entries, "head.bias": entries["head.bias"] | {"dtype": "BF16"}},
+    ],
+    ids=["names", "shape", "type"],
+)
+def test_weights_beside_are_the_same_tensors_and_not_bytes_alone(change: Any, tmp_path: Path) -> None:
+    """The bytes of the tensors stay. The record with the digest is a part of the key of converted networks."""
+    small = Path(shutil.copy(FOLDER / "street-tiny.safetensors", tmp_path))
+    large = bundle(small, "large", "", "", [], tmp_path, weights_of=small.stem)
+    load_checkpoint(large)
+    data = small.read_bytes()
+    start = 8 + int.from_bytes(data[:8], "little")
+    text = json.dumps(change(json.loads(data[8:start]))).encode()
+    small.write_bytes(struct.pack("<Q", len(text)) + text + data[start:])
+    with pytest.raises(InputError, match=r"with the weights .* beside it"):
+        load_checkpoint(large)
+    assert digest_of_weights(small.read_bytes()) != read_meta(large).weights["digest"]
+
+
+def test_the_short_digest_of_weights_is_refused(tmp_path: Path) -> None:
+    small = Path(shutil.copy(FOLDER / "street-tiny.safetensors", tmp_path))
+    large = bundle(small, "large", "", "", [], tmp_path, weights_of=small.stem)
+    digest = read_meta(large).weights["digest"]
+    write_tensors(large, {}, large.with_suffix(".json").read_text().replace(digest, digest[:12]))
+    with pytest.raises(InputError, match="and the SHA-256 of its tensors"):
+        load_checkpoint(large)
 
 
 def test_weights_that_half_precision_cannot_hold_are_not_pretrained(tmp_path: Path) -> None:
