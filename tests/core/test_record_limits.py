@@ -18,7 +18,6 @@ from refusals import refusal
 from torch import nn
 
 from steadyseg.app.classifiers import open_classifier
-from steadyseg.app.scale.engines.machine import peak_memory_bytes
 from steadyseg.classification.networks.build import build_classifier
 from steadyseg.classification.options import ClassifierOptions
 from steadyseg.core.classes import CAMVID, ClassList
@@ -130,6 +129,12 @@ def test_a_file_of_every_kind_survives_damaged_records(tmp_path: Path) -> None:
 def read_tensors_of_unet() -> dict[str, torch.Tensor]:
     network = build_network("unet", UNetOptions(channels=2), len(CAMVID))
     return network.state_dict() | world_tensors("dec9", 2)
+
+
+def peak_memory_bytes() -> int:
+    """Peak resident memory of this process; the value of getrusage begins with the parent process's value."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(1024 * int(line.split()[1]) for line in lines if line.startswith("VmHWM"))
 
 
 def reset_peak() -> int:

@@ -1,6 +1,7 @@
 """`steadyseg batch`: segments many videos, each into a folder of its own, with as many workers as the machine holds."""
 
 import contextlib
+import os
 import time
 from collections.abc import Iterator
 from dataclasses import asdict, replace
@@ -23,36 +24,33 @@ from steadyseg.core.errors import CheckFailed, InputError
 from steadyseg.core.system.files import lock
 
 SHOWN = 20
-"""Videos in each table on the terminal; summary.json lists all."""
+"""Videos in the table on the terminal, failed ones first; summary.json lists all."""
 
 
 def run_batch(job: BatchJob) -> int:
     """Segments all videos; returns 1 if a video failed and 130 after Ctrl-C. A second run skips complete results."""
     check_numbers(job)
-    clips = find_clips(job.sources, job.options)
-    wanted = BatchTask(job.output.absolute(), job.videos, job.masks)
+    clips = find_clips(job.sources)
+    options, model = job.options, job.options.model
+    if os.path.isfile(model):  # a worker may run in another folder
+        options = replace(options, model=os.path.abspath(model))
+    task = BatchTask(job.output.absolute(), job.videos, job.masks, options, versions_of(model))
     console, rows, interrupted = Console(stderr=True), list[Row](), False
-    summary = wanted.folder / "summary.json"
-    with only_driver_of(wanted.folder):
-        remove_leftovers(wanted.folder, clips)
-        rows = [row for clip in clips if (row := finished_row(clip, wanted))]
+    summary = task.folder / "summary.json"
+    with only_driver_of(task.folder):
+        remove_leftovers(task.folder, clips)
+        rows = [row for clip in clips if (row := finished_row(clip, task))]
         skipped = {row.name for row in rows}
         left = [clip for clip in clips if clip.name not in skipped]
-        if skipped:
-            console.print(f"{len(skipped)} of {len(clips)} videos are done already")
         began_s = time.monotonic()
         try:
             if left:
-                devices = {clip.job.options.compute.device for clip in left}  # all workers use the most demanding one
-                device = max(devices, key=lambda device: device not in ("auto", "cpu"))
-                model = left[0].job.options.model
-                task = replace(wanted, model=model, versions=versions_of(model))
-                with contextlib.closing(open_pool(job.ray, device)) as pool:
+                with contextlib.closing(open_pool(job.ray, options.compute.device)) as pool:
                     show_progress(drive(pool, left, task, job.workers), len(left), console, rows)
         except KeyboardInterrupt:
             interrupted = True
         finally:
-            remove_leftovers(wanted.folder, clips)
+            remove_leftovers(task.folder, clips)
             write_summary(summary, rows, time.monotonic() - began_s)
     print_summary(rows, len(clips), time.monotonic() - began_s)
     if interrupted:
@@ -90,13 +88,11 @@ def only_driver_of(folder: Path) -> Iterator[None]:
         yield
 
 
-def finished_row(clip: Clip, wanted: BatchTask) -> Row | None:
+def finished_row(clip: Clip, task: BatchTask) -> Row | None:
     """The row of a video whose results exist already."""
-    report = read_results(clip, wanted)
-    if report is None:
+    if (report := read_results(clip, task)) is None:
         return None
-    verdict = report.get("verdict", "")
-    return Row(clip.name, clip.job.source, frames=int(report["frames"]), verdict=verdict, skipped=True)
+    return Row(clip.name, clip.source, int(report["frames"]), verdict=report.get("verdict", ""), skipped=True)
 
 
 def show_progress(done: Iterator[Row], total: int, console: Console, rows: list[Row]) -> None:
@@ -119,11 +115,11 @@ def write_summary(path: Path, rows: list[Row], seconds: float) -> None:
 
 def _record(row: Row) -> dict[str, object]:
     state = "failed" if row.reason else "skipped" if row.skipped else "done"
-    left_out = ("own_fault", "refused", "full_disk", "skipped")
-    return {"state": state} | {name: value for name, value in asdict(row).items() if name not in left_out}
+    return {"state": state} | {name: value for name, value in asdict(row).items() if name not in ("fault", "skipped")}
 
 
 def totals(rows: list[Row]) -> dict[str, int]:
+    """Numbers of videos by state, frames of this run, and further tries."""
     return {
         "done": sum(not row.reason and not row.skipped for row in rows),
         "skipped": sum(row.skipped for row in rows),
@@ -134,24 +130,17 @@ def totals(rows: list[Row]) -> dict[str, int]:
 
 
 def print_summary(rows: list[Row], videos: int, seconds: float) -> None:
-    """Prints a table of all videos on stdout, and a table of the failed videos."""
+    """Prints the totals on stdout, and a table of the first videos with their verdict or the reason of a failure."""
     console, found = Console(), totals(rows)
-    table = Table(title=f"{videos} videos", title_justify="left", show_header=False)
-    for name in ("done", "skipped", "failed"):
-        table.add_row(name, str(found[name]))
-    table.add_row("left", str(videos - len(rows)))
-    table.add_row("frames", str(found["frames"]))
-    table.add_row("speed", f"{found['frames'] / max(seconds, 1e-9):.1f} frames/s over {seconds:.0f} s")
-    table.add_row("tried again", str(found["tried_again"]))
-    console.print(table)
-    if judged := [row for row in rows if row.verdict]:
-        verdicts = Table(Column("video", overflow="fold", min_width=16), Column("verdict", overflow="fold"))
-        for row in judged[:SHOWN]:
-            verdicts.add_row(row.name, row.verdict)
-        verdicts.caption = CAVEAT
-        console.print(verdicts)
-    if failed := [row for row in rows if row.reason]:
-        reasons = Table(Column("failed", overflow="fold", min_width=24), "tries", Column("reason", overflow="fold"))
-        for row in failed[:SHOWN]:
-            reasons.add_row(row.name, str(row.tries), row.reason)
-        console.print(reasons)
+    console.print(
+        f"{videos} videos: {found['done']} done, {found['skipped']} done before, {found['failed']} failed, "
+        f"{videos - len(rows)} left; {found['frames']} frames, {found['frames'] / max(seconds, 1e-9):.1f} frames/s"
+    )
+    table = Table(Column("video", overflow="fold", min_width=16), "tries", Column("verdict", overflow="fold"))
+    shown = sorted((row for row in rows if row.reason or row.verdict), key=lambda row: not row.reason)[:SHOWN]
+    for row in shown:
+        table.add_row(row.name, str(row.tries), row.reason or row.verdict)
+    if any(row.verdict for row in shown):
+        table.caption = CAVEAT
+    if shown:
+        console.print(table)

@@ -12,15 +12,12 @@ from steadyseg.app.scale.batch.task import BatchTask, Row
 from steadyseg.app.scale.batch.worker import run
 from steadyseg.app.scale.engines.processes import LocalPool, WorkerLost
 from steadyseg.app.scale.engines.ray_pool import RayPool
-from steadyseg.core.errors import CheckFailed, InputError
+from steadyseg.core.errors import InputError
 
 TRIES = 3
 """Attempts at a video whose worker dies or meets an error that is not the video's own."""
 WAIT_S = 0.5
 """Time limit of a wait; a wait without a limit cannot be interrupted on every platform."""
-LOST_IN_A_ROW = 10
-"""The batch ends when this many workers in a row have died before they began a video. A worker that dies at a video
-does not count: the video may be at fault, and becomes a failed row."""
 
 
 def open_pool(ray: str | None, device: str) -> LocalPool | RayPool:
@@ -31,47 +28,38 @@ def open_pool(ray: str | None, device: str) -> LocalPool | RayPool:
 
 
 def drive(pool: LocalPool | RayPool, clips: Sequence[Clip], task: BatchTask, most: int | None = None) -> Iterator[Row]:
-    """Yields the result of each video, in the order of completion.
+    """Yields the result of each video, in the order of completion, with at most `most` videos at a time.
 
-    If `most` is None, one video begins alone, and the memory of its worker decides how many run at a time. Raises
-    InputError if the first result is a refusal, since then no video can have these options or this machine's versions.
-    Raises CheckFailed if no worker begins, and OSError for a full disk.
+    Raises InputError if a worker refuses the options or this machine's versions, and OSError for a full disk.
     """
     waiting, running = deque((clip, 1) for clip in clips), dict[Future[Any], tuple[Clip, int]]()
-    slots, done, unbegun = most or 1, 0, 0
+    most = most or pool.most()
     while waiting or running:
-        while waiting and len(running) < slots:
+        while waiting and len(running) < most:
             clip, tries = waiting.popleft()
             running[pool.submit(run, task, clip)] = clip, tries
         for future in wait(running, WAIT_S, FIRST_COMPLETED).done:
             clip, tries = running.pop(future)
-            row, unbegun = _row_of(pool, future, task, clip, unbegun)
-            if row.full_disk is not None:
-                raise OSError(row.full_disk, row.reason)
-            if row.refused and not done:
+            row = _row_of(pool, future, task, clip)
+            if row.fault == "disk":
+                raise OSError(row.reason)
+            if row.fault == "options":
                 raise InputError(row.reason)
-            if row.reason and not row.own_fault and tries < TRIES:
+            if row.fault == "worker" and tries < TRIES:
                 waiting.append((clip, tries + 1))
-                continue
-            if most is None and not row.reason:
-                most = slots = pool.most(row.memory_bytes)
-            done += 1
-            yield replace(row, tries=tries)
+            else:
+                yield replace(row, tries=tries)
 
 
-def _row_of(
-    pool: LocalPool | RayPool, future: "Future[Any]", task: BatchTask, clip: Clip, unbegun: int
-) -> tuple[Row, int]:
-    """The row of a finished task, and how many workers in a row have died before they began a video."""
-    row, mark = Row(clip.name, clip.job.source), task.mark(clip)
+def _row_of(pool: LocalPool | RayPool, future: "Future[Any]", task: BatchTask, clip: Clip) -> Row:
+    """The row of a finished task."""
     try:
-        return pool.result(future), 0
+        row: Row = pool.result(future)
+        return row
     except WorkerLost as error:
-        begun, stalled = mark.exists(), mark.exists() and mark.stat().st_size > 0  # a time limit writes where it was
+        row, mark = Row(clip.name, clip.source), task.mark(clip)
+        stalled = mark.exists() and mark.stat().st_size > 0  # a time limit writes where it was
         mark.unlink(missing_ok=True)
         if stalled:
-            return replace(row, reason=f"no new frame for {task.stall_s:g} s; its worker was ended"), 0
-        if not begun and unbegun + 1 == LOST_IN_A_ROW:
-            raise CheckFailed(f"{LOST_IN_A_ROW} workers in a row have died before a video: ended {error}") from error
-        row = replace(row, reason=f"killed its worker (ended {error})", own_fault=False)
-        return row, 0 if begun else unbegun + 1
+            return replace(row, reason=f"no new frame for {task.stall_s:g} s; its worker was ended")
+        return replace(row, reason=f"killed its worker (ended {error})", fault="worker")

@@ -5,7 +5,7 @@ import hashlib
 import json
 import shutil
 from collections.abc import Callable, Iterable
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -26,25 +26,24 @@ from steadyseg.runtime.networks import FrameNetwork
 from steadyseg.runtime.open_model import find_model, is_graph
 
 REPORT, VIDEO, MASKS = "report.json", "video.mp4", "masks"
-CHUNK = 2**22
-"""Bytes of a file for one read."""
 
 
 class Segmenters:
-    """A cache of segmenters for one thread; each segmenter serves one video at a time. Opening a segmenter takes
-    seconds, longer than a short video."""
+    """The segmenter of a batch in one process, which serves one video at a time. Opening takes seconds, longer than a
+    short video."""
 
-    def __init__(self) -> None:
-        self._open, self._compiled = Recent[Segmenter](), Recent[FrameNetwork]()
+    def __init__(self, task: BatchTask) -> None:
+        self._task, self._open, self._compiled = task, list[Segmenter](), Recent[FrameNetwork]()
 
-    def take(self, job: VideoJob) -> Segmenter:
+    def take(self, clip: Clip) -> Segmenter:
         """A segmenter in its initial state, for a new stream. InputError for options that the model cannot fulfil."""
-        key = replace(job.options, view="overlay", max_frames=None, legend=True, palette="distinct", settings=())
-        segmenter = self._open.take(key, lambda: open_for(job, take=self._compiled.take))
-        if draws_dropout(segmenter.method.mode):  # not kept: only a new segmenter draws the seed's first masks
-            del self._open[key]
+        job = VideoJob(clip.source, options=self._task.options)
+        if self._open and draws_dropout(self._open[0].method.mode):  # only a new one draws the seed's first masks
+            self._open.clear()
             self._compiled.clear()
-            segmenter = open_for(job, take=self._compiled.take)
+        if not self._open:
+            self._open.append(open_for(job, take=self._compiled.take))
+        (segmenter,) = self._open
         segmenter.reset()
         segmenter.resets.clear()
         segmenter.clock.samples.clear()
@@ -52,17 +51,16 @@ class Segmenters:
         return segmenter
 
 
-def make_results(clip: Clip, wanted: BatchTask, segmenter: Segmenter, progress: Callable[[], object]) -> dict[str, Any]:
+def make_results(clip: Clip, task: BatchTask, segmenter: Segmenter, progress: Callable[[], object]) -> dict[str, Any]:
     """Segments the video; its results appear under their name all at once. Returns the report.
 
-    `progress` is called for every frame, and before the first frame for every part of the file that is read. If another
-    process was faster, its results stay. Raises InputError for faults of the video itself.
+    `progress` is called for every frame. If another process was faster, its results stay. Raises InputError for faults
+    of the video itself.
     """
-    asked = describe(clip, wanted)
-    read = {name: fingerprint(source, progress) for name, source in sources_of(clip).items()}
-    with whole_folder(wanted.folder / clip.name, replace=False) as folder:
+    asked = describe(clip, task)
+    with whole_folder(task.folder / clip.name, replace=False) as folder:
         output, masks = str(folder / VIDEO), folder / MASKS
-        job = replace(clip.job, output=output if wanted.videos else None, masks=masks if wanted.masks else None)
+        job = VideoJob(clip.source, output if task.videos else None, task.options, masks if task.masks else None)
         with FrameTable(folder, clip.name, segmenter.classes) as table:
             with open_recording(job, segmenter) as recording:
                 for _, _, figures in recording:
@@ -71,90 +69,44 @@ def make_results(clip: Clip, wanted: BatchTask, segmenter: Segmenter, progress: 
             if recording.broken_off:
                 raise recording.broken_off
         record = job_record(job, recording)
-        write_json(folder / REPORT, {**record, "asked": asked, "read": read})
+        write_json(folder / REPORT, {**record, "asked": asked})
     return record
 
 
-def describe(clip: Clip, wanted: BatchTask) -> dict[str, Any]:
-    """All settings that determine the results, as JSON values; `sources_of` gives the files."""
+def describe(clip: Clip, task: BatchTask) -> dict[str, Any]:
+    """All that determines the results, as JSON values: settings, weights, and size and time of the source's files."""
+    path = Path(clip.source)
+    files = [file.stat() for file in (list_images(path) if path.is_dir() else [path] if path.exists() else [])]
+    options = json.loads(json.dumps(asdict(task.options)))
     return {
-        "options": json.loads(json.dumps(asdict(clip.job.options))),
-        "labels": clip.job.labels and str(clip.job.labels),
-        "weights": digest(clip.job.options.model),
-        "videos": wanted.videos,
-        "masks": wanted.masks,
+        "source": clip.source,
+        "bytes": sum(file.st_size for file in files),
+        "modified_ns": [file.st_mtime_ns for file in files],
+        "weights": digest(task.options.model),
+        "videos": task.videos,
+        "masks": task.masks,
         "frames_version": VERSION,
+        **options.pop("method"),
+        **options,
     }
 
 
-def sources_of(clip: Clip) -> dict[str, str]:
-    """Paths of a video's inputs: `source`, and `labels` if it has labels."""
-    labels = clip.job.labels
-    return {"source": clip.job.source} | ({"labels": str(labels)} if labels else {})
-
-
-def fingerprint(source: str, each_chunk: Callable[[], object] = lambda: None) -> dict[str, Any]:
-    """{path, bytes, modified_ns, sha256} of a file or a folder of images; {path} of anything else (the street).
-
-    The digest covers a file's content; for a folder it covers the names, sizes and times of its images. `each_chunk` is
-    called after every 4 MB. Raises InputError for unreadable files.
-    """
-    path, content = Path(source), hashlib.sha256()
-    if not path.exists():
-        return {"path": source}
-    try:
-        state = path.stat()
-        if path.is_dir():
-            states = [(image.name, image.stat().st_size, image.stat().st_mtime_ns) for image in list_images(path)]
-            content.update(json.dumps(states).encode())
-        else:
-            with path.open("rb") as file:
-                while chunk := file.read(CHUNK):
-                    content.update(chunk)
-                    each_chunk()
-    except OSError as error:
-        raise InputError(f"{source}: cannot be read ({error.strerror})") from error
-    return {"path": source, "bytes": state.st_size, "modified_ns": state.st_mtime_ns, "sha256": content.hexdigest()}
-
-
-def is_same(before: dict[str, Any], source: str) -> bool:
-    """True if the source equals the recorded source. A file whose size and time are unchanged is not read again."""
-    path = Path(source)
-    if path.is_file():
-        state = path.stat()
-        if (source, state.st_size, state.st_mtime_ns) == tuple(map(before.get, ("path", "bytes", "modified_ns"))):
-            return True
-    now = fingerprint(source)
-    return bool(before == now or before.get("sha256", "none") == now.get("sha256"))
-
-
-def read_results(clip: Clip, wanted: BatchTask) -> dict[str, Any] | None:
+def read_results(clip: Clip, task: BatchTask) -> dict[str, Any] | None:
     """The report of existing results, or None. Raises InputError for results of other settings or sources."""
-    folder = wanted.folder / clip.name
+    folder = task.folder / clip.name
     if not folder.exists():
         return None
     try:
         report = dict(json.loads((folder / REPORT).read_text()))
-        before, read = dict(report["asked"]), dict(report["read"])
-        dict(before["options"]["method"])
+        before = dict(report["asked"])
     except (OSError, ValueError, TypeError, KeyError) as error:
         raise InputError(f"{folder}: holds no results of a batch; choose another folder with -o") from error
-    before, now = (
-        {**one, **one["options"], **one["options"]["method"], "options": None, "method": None}
-        for one in (before, describe(clip, wanted))
-    )
-    for name in now:
-        if before.get(name) != now[name]:
-            raise InputError(
-                f"{folder}: was made with {name} {before.get(name)}, not {now[name]}; choose another folder with -o"
-            )
-    for name, source in sources_of(clip).items():
-        earlier = read[name]["path"]
-        if not is_same(read[name], source):
-            was = f"other content of {source}" if earlier == source else f"{earlier}, not from {source}"
-            raise InputError(
-                f"{folder}: was made from {was}; choose another folder with -o, or name each video in a table (.csv)"
-            )
+    for name, now in describe(clip, task).items():
+        if before.get(name) != now:
+            was = f"{name} {before.get(name)}, not {now}"
+            if name in ("bytes", "modified_ns"):
+                was = f"other content of {clip.source}"
+            raise InputError(f"{folder}: was made with {was}; choose another folder with -o")
     return report
 
 

@@ -1,10 +1,12 @@
 """What the driver of a batch and its workers tell each other. No torch here: a process reads this before it chooses its
 core."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 
 from steadyseg.app.scale.batch.clips import Clip
+from steadyseg.app.video.flags import VideoOptions
 
 STALL_S = 300.0
 """A worker ends itself after this time without a new frame; a frame takes far less."""
@@ -17,8 +19,7 @@ class BatchTask:
     folder: Path
     videos: bool = False
     masks: bool = False
-    model: str = ""
-    """The model whose weights `versions` names."""
+    options: VideoOptions = field(default_factory=VideoOptions)
     versions: tuple[tuple[str, str], ...] = ()
     """`versions_of` the driver, so that results do not depend on where a video went."""
     stall_s: float = STALL_S
@@ -39,16 +40,10 @@ class Row:
     """Seconds of work, including the writing of results."""
     reason: str = ""
     """The reason why there are no results; empty on success."""
-    own_fault: bool = True
-    """True if the video itself is at fault, so that another try is of no use."""
-    refused: bool = False
-    """True if the worker could not open the network of the video."""
-    full_disk: int | None = None
-    """The errno of a full disk; it ends the batch."""
+    fault: Literal["video", "options", "worker", "disk"] = "video"
+    """What is at fault. A worker's fault is worth another try; options and a full disk end the batch."""
     tries: int = 1
     verdict: str = ""
     """The report's verdict on the familiarity of the video; empty without familiarity statistics."""
     skipped: bool = False
     """True if the results existed already."""
-    memory_bytes: int = 0
-    """Peak resident memory of the worker so far."""

@@ -1,4 +1,4 @@
-"""The work of a batch on one video, in a process that keeps its segmenters. No torch at the top: a process chooses its
+"""The work of a batch on one video, in a process that keeps its segmenter. No torch at the top: a process chooses its
 core before torch is imported."""
 
 import contextlib
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from steadyseg.app.scale.batch.clips import Clip
 from steadyseg.app.scale.batch.task import BatchTask, Row
-from steadyseg.app.scale.engines.machine import peak_memory_bytes, pin_core, use_one_thread
+from steadyseg.app.scale.engines.machine import pin_core, use_one_thread
 from steadyseg.core.errors import InputError
 from steadyseg.core.system.files import DISK_ERRORS
 
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
 def run(task: BatchTask, clip: Clip) -> Row:
     """Makes the results of a video; every failure is reported in the returned row."""
-    row, began_s, opened = Row(clip.name, clip.job.source), time.perf_counter(), False
+    row, began_s, opened = Row(clip.name, clip.source), time.perf_counter(), False
     try:
-        segmenter = _segmenters(task).take(clip.job)  # without a time limit: a first conversion takes minutes
+        segmenter = _segmenters(task).take(clip)  # without a time limit: a first conversion takes minutes
         opened = True
         from steadyseg.app.scale.batch.results import make_results
 
@@ -34,12 +34,12 @@ def run(task: BatchTask, clip: Clip) -> Row:
             report = make_results(clip, task, segmenter, progress)
         row = replace(row, frames=report["frames"], verdict=report.get("verdict", ""))
     except InputError as error:
-        row = replace(row, reason=str(error), refused=not opened)
+        row = replace(row, reason=str(error), fault="video" if opened else "options")
     except Exception as error:  # for example from a runtime's C++; the worker can go on
-        full = error.errno if isinstance(error, OSError) and error.errno in DISK_ERRORS else None
+        full = isinstance(error, OSError) and error.errno in DISK_ERRORS
         reason = f"{type(error).__name__}: {' '.join(str(error).split())}"[:300]
-        row = replace(row, reason=reason, own_fault=False, full_disk=full)
-    return replace(row, seconds=time.perf_counter() - began_s, memory_bytes=peak_memory_bytes())
+        row = replace(row, reason=str(error) if full else reason, fault="disk" if full else "worker")
+    return replace(row, seconds=time.perf_counter() - began_s)
 
 
 @cache
@@ -48,7 +48,7 @@ def _segmenters(task: BatchTask) -> "Segmenters":
     pin_core()
     if not task.folder.is_dir():
         raise InputError(f"{platform.node()} has no folder {task.folder}; results go where all machines see them")
-    for (name, ours), (_, theirs) in zip(task.versions, versions_of(task.model), strict=True):
+    for (name, ours), (_, theirs) in zip(task.versions, versions_of(task.options.model), strict=True):
         if theirs != ours:
             raise InputError(
                 f"the workers have {name} {theirs} and this machine {ours}: results would depend on where a video "
@@ -56,7 +56,7 @@ def _segmenters(task: BatchTask) -> "Segmenters":
             )
     from steadyseg.app.scale.batch.results import Segmenters
 
-    return Segmenters()
+    return Segmenters(task)
 
 
 @contextlib.contextmanager

@@ -11,7 +11,7 @@ from concurrent.futures.process import BrokenProcessPool
 from multiprocessing.process import BaseProcess
 from typing import Any
 
-from steadyseg.app.scale.engines.machine import free_memory_bytes, workers_that_fit
+from steadyseg.app.scale.engines.machine import workers_that_fit
 from steadyseg.core.system.files import private_folder
 
 
@@ -77,9 +77,9 @@ class LocalPool:
         self._idle: list[OneProcess] = []
         self._busy: dict[Future[Any], OneProcess] = {}
 
-    def most(self, memory_bytes: int) -> int:
-        """Largest number of tasks at a time, given the memory of one."""
-        return workers_that_fit(memory_bytes, free_memory_bytes())
+    def most(self) -> int:
+        """Number of tasks at a time."""
+        return workers_that_fit()
 
     def submit(self, task: Callable[..., Any], *arguments: object) -> "Future[Any]":
         """Starts a task in an idle process, or in a new one."""

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any
 
-from steadyseg.app.scale.engines.machine import KEPT_FREE, usable_cores
+from steadyseg.app.scale.engines.machine import usable_cores
 from steadyseg.app.scale.engines.processes import WorkerLost
 from steadyseg.core.errors import CheckFailed, InputError
 
@@ -33,13 +33,13 @@ STORE_BYTES = 80 * 2**20
 
 
 class RayPool:
-    """The protocol of `LocalPool` on Ray, which places each task by its cores, GPUs and (once measured) memory."""
+    """The protocol of `LocalPool` on Ray, which places each task by its cores and GPUs."""
 
     def __init__(self, address: str | None = None, gpus: int = 0) -> None:
         """`gpus`: GPUs of each task. Raises InputError for an address without a cluster of this version, or without
         such GPUs."""
         self._ray = import_ray(address)
-        self._needs: dict[str, float] = {"num_cpus": 1, "num_gpus": gpus}
+        self._needs = {"num_cpus": 1, "num_gpus": gpus}
         connect(self._ray, address)
         found = self._ray.cluster_resources()
         for kind, number in {"CPU": 1, "GPU": gpus}.items():
@@ -50,9 +50,8 @@ class RayPool:
                     "start nodes that have it, or choose another --device"
                 )
 
-    def most(self, memory_bytes: int) -> int:
-        """Largest number of tasks that may wait: Ray starts as many as its cores and its memory hold."""
-        self._needs["memory"] = memory_bytes / (1 - KEPT_FREE)
+    def most(self) -> int:
+        """Number of tasks at a time."""
         return int(self._ray.cluster_resources()["CPU"])
 
     def submit(self, task: Callable[..., Any], *arguments: object) -> "Future[Any]":

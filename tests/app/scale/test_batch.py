@@ -1,6 +1,5 @@
 """`steadyseg batch` by real processes: what it makes is what `steadyseg video` makes, and a broken video is a row."""
 
-import csv
 import json
 import os
 from collections.abc import Callable
@@ -8,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow.parquet
 import pytest
+from made.batches import table
 from made.video import write_video
 from PIL import Image
 from refusals import error_after_work, one_line_error, refusal
@@ -41,58 +40,32 @@ def videos(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_folders_patterns_lists_and_tables_name_videos(videos: Path, tmp_path: Path) -> None:
-    options = VideoOptions()
-
+def test_folders_patterns_and_lists_name_videos(videos: Path, tmp_path: Path) -> None:
     def named(*sources: object) -> list[str]:
-        return [clip.name for clip in find_clips(tuple(map(str, sources)), options)]
+        return [clip.name for clip in find_clips(tuple(map(str, sources)))]
 
     in_order = ["drive0", "drive1", "drive2"]
     assert named(videos) == in_order and named(videos / "*.mp4") == in_order
     assert named(videos / "drive2.mp4", "street:7:5") == ["drive2", "street-7-5"]
-    (tmp_path / "list.txt").write_text(
-        f"# two\n{videos}/drive1.mp4\n\n{os.path.relpath(videos, tmp_path)}/drive0.mp4\n"
-    )
+    listed = f"# two\n{videos}/drive1.mp4\n\n{os.path.relpath(videos, tmp_path)}/drive0.mp4\n"
+    (tmp_path / "list.txt").write_text(listed)
     assert named(tmp_path / "list.txt") == ["drive1", "drive0"]
-    table = f"source,name,mode,max-frames\n{videos}/drive0.mp4,morning,dnn,4\n{videos}/drive1.mp4,,,\n"
-    (tmp_path / "table.csv").write_text(table)
-    first, second = find_clips((str(tmp_path / "table.csv"),), VideoOptions(compute=ComputeOptions("torch")))
-    assert (first.name, second.name) == ("morning", "drive1")
-    options = first.job.options
-    assert (options.method.mode, options.max_frames, options.compute.executor) == ("dnn", 4, "torch")
-    assert second.job.options == VideoOptions(compute=ComputeOptions("torch"))
 
 
 @pytest.mark.parametrize(
-    ("file", "content", "said"),
+    ("content", "said"),
     [
-        ("a.txt", "gone.mp4\n", "line 1: no such file or folder"),
-        ("a.txt", "\n# none\n", "names no video"),
-        ("a.txt", "no*.mp4\n", "line 1: nothing matches"),
-        ("a.txt", "rtsp://me:secret@host/s\n", "steadyseg video"),
-        ("a.csv", "path\nx.mp4\n", "no column source"),
-        ("a.csv", "source,mode\nstreet,fast\n", "line 2: "),
-        ("a.csv", "source,colour\nstreet,red\n", "line 2: "),
-        ("a.csv", "source,max-frames\nstreet,-1\n", "line 2: --max-frames must be 1 or more"),
-        ("a.csv", "source,output\nstreet,x\n", "the column output is not for a line of a batch"),
-        ("a.csv", "source,labels\nstreet,gone\n", "line 2: no such folder of labels"),
-        ("a.csv", "source,mode\nstreet,dnn,2\n", "has not the 2 columns"),
-        ("a.csv", "source,name\nstreet,../up\n", "cannot be"),
-        ("a.csv", "source\n", "names no video"),
-        ("a.txt", "street\nstreet\n", "would both become 'street'"),
+        ("gone.mp4\n", "line 1: no such file or folder"),
+        ("\n# none\n", "names no video"),
+        ("no*.mp4\n", "line 1: nothing matches"),
+        ("rtsp://me:secret@host/s\n", "steadyseg video"),
+        ("street\nstreet\n", "would both become 'street'"),
     ],
 )
-def test_lists_that_name_no_batch_are_refused_in_one_line(tmp_path: Path, file: str, content: str, said: str) -> None:
-    (tmp_path / file).write_text(content)
-    line = refusal(find_clips, (str(tmp_path / file),), VideoOptions())
+def test_lists_that_name_no_batch_are_refused_in_one_line(tmp_path: Path, content: str, said: str) -> None:
+    (tmp_path / "a.txt").write_text(content)
+    line = refusal(find_clips, (str(tmp_path / "a.txt"),))
     assert said in line and "secret" not in line
-
-
-def rows_of(path: Path) -> list[dict[str, object]]:
-    return [
-        {name: value for name, value in row.items() if not name.endswith("_ms")}
-        for row in pyarrow.parquet.read_table(path).to_pylist()
-    ]
 
 
 @pytest.mark.slow
@@ -116,12 +89,12 @@ def test_a_batch_makes_what_video_makes_skips_it_and_names_what_broke(
     assert {path.name: path.read_bytes() for path in alone.iterdir()} == {
         path.name: path.read_bytes() for path in (out / "drive1" / "masks").iterdir()
     }
-    table = pyarrow.parquet.read_table(out / "drive1" / "frames.parquet")
-    assert table.schema.metadata[b"steadyseg_frames"] == b"2" and table["frame"].to_pylist() == list(range(6))
+    rows = table(out / "drive1" / "frames.csv")
+    assert [row["frame"] for row in rows] == list("012345")
     report = json.loads((out / "drive1" / "report.json").read_text())
-    assert np.mean(table["entropy"].to_pylist()) == pytest.approx(report["mean_entropy"], abs=1e-4)
-    shares = [sum(row["class_shares"].values()) for row in rows_of(out / "drive1" / "frames.parquet")]
-    assert shares == pytest.approx([1] * 6)
+    assert np.mean([float(row["entropy"]) for row in rows]) == pytest.approx(report["mean_entropy"], abs=1e-4)
+    shares = {name: np.mean([float(row[name]) for row in rows]) for name in CAMVID.names}
+    assert shares == pytest.approx(report["class_shares"], abs=1e-3)
 
     made = (out / "drive0" / "report.json").stat().st_mtime_ns
     capsys.readouterr()
@@ -150,12 +123,13 @@ Look = Callable[[Path], dict[str, Any] | None]
 def look(tmp_path: Path, model: str) -> Look:
     """Makes the results of a source, or reads the results that are there."""
     options = VideoOptions(model=model, compute=ComputeOptions(executor="torch"))
-    wanted, segmenters = BatchTask(tmp_path / "out"), Segmenters()
-    wanted.folder.mkdir()
+    task = BatchTask(tmp_path / "out", options=options)
+    segmenters = Segmenters(task)
+    task.folder.mkdir()
 
     def look_at(source: Path) -> dict[str, Any] | None:
-        (clip,) = find_clips((str(source),), options)
-        return read_results(clip, wanted) or make_results(clip, wanted, segmenters.take(clip.job), lambda: None)
+        (clip,) = find_clips((str(source),))
+        return read_results(clip, task) or make_results(clip, task, segmenters.take(clip), lambda: None)
 
     return look_at
 
@@ -165,32 +139,22 @@ def test_results_of_another_video_of_the_same_name_are_refused_and_both_are_name
         raw_video(tmp_path / day / "cam1.y4m", shade) for day, shade in (("monday", 80), ("tuesday", 90))
     )
     made = look(monday)
-    assert f"was made from {monday}, not from {tuesday}" in refusal(look, tuesday)
-    copied = tmp_path / "copied" / "cam1.y4m"  # the same content elsewhere is the same video
-    copied.parent.mkdir()
-    copied.write_bytes(monday.read_bytes())
-    assert made and (look(copied) or {})["frames"] == made["frames"] == 2
-    raw_video(monday, 100)
-    os.utime(monday, (1, 1))
-    assert f"was made from other content of {monday}" in refusal(look, monday)
+    assert made and (look(monday) or {})["frames"] == made["frames"] == 2
+    assert f"was made with source {monday}, not {tuesday}" in refusal(look, tuesday)
+    os.utime(raw_video(monday, 100), (1, 1))
+    assert f"was made with other content of {monday}" in refusal(look, monday)
     (tmp_path / "out" / "cam1" / "report.json").unlink()
     assert "holds no results of a batch" in refusal(look, monday)
 
 
-def test_images_or_labels_that_changed_are_another_source(tmp_path: Path, look: Look) -> None:
-    for folder in ("images", "labels"):
-        (tmp_path / folder).mkdir()
-        for number in range(2):
-            Image.fromarray(np.full((48, 64), number, np.uint8)).save(tmp_path / folder / f"{number}.png")
-    table = tmp_path / "table.csv"
-    table.write_text("source,labels\nimages,labels\n")  # both beside the table
-    look(table)
-    for folder in ("labels", "images"):
-        picture = tmp_path / folder / "1.png"
-        before = picture.stat()
-        os.utime(picture, (1, 1))
-        assert f"other content of {tmp_path / folder}" in refusal(look, table)
-        os.utime(picture, ns=(before.st_atime_ns, before.st_mtime_ns))
+def test_images_that_changed_are_another_source(tmp_path: Path, look: Look) -> None:
+    images = tmp_path / "images"
+    images.mkdir()
+    for number in range(2):
+        Image.fromarray(np.full((48, 64), number, np.uint8)).save(images / f"{number}.png")
+    look(images)
+    os.utime(images / "1.png", (1, 1))
+    assert f"other content of {images}" in refusal(look, images)
 
 
 def test_a_name_that_is_no_text_becomes_one(tmp_path: Path, look: Look) -> None:
@@ -203,21 +167,13 @@ def test_a_name_that_is_no_text_becomes_one(tmp_path: Path, look: Look) -> None:
     assert (tmp_path / "out" / "b?" / "report.json").is_file()
 
 
-def test_without_pyarrow_the_rows_are_a_csv_file(tmp_path: Path, look: Look, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("steadyseg.app.scale.batch.frame_table.find_spec", lambda name: None)
-    report = look(raw_video(tmp_path / "a" / "cam1.y4m", 80)) or {}
-    with (tmp_path / "out" / "cam1" / "frames.csv").open() as file:
-        rows = list(csv.DictReader(file))
-    assert [(row["video"], row["frame"]) for row in rows] == [("cam1", "0"), ("cam1", "1")]
-    assert np.mean([float(row["entropy"]) for row in rows]) == pytest.approx(report["mean_entropy"], abs=1e-4)
-    shares = {name: np.mean([float(row[name]) for row in rows]) for name in CAMVID.names}
-    assert shares == pytest.approx(report["class_shares"], abs=1e-3)
-
-
-def test_workers_are_as_many_as_the_cores_and_the_memory_hold(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("steadyseg.app.scale.engines.machine.usable_cores", lambda: 6)
-    # One runs already; nine tenths of 400 bytes hold three more.
-    assert [workers_that_fit(100, free) for free in (400, 10**6, 0)] == [4, 6, 1]
+def test_workers_are_as_many_as_the_cores_and_the_memory_hold(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    machine = "steadyseg.app.scale.engines.machine."
+    monkeypatch.setattr(f"{machine}usable_cores", lambda: 6)
+    monkeypatch.setattr(f"{machine}CGROUPS", tmp_path)
+    for limit, fit in ((5 * 2**30, 3), (2**20, 1)):
+        (tmp_path / "memory.max").write_text(str(limit))
+        assert workers_that_fit() == fit
 
 
 def test_drivers_of_one_folder_exclude_each_other(tmp_path: Path) -> None:

@@ -19,8 +19,7 @@ from steadyseg.app.scale.batch.drive import TRIES, drive
 from steadyseg.app.scale.batch.task import BatchTask, Row
 from steadyseg.app.scale.batch.worker import run, versions_of
 from steadyseg.app.scale.engines.processes import LocalPool
-from steadyseg.app.video.flags import VideoJob, VideoOptions
-from steadyseg.core.errors import CheckFailed
+from steadyseg.app.video.flags import VideoOptions
 from steadyseg.runtime.options import ComputeOptions
 
 STALL_S = 3.0
@@ -29,12 +28,10 @@ Driven = Callable[..., dict[str, Row]]
 
 
 def dying(task: BatchTask, clip: Clip) -> Row:
-    """The work on a video, which dies of every video named poison, and before every video named unbegun."""
+    """The work on a video, which dies of every video named poison."""
     if clip.name.startswith("poison"):
-        task.mark(clip).touch()
-    if clip.name.startswith(("poison", "unbegun")):
         os.kill(os.getpid(), signal.SIGKILL)
-    return Row(clip.name, clip.job.source, frames=1)
+    return Row(clip.name, clip.source, frames=1)
 
 
 def freezing(task: BatchTask, clip: Clip) -> Row:
@@ -48,18 +45,17 @@ def freezing(task: BatchTask, clip: Clip) -> Row:
 def driven(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Driven:
     """Drives videos through `dying`, two at a time."""
     monkeypatch.setattr("steadyseg.app.scale.batch.drive.run", dying)
-    monkeypatch.setattr("steadyseg.app.scale.batch.drive.LOST_IN_A_ROW", 2)
 
     def drive_all(*names: str) -> dict[str, Row]:
         with closing(LocalPool()) as pool:
-            clips = [Clip(name, VideoJob(name)) for name in names]
+            clips = [Clip(name, name) for name in names]
             return {row.name: row for row in drive(pool, clips, BatchTask(tmp_path), 2)}
 
     return drive_all
 
 
 @pytest.mark.slow
-def test_more_poisoned_videos_than_a_batch_forgives_workers_are_failed_rows(driven: Driven) -> None:
+def test_videos_that_kill_their_workers_are_failed_rows(driven: Driven) -> None:
     rows = driven("poison0", "poison1", "poison2", "whole")
     assert not rows.pop("whole").reason
     found = {(row.tries, row.reason) for row in rows.values()}
@@ -67,18 +63,12 @@ def test_more_poisoned_videos_than_a_batch_forgives_workers_are_failed_rows(driv
 
 
 @pytest.mark.slow
-def test_workers_that_never_begin_end_the_batch(driven: Driven) -> None:
-    with pytest.raises(CheckFailed, match=r"2 workers .* SIGKILL"):
-        driven("unbegun0", "unbegun1")
-
-
-@pytest.mark.slow
 def test_workers_that_are_not_what_the_driver_is_are_refused(model: str, tmp_path: Path) -> None:
     versions = dict(versions_of(model)) | {"libraries": "torch 2.0.0"}
-    clip = Clip("whole", VideoJob("street", options=VideoOptions(model=model)))
+    clip, options = Clip("whole", "street"), VideoOptions(model=model)
     for folder, said in ((tmp_path, "and this machine torch 2.0.0: results"), (Path("/nowhere"), "has no folder /n")):
         with closing(LocalPool()) as pool:
-            task = BatchTask(folder, model=model, versions=tuple(versions.items()))
+            task = BatchTask(folder, options=options, versions=tuple(versions.items()))
             assert said in refusal(list, drive(pool, [clip], task))
 
 
@@ -101,8 +91,8 @@ def test_what_freezes_at_a_video_ends_that_worker_and_that_video_alone(
     options = VideoOptions(model=model, compute=ComputeOptions(executor="torch"))
     whole = write_video(tmp_path / "whole.mp4", grey_frames(3))
     files = {"frozen": frozen_file, "whole": whole, "poison": whole}
-    clips = [Clip(name, VideoJob(str(path), options=options)) for name, path in files.items()]
-    task = BatchTask(tmp_path, model=model, versions=versions_of(model))
+    clips = [Clip(name, str(path)) for name, path in files.items()]
+    task = BatchTask(tmp_path, options=options, versions=versions_of(model))
     with closing(LocalPool()) as pool:
         rows = {row.name: (row.reason, row.tries, row.frames) for row in drive(pool, clips, task)}
     stalled = (f"no new frame for {task.stall_s:g} s; its worker was ended", 1, 0)

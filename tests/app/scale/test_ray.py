@@ -167,7 +167,7 @@ try:
 except InputError as error:
     print(error)
 pool = RayPool(sys.argv[1], gpus=1)
-print(pool.most(1))
+print(pool.most())
 seen = [pool.submit(os.getenv, "CUDA_VISIBLE_DEVICES") for _ in range(2)]
 wait(seen, float(sys.argv[2]))
 print(all(pool.result(one) in ("0", "1") for one in seen))
