@@ -66,7 +66,6 @@ def executor(
             device=run.device,
             precision=run.precision,
             keep_probs=run.keep_probs,
-            provider_options=run.provider_options,
         )
     chosen, precision, why = choose(model, method, run)
     if chosen == "torch":
@@ -88,8 +87,6 @@ def executor(
 
 def choose(model: Model, method: Method, run: RunOptions) -> tuple[str, str, str]:
     """(torch or openvino, number format, why) for a checkpoint. InputError if it cannot run with these options."""
-    if run.provider_options:
-        raise InputError(f"{model.name}: a checkpoint; provider_options are for .onnx files on a GPU, omit them")
     if run.executor == "onnxruntime":
         raise InputError(
             f"ONNX Runtime runs graph files: steadyseg export {model.name} --stateful -o model.onnx makes one"

@@ -1,25 +1,20 @@
 """The graph executor: ONNX Runtime runs the whole file, maps and all; on a GPU the state never leaves it."""
 
-import itertools
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from steadyseg.core.errors import InputError
 from steadyseg.core.frame import MOTION_INPUTS, Maps
-from steadyseg.core.method import draws_dropout
 from steadyseg.core.motion import Motion, no_motion
 from steadyseg.core.segmenter import StageClock
 from steadyseg.export.file.metadata import GraphMeta
-from steadyseg.export.file.provider_options import refuse_on_cpu
 from steadyseg.export.file.sessions import Arrays, import_onnxruntime, open_session, runtime_errors
 from steadyseg.export.file.signature import MAPS, state_names
 from steadyseg.runtime.cpu_executor import resize_map
 from steadyseg.runtime.kernels.resize import resize_frame
 from steadyseg.runtime.networks import onnxruntime_name
 
-_GRAPH_IDS = itertools.count(1)
 PROBS = state_names(1, "in")[0]
 """The state with the mean probabilities; it is read if the graph has no output with them."""
 
@@ -28,12 +23,7 @@ class GraphStream:
     """A graph file and the states of one stream, which stay on the device."""
 
     def __init__(self, data: bytes, meta: GraphMeta, device: str, options: Mapping[str, str] | None = None) -> None:
-        """`options`: see `open_session`. InputError for a CUDA graph of a file that draws random numbers."""
-        if options and options.get("enable_cuda_graph") == "1" and draws_dropout(meta.method.mode):
-            raise InputError(
-                f"enable_cuda_graph: a captured graph may repeat the random dropout masks of mode {meta.method.mode}; "
-                "omit it, or export the file with --mode vq-dnn"
-            )
+        """`options`: see `open_session`."""
         self._session, self.device = open_session(data, device, options)
         self._follows, self.state_size = meta.method.motion, meta.state_size
         states = (value for value in self._session.get_inputs() if value.name.startswith("state_"))
@@ -65,21 +55,15 @@ class Binding:
     """The places in memory of a call's inputs, outputs and states, for inputs of fixed shapes.
 
     They are made once, so that a call copies its inputs to the device and allocates nothing there. Every state has two
-    places: a call reads one and writes the other, and the next call swaps them. A CUDA graph replays the places that it
-    was captured with, on the device alone. Hence each of the two has a graph, by `gpu_graph_id`, and outputs are copied
-    from the device after the call.
+    places: a call reads one and writes the other, and the next call swaps them.
     """
 
     def __init__(self, session: Any, device: str, inputs: Arrays, states: Arrays, keep_probs: bool) -> None:
-        runtime = import_onnxruntime()
-        values = runtime.OrtValue
+        values = import_onnxruntime().OrtValue
         self._session, self._turn, self._keeps_probs = session, 0, keep_probs
         self._inputs = {name: values.ortvalue_from_numpy(value.copy(), device, 0) for name, value in inputs.items()}
         self._kinds = {name: (value.shape, value.dtype) for name, value in inputs.items()}
         self._outputs: dict[str, Any] = {}
-        self._runs = [runtime.RunOptions() for _ in range(2)]
-        for run in self._runs:
-            run.add_run_config_entry("gpu_graph_id", str(next(_GRAPH_IDS)))
         for one in session.get_outputs():
             if not one.name.startswith("state_") and (keep_probs or one.name != "probs"):
                 is_map = one.type == "tensor(uint8)"
@@ -113,7 +97,7 @@ class Binding:
         """Computes one call; returns copies of the outputs but the states, which stay on the device."""
         for name, value in inputs.items():
             self._inputs[name].update_inplace(np.ascontiguousarray(value))
-        self._session.run_with_iobinding(self._bindings[self._turn], self._runs[self._turn])
+        self._session.run_with_iobinding(self._bindings[self._turn])
         self._turn = 1 - self._turn
         found = dict(self._outputs)
         if self._keeps_probs and "probs" not in found:
@@ -124,22 +108,12 @@ class Binding:
 class GraphExecutor:
     """A graph file and its state, for one stream; see `core.segmenter.Executor`."""
 
-    def __init__(
-        self,
-        data: bytes,
-        meta: GraphMeta,
-        device: str,
-        *,
-        keep_probs: bool = False,
-        why: str = "",
-        options: Mapping[str, str] | None = None,
-    ) -> None:
+    def __init__(self, data: bytes, meta: GraphMeta, device: str, *, keep_probs: bool = False, why: str = "") -> None:
         self.classes, self.method, self.size = meta.classes, meta.method, (meta.height, meta.width)
         self.head_stride, self.reference = meta.head_stride, meta.reference
         self.keep_probs, self.why, self.clock = keep_probs, why, StageClock()
-        self._stream = GraphStream(data, meta, device, options)
+        self._stream = GraphStream(data, meta, device)
         self.name, self.device = onnxruntime_name(meta.precision), self._stream.device
-        refuse_on_cpu(self.device, options)
 
     def state_size(self, height: int, width: int) -> tuple[int, int]:
         return self._stream.state_size

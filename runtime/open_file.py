@@ -1,13 +1,10 @@
 """Chooses the executor that runs a graph file fastest here."""
 
-from collections.abc import Sequence
-
 from steadyseg.core.errors import InputError
 from steadyseg.core.segmenter import Executor
 from steadyseg.core.system.machine import idle_gpu
 from steadyseg.export.file.metadata import GraphMeta
 from steadyseg.export.file.onnx_file import OnnxFile
-from steadyseg.export.file.provider_options import read_provider_options, refuse_on_cpu
 from steadyseg.export.file.sessions import read_openvino, require_runtime, why_no_gpu
 from steadyseg.export.file.subgraph import network_of
 from steadyseg.runtime.cpu_executor import CpuExecutor
@@ -29,23 +26,20 @@ def graph_executor(
     device: str = "auto",
     precision: str = "auto",
     keep_probs: bool = False,
-    provider_options: Sequence[str] = (),
 ) -> Executor:
     """Returns the executor that runs a stateful file fastest here. InputError for another number format than the
-    file's, for unknown `provider_options`, and for any of them on a CPU."""
+    file's."""
     require_runtime(executor, device)
     if precision == "fp16":
         raise InputError("a graph file computes in its own format: steadyseg export --precision fp16 makes one")
     if precision == "int8":
         raise InputError("precision int8 is for checkpoints, and this is a graph file; omit it")
-    options = read_provider_options(provider_options)
     chosen, why = choose_runtime(file.meta, executor, device)
     if precision == "bf16" and chosen != "openvino":
         raise InputError("ONNX Runtime has no bf16 on the CPU; use executor openvino or precision auto")
     if chosen != "graph":
-        refuse_on_cpu("cpu", options)
         return _host(file, chosen, precision, keep_probs, why)
-    return GraphExecutor(file.data, file.meta, device, keep_probs=keep_probs, why=why, options=options)
+    return GraphExecutor(file.data, file.meta, device, keep_probs=keep_probs, why=why)
 
 
 def require_stream(file: OnnxFile) -> None:

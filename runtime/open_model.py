@@ -70,7 +70,6 @@ def open_segmenter(
     precision: PrecisionName = "auto",
     device: str = "auto",
     keep_probs: bool = False,
-    provider_options: Sequence[str] = (),
     every: Every = 1,
     take: TakeNetwork | None = None,
     **method: Unpack[MethodKeywords],
@@ -81,7 +80,6 @@ def open_segmenter(
         options: The method.
         members: Further checkpoints; with them the model is a deep ensemble.
         size: Height in pixels of the network's input.
-        provider_options: NAME=VALUE of ONNX Runtime's CUDA provider, for an .onnx file on a GPU.
         every: Run the network on every N-th frame, and carry its maps along the motion to the others. "auto": where the
             picture asks for it, at most 4 frames apart. "live": in a thread of its own.
         take: Returns networks that were compiled before.
@@ -90,7 +88,7 @@ def open_segmenter(
     Raises InputError for options that the model cannot fulfil: a graph file has only the method of its export.
     """
     others = tuple(open_checkpoint(name) for name in members)
-    run = RunOptions(executor, precision, device, tuple(provider_options), size, keep_probs, others, every)
+    run = RunOptions(executor, precision, device, size, keep_probs, others, every)
     return make_segmenter(open_model(model), replace(options, **method), run, take)
 
 

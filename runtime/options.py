@@ -5,8 +5,6 @@ from typing import Annotated, Literal
 
 from tyro.conf import arg
 
-from steadyseg.core.options import Rare
-
 DEFAULT_MODEL = "road-realtime"
 """The network of `demo`, `video` and `batch`, which keeps up with a camera on two cores."""
 ExecutorName = Literal["auto", "torch", "openvino", "onnxruntime"]
@@ -26,5 +24,3 @@ class ComputeOptions:
     faster of bf16 (if the processor has it) and int8 (if the checkpoint shows a small loss), else fp32."""
     device: str = "auto"
     """auto, cpu or cuda; auto: cuda if there is a GPU."""
-    provider_options: Rare[tuple[str, ...]] = ()
-    """Options of ONNX Runtime's CUDA provider for an .onnx file on a GPU, such as prefer_nhwc=1,use_tf32=0."""

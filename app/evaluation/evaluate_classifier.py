@@ -44,7 +44,6 @@ class EvaluatedClassifier:
                 "--by": bool(job.by),
                 "--config cutoff": job.cutoff != CUTOFF,
                 "--config size": job.size is not None,
-                "--config provider_options": bool(job.compute.provider_options),
                 f"--precision {job.compute.precision}": job.compute.precision in ("bf16", "fp16"),
             },
         )

@@ -9,8 +9,6 @@ from tyro.conf import Positional, arg
 
 from steadyseg.core.errors import InputError
 from steadyseg.core.method import MethodOptions
-from steadyseg.core.options import Rare
-from steadyseg.runtime.options import Settings
 
 
 @dataclass(frozen=True)
@@ -64,10 +62,6 @@ class VerifyJob:
     """Device of ONNX Runtime; auto: cuda if there is a GPU. Without --reduced, CUDA computes in fp32, no TF32."""
     runtime: Literal["onnxruntime", "openvino"] | None = None
     """Library that runs the whole file; openvino: on the CPU. By default onnxruntime where it is installed."""
-    settings: Settings = ()
-    """Settings without a flag, NAME=VALUE or files of them; `--config list` prints all."""
-    provider_options: Rare[tuple[str, ...]] = ()
-    """Options of ONNX Runtime's CUDA provider, such as prefer_nhwc=1,cudnn_conv_algo_search=HEURISTIC."""
     reduced: bool = False
     """Let the device compute in TF32, bf16 or fp16, and hold it to the wider bounds of this arithmetic."""
 

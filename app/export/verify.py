@@ -11,7 +11,6 @@ from steadyseg.app.export.flags import VerifyJob
 from steadyseg.core.errors import CheckFailed, InputError, printable
 from steadyseg.core.method import mode_title
 from steadyseg.export.file.onnx_file import OnnxFile, read_onnx
-from steadyseg.export.file.provider_options import read_provider_options, refuse_on_cpu
 from steadyseg.export.file.sessions import openvino_runner
 from steadyseg.runtime.carried_proof import CarriedState, Step, graph_step, inputs_of, read_proof, turns_of, verify
 from steadyseg.runtime.graph_executor import GraphStream
@@ -48,12 +47,10 @@ def run_verify(job: VerifyJob) -> int:
 
 def open_step(job: VerifyJob, runtime: str, file: OnnxFile, pictures: np.ndarray) -> tuple[Step, str]:
     """Returns the file as a step in the library, and a text that names library and device."""
-    meta, asked = file.meta, read_provider_options(job.provider_options)
+    meta = file.meta
     if runtime == "onnxruntime":
-        graph = GraphStream(file.data, meta, job.device, ({} if job.reduced else {"use_tf32": "0"}) | asked)
-        refuse_on_cpu(graph.device, asked)
+        graph = GraphStream(file.data, meta, job.device, {} if job.reduced else {"use_tf32": "0"})
         return graph_step(graph), f"{onnxruntime_name(meta.precision)} on {graph.device}"
-    refuse_on_cpu("cpu", asked)
     states = {
         one.name: np.zeros([size.dim_value for size in kind.shape.dim], element_type(kind.elem_type))
         for one in file.model.graph.input

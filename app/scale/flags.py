@@ -17,7 +17,8 @@ class BatchJob:
     """Video files, folders of videos, image folders, patterns ("drives/**/*.mp4"), `street[:SEED[:FRAMES]]`, and lists
     (.txt, a source a line)."""
     output: Annotated[Path, arg(aliases=["-o"])]
-    """Folder of the results: a folder for each video, with report.json and frames.csv. Videos with complete results are skipped."""
+    """Folder of the results: a folder for each video, with report.json and frames.csv. Videos with complete results are
+    skipped."""
     videos: bool = False
     """Write video.mp4 of every video."""
     masks: bool = False

@@ -18,12 +18,14 @@ import numpy as np
 from steadyseg.core.errors import InputError, first_line
 from steadyseg.core.system.machine import available_cpus, require_device_name
 from steadyseg.export.file.bf16_weights import round_to_bf16
-from steadyseg.export.file.provider_options import DEFAULTS
 
 Arrays = dict[str, np.ndarray]
 Runner = Callable[[Arrays], Arrays]
 PROVIDERS = {"cpu": "CPUExecutionProvider", "cuda": "CUDAExecutionProvider"}
 """By device name. TensorRT is not offered: its libraries are in none of our extras, and it was never run."""
+DEFAULTS = {"cudnn_conv_algo_search": "EXHAUSTIVE", "cudnn_conv_use_max_workspace": "1"}
+"""Options of the CUDA provider. The search tries every convolution once for each shape, and a file has
+fixed shapes."""
 
 
 def require_runtime(executor: str, device: str) -> None:

@@ -24,8 +24,6 @@ from steadyseg.studies.harness.study import Cache, origin, round_figures
 Rows = Callable[[Place], dict[str, Callable[[], Row]]]
 SPAWN = multiprocessing.get_context("spawn")
 NUMBERS = ("fp32", "bf16", "fp16")
-OPTIONS = {"prefer_nhwc": "1", "fuse_conv_bias": "1", "enable_cuda_graph": "1"}
-"""Options of the CUDA provider that are measured, one at a time."""
 
 
 def versions() -> Row:
@@ -36,7 +34,7 @@ def versions() -> Row:
 
 
 def rows_of(place: Place) -> dict[str, Callable[[], Row]]:
-    """The measurement of each row. A CPU has no options, and in fp16 it computes far slower than in fp32."""
+    """The measurement of each row. In fp16 a CPU computes far slower than in fp32."""
     on_gpu = place.device == "cuda"
     numbers = NUMBERS if on_gpu else NUMBERS[:2]
     rows: dict[str, Callable[[], Row]] = {
@@ -55,9 +53,6 @@ def rows_of(place: Place) -> dict[str, Callable[[], Row]]:
         rows[f"published frames/s, {number}"] = partial(throughput, place, number)
     rows |= {f"frames/s, torch {number}": partial(torch_step, place, number) for number in numbers}
     rows["parity, random draws"] = partial(proven, place, "vq-bnn", True)
-    for name, value in OPTIONS.items() if on_gpu else ():
-        rows[f"parity, {name}"] = partial(proven, place, "fp32", True, {name: value})
-        rows[f"frames/s, {name}"] = partial(speed, place, "fp32", {name: value})
     return rows
 
 

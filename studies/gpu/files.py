@@ -4,7 +4,7 @@ import contextlib
 import io
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import cycle
@@ -116,21 +116,21 @@ def plain(place: Place) -> Row:
     return row | timed(lambda: run({name: given}), place.seconds)
 
 
-def proven(place: Place, kind: str, reduced: bool, options: Mapping[str, str] | None = None) -> Row:
+def proven(place: Place, kind: str, reduced: bool) -> Row:
     """The differences to PyTorch on a CPU that a file's proof finds; `reduced`: by the bounds of fewer bits."""
     file = place.exported(kind)
     proof = read_proof(file.props, file.meta, file.path.name)
-    stream = GraphStream(file.data, file.meta, place.device, ({} if reduced else FULL) | dict(options or {}))
+    stream = GraphStream(file.data, file.meta, place.device, {} if reduced else FULL)
     result = verify(proof, file.meta, graph_step(stream), reduced=reduced)
     if not result.holds or stream.device != place.device:
         raise CheckFailed(f"on {stream.device}: {result}")
     return {"device": stream.device, **result.found, "call_ms": result.frame_ms}
 
 
-def speed(place: Place, kind: str, options: Mapping[str, str] | None = None) -> Row:
+def speed(place: Place, kind: str) -> Row:
     """Frames a second of a stateful file."""
     file = place.exported(kind)
-    return whole_step(place, GraphExecutor(file.data, file.meta, place.device, options=options))
+    return whole_step(place, GraphExecutor(file.data, file.meta, place.device))
 
 
 def whole_step(place: Place, executor: Executor) -> Row:

@@ -123,7 +123,6 @@ def bench_graph(job: BenchJob, folder: Path) -> dict[str, Any]:
         executor=job.compute.executor,
         precision=job.compute.precision,
         device=job.compute.device,
-        provider_options=job.compute.provider_options,
     )
     size = (file.meta.height, file.meta.width)
     precision = segmenter.executor.split()[-1]

@@ -4,20 +4,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from made.graphs import Graphs
 from made.local_server import files_under
 from PIL import Image
 from refusals import one_line_error
 
-OPTIONS = {
-    "cuda_graph=1": "'cuda_graph' is none of the CUDA provider; did you mean enable_cuda_graph?",
-    "prefer_nhwc": "prefer_nhwc must be 0 or 1, got ''",
-    "cudnn_conv_algo_search=FAST": "must be EXHAUSTIVE or HEURISTIC or DEFAULT, got 'FAST'",
-    "gpu_mem_limit=2GB": "gpu_mem_limit must be a number of bytes, got '2GB'",
-    "use_tf32=0": "the CPU computes here",
-}
-"""Options of CUDA's provider. Without a GPU, ONNX Runtime itself takes any name and any value, and computes on the
-CPU."""
 READ, NO_MEAN = "while it is read", "no temporal mean; add --stateful"
 TABLES: dict[str, dict[str, str]] = {
     "": {
@@ -59,7 +49,6 @@ TABLES: dict[str, dict[str, str]] = {
                 "--size 200000": "use a smaller size",
                 "--size 0": "must be 32 pixels or more, got 0",
                 "--mode vq-dnn --view set-size": "for vq-dnn, tau 1.25, motion, geometric",
-                "--config provider_options=use_tf32=0": "are for .onnx files on a GPU",
             }.items()
         },
         **{
@@ -169,7 +158,6 @@ TABLES: dict[str, dict[str, str]] = {
                 "--executor onnxruntime": "ONNX Runtime runs graph files",
                 "--executor openvino --device cuda": "runs on the CPU, got device cuda",
                 "--report r.json": "r.json: exists already",
-                "--config provider_options=use_tf32=0": "are for .onnx files on a GPU",
             }.items()
         },
     },
@@ -177,11 +165,6 @@ TABLES: dict[str, dict[str, str]] = {
 """By command: words of a command line in the folder of `made_folder` (\\0 stands for a space within a word), and what
 its one line says."""
 CALLS = [(f"{command} {words}".strip(), said) for command, table in TABLES.items() for words, said in table.items()]
-GRAPH_CALLS = [
-    (f"{words} --device cpu --config provider_options={option}", said)
-    for option, said in OPTIONS.items()
-    for words in ("video street:0:1 --model GRAPH", "bench GRAPH", "verify GRAPH")
-]
 
 
 @pytest.fixture
@@ -211,13 +194,3 @@ def test_bad_input_is_one_line_and_changes_no_file(
     words: str, said: str, made_folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert_refused(made_folder, words.split(" "), said, capsys)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("words", "said"), GRAPH_CALLS)
-def test_options_of_a_provider_that_nothing_would_follow(
-    words: str, said: str, graphs: Graphs, made_folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path = graphs("vq-dnn")
-    capsys.readouterr()  # what the export printed
-    assert_refused(made_folder, words.replace("GRAPH", str(path)).split(), said, capsys)
