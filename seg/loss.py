@@ -1,4 +1,4 @@
-"""The loss of a segmentation training: class-weighted cross-entropy of all heads, and the teachers' share."""
+"""The loss of a segmentation training: class-weighted cross-entropy of all heads."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -12,7 +12,6 @@ from steadyseg.core.evaluation.coarse import members
 from steadyseg.core.preprocess import enlarge
 from steadyseg.core.training.parts import Outputs
 from steadyseg.seg.data.within import LEAST_SHARE
-from steadyseg.seg.distill import soft_loss
 from steadyseg.seg.options import SegTrainConfig
 
 TINY = 1e-30
@@ -23,8 +22,7 @@ TINY = 1e-30
 class SegmentationLoss:
     """Callable (outputs, targets) -> (sum of the weighted losses, sum of the pixels' weights).
 
-    Targets are class ids (B, h, w), or (B, 1 + K, h, w) uint8 with the teachers' probabilities after the label. The
-    losses of auxiliary heads are added with their weight.
+    Targets are class ids (B, h, w). The losses of auxiliary heads are added with their weight.
     """
 
     config: SegTrainConfig
@@ -51,18 +49,12 @@ class SegmentationLoss:
         return total, weight
 
     def _head_loss(self, logits: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
-        """Returns the class-weighted cross-entropy over non-void pixels and the sum of the weights, both mixed with
-        the teachers' by the share `distill`."""
+        """Returns the class-weighted cross-entropy over non-void pixels and the sum of the weights."""
         if self.coarse:
             return coarse_loss(logits, targets, self.weights, self.config.within)
-        weights, labels = self.weights.to(logits.dtype), targets[:, 0].long() if self.config.teacher else targets
-        total = F.cross_entropy(logits, labels, weights, ignore_index=self.classes.void_id, reduction="sum")
-        weight = (torch.bincount(labels.flatten(), minlength=256)[: len(self.classes)] * weights).sum()
-        if not self.config.teacher:
-            return total, weight
-        share = self.config.distill
-        soft, soft_weight = soft_loss(logits, targets[:, 1:], weights)
-        return (1 - share) * total + share * soft, (1 - share) * weight + share * soft_weight
+        weights = self.weights.to(logits.dtype)
+        total = F.cross_entropy(logits, targets, weights, ignore_index=self.classes.void_id, reduction="sum")
+        return total, (torch.bincount(targets.flatten(), minlength=256)[: len(self.classes)] * weights).sum()
 
 
 def coarse_loss(logits: Tensor, packed: Tensor, weights: Tensor, within: float) -> tuple[Tensor, Tensor]:

@@ -11,7 +11,6 @@ import torch
 from torch.utils.data import Dataset
 
 from steadyseg.core.classes import ClassList
-from steadyseg.core.errors import InputError
 from steadyseg.core.seeds import mix_seed
 from steadyseg.core.training.config import TrainConfig
 from steadyseg.core.training.distributed import Processes
@@ -53,8 +52,6 @@ def mix(config: SegTrainConfig, classes: ClassList, first: LabelledImages) -> Mi
     others = open_others(config, classes, "train").values()
     if not others and not is_coarse(first[0][1]):
         return None
-    if config.teacher:
-        raise InputError("--config teacher needs labels of class ids from one folder; leave out teacher, or use within")
     return Mixture(classes, (first, *others))
 
 

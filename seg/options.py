@@ -180,10 +180,6 @@ class SegTrainConfig:
     keep_initial: Rare[float] = 0.0
     """Share of the weights of `init` in the saved weights, a mean with the trained ones (arXiv 2109.01903): the network
     learns the new pictures and keeps more of the old."""
-    teacher: Rare[tuple[str, ...]] = ()
-    """Pretrained names or .safetensors files whose mean softmax is a second target (distillation)."""
-    distill: Rare[float] = 0.5
-    """Share of the teachers in the loss; the labels have the rest."""
     classes: Path | None = None
     """camvid or camvid-31: CamVid's 11 classes, or all of its original labels; or a JSON file {"names": [...],
     "colors": [[r, g, b], ...], "void": id}. The default is classes.json in the folder; CamVid's images and the street
@@ -216,7 +212,7 @@ def check_training(config: SegTrainConfig) -> None:
         config,
         {
             "size": (32, math.inf),
-            **dict.fromkeys(("distill", "keep_initial"), (0, 1)),
+            "keep_initial": (0, 1),
             **dict.fromkeys(("soften", "loaders", "auxiliary", "within"), (0, math.inf)),
             **dict.fromkeys(("full_image_epochs", "unzoomed_epochs"), (0, config.loop.epochs)),
         },

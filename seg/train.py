@@ -38,7 +38,6 @@ from steadyseg.seg.data.statistics import (
     measure,
     require_every_class,
 )
-from steadyseg.seg.distill import Teacher
 from steadyseg.seg.loss import SegmentationLoss
 from steadyseg.seg.mixture import Mixture, mix, mixed_order, open_others
 from steadyseg.seg.networks.auxiliary import DeepSupervision
@@ -60,8 +59,6 @@ class AugmentedImages(Dataset[Batch]):
     config: SegTrainConfig
     classes: ClassList
     images: LabelledImages | Mixture
-    teacher_probs: list[Tensor]
-    """The teachers' probabilities of each image, (K, h, w) uint8; empty without teachers."""
     rare: RarePictures
 
     def __getitem__(self, key: tuple[int, int]) -> tuple[Tensor, Tensor]:
@@ -82,7 +79,7 @@ class AugmentedImages(Dataset[Batch]):
         return 1 << class_id if isinstance(self.images, Mixture) else class_id
 
     def _example(self, index: int) -> Example:
-        return Example(*self.images[index], self.teacher_probs[index] if self.teacher_probs else None)
+        return Example(*self.images[index])
 
     @cached_property
     def picture_size(self) -> tuple[int, int]:
@@ -122,11 +119,7 @@ def prepare_segmentation(config: SegTrainConfig, run: Run) -> TrainingParts:
     mixture = mix(config, classes, trained)
     loss = SegmentationLoss(config, classes, class_weights(statistics, config).to(run.device), mixture is not None)
     rare = RarePictures(statistics.pixels, rare_classes(statistics))
-    probs = list[Tensor]()
-    if config.teacher:
-        teacher = Teacher(config.teacher, classes, config.size, run.device)
-        probs = [teacher(image) for image, _ in trained]
-    examples = AugmentedImages(config, classes, mixture or trained, probs, rare)
+    examples = AugmentedImages(config, classes, mixture or trained, rare)
     examples.augment(0)  # a missing package is refused here, before the run folder is written
     order = (
         partial(mixed_order, mixture.sizes, config.loop, processes=run.processes)
@@ -144,8 +137,8 @@ def prepare_segmentation(config: SegTrainConfig, run: Run) -> TrainingParts:
         evaluate_held_out, images=held_out, others=others, classes=classes, size=config.size, normalize=normalize
     )
     height, width = examples.picture_size
-    sources = (*((config.init,) if config.init else ()), *config.teacher)
-    licence = inherited_licence(read_meta(find_checkpoint(name)) for name in sources) or initial_licence(config)
+    begun = (read_meta(find_checkpoint(name)) for name in (config.init,) if name)
+    licence = inherited_licence(begun) or initial_licence(config)
 
     def describe(seconds: float) -> CheckpointMeta:
         return CheckpointMeta(

@@ -5,7 +5,6 @@ from typing import NamedTuple
 import cv2
 import numpy as np
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 from torchvision import tv_tensors
 from torchvision.transforms import v2
@@ -24,8 +23,6 @@ class Example(NamedTuple):
     """(H, W, 3) uint8."""
     label: np.ndarray
     """(H, W) uint8 ids, or int64 of `pack_label`."""
-    teacher_probs: Tensor | None = None
-    """(K, h, w) uint8: the teachers' probabilities times 255; zoomed, cropped and flipped with the label."""
 
 
 class Augment:
@@ -41,7 +38,7 @@ class Augment:
             corrupt(np.zeros((SMALLEST_SIDE, SMALLEST_SIDE, 3), np.uint8), options.corruptions[0], 1)
 
     def __call__(self, example: Example, seed: int, other: tuple[Example, int] | None = None) -> tuple[Tensor, Tensor]:
-        """Returns the augmented picture and its target; with teachers the target is (1 + K, h, w) uint8, label first.
+        """Returns the augmented picture and its label.
 
         `other` is a second example and a rare class in it: its objects of rare classes are pasted into the first.
         """
@@ -50,22 +47,19 @@ class Augment:
             picture, target = self._view(example)
             if other:
                 picture, target = paste((picture, target), self._view(other[0], (other[1],)), self.rare)
-            return self._degrade(picture), target if example.teacher_probs is not None else target.long()
+            return self._degrade(picture), target.long()
 
     def _view(self, example: Example, around: tuple[int, ...] = ()) -> tuple[Tensor, Tensor]:
         """Zooms, crops, flips and jitters the picture; the crop contains a pixel of a class in `around`, if any."""
         size = self._zoomed(*example.label.shape)
         picture, mask = to_tensors(example.image, example.label, *size)
         parts = [tv_tensors.Image(picture), tv_tensors.Mask(mask)]
-        if example.teacher_probs is not None:
-            enlarged = F.interpolate(example.teacher_probs[None], size, mode="bilinear", align_corners=False)
-            parts.append(tv_tensors.Image(enlarged[0]))  # padded with zeros, which the loss ignores
         place = place_of(mask, around, self.size) if around else None
         cropped = [v2.functional.crop(part, *place, *self.size) for part in parts] if place else self.crop(*parts)
-        picture, mask, *rest = (part.as_subclass(Tensor) for part in self.flip(*cropped))
+        picture, mask = (part.as_subclass(Tensor) for part in self.flip(*cropped))
         picture = shift_hue(self.jitter(picture), float(torch.empty(()).uniform_(-self.options.hue, self.options.hue)))
         picture = relight(picture, self.options)
-        return picture, torch.cat([mask[None], *rest]) if rest else mask
+        return picture, mask
 
     def _degrade(self, picture: Tensor) -> Tensor:
         """Corrupts the picture (3, h, w) uint8 with a probability drawn by torch's generator."""

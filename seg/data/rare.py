@@ -60,10 +60,6 @@ def place_of(mask: Tensor, wanted: Sequence[int], crop: tuple[int, int]) -> tupl
 
 
 def paste(onto: tuple[Tensor, Tensor], other: tuple[Tensor, Tensor], classes: Sequence[int]) -> tuple[Tensor, Tensor]:
-    """Returns (picture (3, h, w), target (..., h, w)) with these classes' pixels of `other` pasted in.
-
-    Where a target has several planes, the first plane is the label and the rest are the teachers' probabilities.
-    """
-    label = other[1][0] if other[1].ndim == 3 else other[1]
-    cut = torch.isin(label, torch.tensor(classes, dtype=label.dtype))
+    """Returns (picture (3, h, w), label (h, w)) with these classes' pixels of `other` pasted in."""
+    cut = torch.isin(other[1], torch.tensor(classes, dtype=other[1].dtype))
     return torch.where(cut, other[0], onto[0]), torch.where(cut, other[1], onto[1])

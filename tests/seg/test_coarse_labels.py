@@ -1,6 +1,7 @@
 """Coarse labels, sets of allowed classes: reader, loss, metrics, fits, mixture and choices, against closed forms."""
 
 import copy
+import dataclasses
 import json
 import math
 from pathlib import Path
@@ -26,7 +27,8 @@ from steadyseg.seg.loss import coarse_loss
 from steadyseg.seg.mixture import mixed_order
 from steadyseg.seg.options import SegTrainConfig, check_training
 from steadyseg.seg.train import deployed_network, read_initial
-from steadyseg.seg.within import choose_within
+from steadyseg.seg.within import Teacher, choose_within
+from steadyseg.street.drive import Street
 
 ABC = ClassList(("a", "b", "c"), ((1, 0, 0), (0, 1, 0), (0, 0, 1)), 255)
 PROBS = torch.tensor([[0.5, 0.3, 0.2], [0.2, 0.7, 0.1], [0.1, 0.3, 0.6], [0.6, 0.3, 0.1]]).T[None, :, None]  # (1,3,1,4)
@@ -131,6 +133,23 @@ def test_the_loss_and_its_gradient_are_the_closed_form() -> None:
     assert float(weight) == pytest.approx(2 + 0.75 + 0.5) and loss.item() == pytest.approx(expected.item())
     slopes = [torch.autograd.grad(one, logits, retain_graph=True)[0] for one in (loss, expected)]
     torch.testing.assert_close(*slopes)
+
+
+def test_the_maps_of_a_teacher_are_probabilities_at_its_own_height_of_picture_and_mirror_image() -> None:
+    frame, teacher = (
+        Street(seed=3, height=180, width=240).frame(40),
+        Teacher("street-tiny", CAMVID, torch.device("cpu")),
+    )
+    maps = teacher(frame.image)
+    assert frame.label is not None and maps.shape == (len(CAMVID), 180, 256) and maps.dtype == torch.uint8
+    assert (maps.sum(0, dtype=torch.int64) - 255).abs().max() <= len(CAMVID) / 2  # each of the 11 is rounded
+    found = torch.nn.functional.interpolate(maps[None].float(), frame.label.shape, mode="nearest-exact")[0].argmax(0)
+    known = frame.label != CAMVID.void
+    assert (found.numpy() == frame.label)[known].mean() > 0.75
+    mirrored = teacher(np.ascontiguousarray(frame.image[:, ::-1])).flip(-1)
+    assert (maps.int() - mirrored.int()).abs().max() <= 12  # bfloat16 has 8 bits
+    other = dataclasses.replace(CAMVID, names=CAMVID.names[::-1])
+    assert "street-tiny has other classes" in refusal(Teacher, "street-tiny", other, torch.device("cpu"))
 
 
 def test_a_teacher_chooses_inside_the_set() -> None:

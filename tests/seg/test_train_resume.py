@@ -325,7 +325,7 @@ def test_a_loss_that_is_no_number_ends_with_code_one_and_keeps_the_last_epoch(
 OUTSIDE = """
 crop_height=0 crop_width=-3 flip=2 flip=-0.5 brightness=-1 contrast=-1 saturation=-1 hue=0.7 scale_min=0 scale_max=0.5
 paste=2 corrupt=2 batch_size=0 accumulate=0 epochs=0 size=16 learning_rate=-1 loaders=-1 threads=-1 average_decay=1.5
-warmup=-1 weight_decay=-1 clip_norm=-1 evaluate_every=-1 soften=nan distill=2 auxiliary=-1 full_image_epochs=61
+warmup=-1 weight_decay=-1 clip_norm=-1 evaluate_every=-1 soften=nan auxiliary=-1 full_image_epochs=61
 unzoomed_epochs=61
 """
 
@@ -498,7 +498,7 @@ def test_settings_that_nobody_named_fit_a_short_training_of_few_pictures(
 
 def test_a_preset_begins_with_no_network_that_it_makes() -> None:
     """Or nobody could train it again."""
-    assert not [name for name, preset in PRESETS.items() if preset.teacher or preset.init]
+    assert not [name for name, preset in PRESETS.items() if preset.init]
 
 
 @pytest.mark.parametrize("name", ["unet-s", "realtime", "mobile"])
