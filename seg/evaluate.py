@@ -15,9 +15,7 @@ from steadyseg.core.evaluation.metrics import CUTOFF, StreamingMetrics
 from steadyseg.core.frame import Frame, Maps
 from steadyseg.core.seeds import mix_seed
 from steadyseg.core.segmenter import Continuity, Segmenter, segment
-from steadyseg.seg.data.coarse import void_of
 
-EDGE_KEYS = ("nll", "accuracy", "miou", "ece")
 """Metrics of the pixels on edges and away from them."""
 
 
@@ -82,46 +80,6 @@ class FrameMetrics:
     def measurable(self) -> bool:
         """True if a labelled pixel that is not void was seen, so that there is a result."""
         return self.metrics.valid_samples > 0
-
-
-class EdgeMetrics:
-    """Metrics of the pixels on the edges of labels, and of the pixels away from edges.
-
-    A pixel is on an edge if another label, void included, lies within `width` pixels of it, diagonally too. With 1
-    these are the two pixels on either side of a boundary.
-    """
-
-    def __init__(self, classes: ClassList, width: int) -> None:
-        self.width, self.void = width, classes.void_id
-        self.parts = {name: StreamingMetrics(len(classes), self.void) for name in ("on", "away")}
-
-    def update(self, frame: Frame, maps: Maps) -> None:
-        """Adds a frame; frames without a label do not count."""
-        if frame.label is None:
-            return
-        probs, edges = probs_at(frame.label, maps), label_edges(frame.label, self.width)
-        for name, other in (("on", ~edges), ("away", edges)):
-            label = np.where(other, frame.label.dtype.type(void_of(frame.label, self.void)), frame.label)
-            self.parts[name].update(probs, torch.from_numpy(label)[None])
-
-    def result(self) -> dict[str, Any]:
-        """The width, and for `on` and `away` the share of the pixels and `EDGE_KEYS`; None without a pixel."""
-        total = sum(part.valid_samples for part in self.parts.values())
-        record: dict[str, Any] = {"width": self.width}
-        for name, part in self.parts.items():
-            found = part.result() if part.valid_samples else {}
-            record[name] = {"share": part.valid_samples / total} | {key: found.get(key) for key in EDGE_KEYS}
-        return record
-
-
-def label_edges(label: np.ndarray, width: int) -> np.ndarray:
-    """(H, W) uint8 ids or int32 sets -> (H, W) bool: True where another label lies within `width` pixels."""
-    import cv2
-
-    around = np.ones((2 * width + 1, 2 * width + 1), np.uint8)
-    if label.dtype != np.uint8:  # numbered, as OpenCV has no int32 here
-        label = np.unique(label, return_inverse=True)[1].reshape(label.shape).astype(np.uint16)
-    return np.asarray(cv2.dilate(label, around) != cv2.erode(label, around))
 
 
 def probs_at(label: np.ndarray, maps: Maps) -> Tensor:

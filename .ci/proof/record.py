@@ -35,7 +35,7 @@ METHODS = "dnn|bnn --samples 5|vq-dnn|vq-dnn --motion off|vq-bnn|vq-bnn --motion
 """Flags of --mode; only the modes that average over time use the motion, which is on by default."""
 STREET, SMOOTH = "street-tiny --data WORK/data", "cifar10-resnet18-mc-smooth --data WORK/pictures"
 EVALUATE = (
-    f"{STREET} --mode dnn --by edges recording",
+    f"{STREET} --mode dnn --by recording",
     f"{STREET} --mode bnn --samples 5",
     "camvid-mobile --data WORK/data --mode dnn --members camvid-realtime",
     f"{STREET} --protocol stream --mode vq-dnn --executor openvino --precision fp32",

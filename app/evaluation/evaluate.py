@@ -1,30 +1,23 @@
-"""`steadyseg evaluate`: measures a network on labelled data, prints tables, and writes the report and the plot."""
+"""`steadyseg evaluate`: measures a network on labelled data, prints tables, and writes the report."""
 
 from dataclasses import replace
-from importlib.util import find_spec
 
 from steadyseg.app.console import Console, print_table
 from steadyseg.app.evaluation.data import default_split
 from steadyseg.app.evaluation.evaluate_classifier import EvaluatedClassifier
-from steadyseg.app.evaluation.evaluate_segmenter import MAX_EDGE_PX, EvaluatedSegmenter
+from steadyseg.app.evaluation.evaluate_segmenter import EvaluatedSegmenter
 from steadyseg.app.evaluation.flags import EvaluateJob
-from steadyseg.app.evaluation.record import FRAME_KEYS, PLOT_SUFFIXES, describe_run, note_fit, write_plot
+from steadyseg.app.evaluation.record import FRAME_KEYS, describe_run, note_fit
 from steadyseg.app.report_file import check_place, write_json
-from steadyseg.core.errors import InputError
 from steadyseg.core.method import mode_title
 from steadyseg.core.options import require_ranges
-from steadyseg.core.system.files import require_place
 from steadyseg.runtime.open_model import is_classifier, open_model
 
 
 def run_evaluate(job: EvaluateJob) -> int:
     """Measures a segmentation network or an image classifier."""
     check_place(job.report, overwrite=job.overwrite)
-    if job.plot is not None:
-        require_place(job.plot, "a plot", PLOT_SUFFIXES, overwrite=job.overwrite)
-        if find_spec("matplotlib") is None:
-            raise InputError("--plot needs matplotlib: pip install 'steadyseg[calibrate]'")
-    require_ranges(job, {"cutoff": (0, 0.999), "edge_width": (1, MAX_EDGE_PX)})
+    require_ranges(job, {"cutoff": (0, 0.999)})
     if job.compute.precision == "auto":
         job = replace(job, compute=replace(job.compute, precision="fp32"))
     model = open_model(job.model)
@@ -43,8 +36,6 @@ def run_evaluate(job: EvaluateJob) -> int:
     }
     if job.report:
         write_json(job.report, record)
-    if job.plot:
-        write_plot(job.plot, record)
     keys = [*network.keys, *(key for key in FRAME_KEYS if key in record)]
     data = " ".join(filter(None, (network.data_name, network.split)))
     title = f"{record['model']}, {data}, {record['frames']} {network.unit}, {mode_title(network.method)}"

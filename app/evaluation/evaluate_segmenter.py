@@ -20,7 +20,7 @@ from steadyseg.runtime.choose import RunOptions
 from steadyseg.runtime.open_model import is_graph, make_segmenter, open_checkpoint
 from steadyseg.seg.calibrate import ConformalCheck
 from steadyseg.seg.data.coarse import is_right, void_of
-from steadyseg.seg.evaluate import EDGE_KEYS, EdgeMetrics, FrameMetrics, seed_frames
+from steadyseg.seg.evaluate import FrameMetrics, seed_frames
 
 FIGURES = (
     "nll accuracy miou ece ece_15 ece_signed brier acc_{0} iou_{0} unc_{0} freq_{0} aurc error_recall_10 "
@@ -34,8 +34,6 @@ SETS = {
     "classes a set": "set_size",
 }
 """Columns of the table of prediction sets."""
-MAX_EDGE_PX = 100
-"""Widest edge: with a wider edge, hardly any pixel of a street is off the edges."""
 
 
 class EvaluatedSegmenter:
@@ -72,21 +70,19 @@ class EvaluatedSegmenter:
         job, segmenter, chosen, classes = self.job, self.opened, self.chosen, self.opened.classes
         check = ConformalCheck(self.fit, classes) if "conformal" in self.fit else None
         live, promised = FrameMetrics.of(classes, job.cutoff), ExpectedMetrics(classes.void_id)
-        edges = EdgeMetrics(classes, job.edge_width) if "edges" in job.by else None
-        recordings = RecordingMetrics(chosen, classes) if "recording" in job.by else None
+        recordings = RecordingMetrics(chosen, classes) if job.by else None
         started = time.perf_counter()
         stream = segment(seed_frames(chosen.frames, job.seed), segmenter)
         watched = track(stream, f"{job.protocol} {self.method.mode}", total=chosen.count)
         for place, (frame, maps) in enumerate(watched):
-            for one in (live, promised, edges):
-                if one:
-                    one.update(frame, maps)
+            live.update(frame, maps)
+            promised.update(frame, maps)
             if recordings:
                 recordings.update(place, frame, maps)
             if check:
                 check.update(frame, maps)
         seconds, result = time.perf_counter() - started, live.result()
-        parts = {"conformal": check, "edges": edges, "recordings": recordings}
+        parts = {"conformal": check, "recordings": recordings}
         return {
             "frames": live.frames,
             "unlabelled_frames": live.unlabelled,
@@ -116,9 +112,6 @@ class EvaluatedSegmenter:
             print_risk(record["conformal"], console)
         if "recordings" in record:
             print_recordings(record["recordings"], console)
-        if edges := record.get("edges"):
-            keys, title = ("share", *EDGE_KEYS), f"edges of labels, {edges['width']} pixels wide on either side"
-            print_table(title, ("pixels", *keys), [(part, *map(edges[part].get, keys)) for part in ("on", "away")])
         print_table("IoU per class", ("class", "iou"), zip(record["class_names"], record["iou"], strict=True))
 
 

@@ -34,27 +34,23 @@ class EvaluateJob:
     sequence: Path | None = None
     """Folder with all frames of the videos (--protocol stream). Every frame is segmented in order; frames whose names
     have a label in the split are measured."""
-    by: tuple[Literal["recording", "edges"], ...] = ()
-    """Also measure parts. `recording`: the images of each recording (name without number), with 95 % intervals over
-    blocks of ten neighbours. `edges`: the pixels on the edges of labels, and all other pixels."""
+    by: Literal["recording"] | None = None
+    """Also measure the images of each recording (name without number), with 95 % intervals over blocks of ten
+    neighbours."""
     members: tuple[str, ...] = ()
     """Further checkpoints: a deep ensemble. dnn averages all members, vq-dnn draws one member for every frame."""
     report: Path | None = None
     """JSON file for the metrics."""
-    plot: Path | None = None
-    """Picture (.png, .svg, .pdf) for the reliability diagram, and a classifier's NLL by ensemble size."""
     overwrite: bool = False
     """Replace files that exist."""
     seed: int = 0
     """Seed of the dropout masks; a picture's masks depend on the seed and on the picture's place."""
     cutoff: Rare[float] = 0.9
     """Confidence above which a pixel is certain, for the metrics named after it: 0.7 gives acc_70, unc_70, freq_70."""
-    edge_width: Rare[int] = 3
-    """Width of an edge: a pixel this near to a boundary of two labels is on the edge."""
     size: Rare[int | None] = None
     """Height in pixels of the network's input, as in `video --size`; by default the checkpoint's height."""
     settings: Settings = ()
-    """cutoff=0.7, edge_width=1, or a .toml file of these; `--config list` prints all."""
+    """cutoff=0.7, size=480, or a .toml file of these; `--config list` prints all."""
     method: MethodOptions = field(default_factory=MethodOptions)
     compute: ComputeOptions = field(default_factory=ComputeOptions)
     """Executor auto is PyTorch and precision auto is fp32 here, so that metrics repeat."""

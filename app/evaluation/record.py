@@ -1,5 +1,4 @@
-"""The record of an evaluation: its common part (model, method, data and machine), its files and its plot. The plot is
-the reliability diagram and, for a classifier, also the NLL by ensemble size."""
+"""The record of an evaluation: its common part (model, method, data and machine), and how its parts are told."""
 
 import statistics
 from collections.abc import Mapping, Sequence
@@ -11,7 +10,6 @@ import torch
 
 from steadyseg.app.console import Console, print_table
 from steadyseg.app.evaluation.flags import EvaluateJob
-from steadyseg.app.report_file import write_figure
 from steadyseg.core.method import Method
 from steadyseg.core.reference import NOVEL
 
@@ -19,8 +17,6 @@ if TYPE_CHECKING:
     from steadyseg.app.classifiers import OpenClassifier
     from steadyseg.core.segmenter import Segmenter
 
-PLOT_SUFFIXES = (".png", ".svg", ".pdf")
-BLUE, ORANGE, GREY = "#2563eb", "#d97706", "#6b7280"
 FRAME_KEYS = ("novel_share", "familiarity_p50", "expected_accuracy_gap", "expected_accuracy_error")
 """Keys of the familiarity metrics of a checkpoint with statistics of its training domain."""
 FIT_KEYS = ("data", "split", "protocol", "frame_list_hash")
@@ -105,40 +101,3 @@ def print_sets(record: Mapping[str, Any], unit: str, columns: Mapping[str, str])
     """Prints the coverage of the prediction sets; `columns`: keys of the record by the headings of the table."""
     row = ("LAC", *map(record["lac"].get, columns.values()))
     print_table(f"prediction sets for {record['coverage_asked']:.0%} of the {unit}", ("kind", *columns), [row])
-
-
-def write_plot(path: Path, record: dict[str, Any]) -> None:
-    """Draws the record of an evaluation; only a classifier has the keys `curve` and `rows`."""
-    from matplotlib.figure import Figure
-
-    curve = record.get("curve", [])
-    panels = 2 if len(curve) > 1 else 1
-    figure = Figure(figsize=(4.2 * panels, 4), layout="constrained")
-    axes = figure.subplots(1, panels, squeeze=False)[0]
-    draw_reliability(axes[0], record)
-    if panels == 2:  # the NLL after 1, 2, ... members, and a line for the same network with dropout off
-        axes[1].plot([point["n"] for point in curve], [point["nll"] for point in curve], color=BLUE)
-        if off := [row["nll"] for row in record["rows"] if row["n"] == 0]:
-            axes[1].axhline(off[0], color=ORANGE, linestyle="--", linewidth=1, label="dropout off")
-            axes[1].legend()
-        what, data = "dropout passes" if record["mode"] == "bnn" else "networks", f"{record['data']} {record['split']}"
-        axes[1].set(xlabel=f"{what} (N)", ylabel="NLL (nats)", xscale="log", title=data)
-    write_figure(path, figure, dpi=150)
-
-
-def draw_reliability(axes: Any, record: dict[str, Any]) -> None:
-    """Draws the accuracy of each of ten confidence bins; the more pixels a bin has, the darker its bar."""
-    bins = [one for one in record["reliability"] if one["count"]]
-    total = sum(one["count"] for one in bins)
-    axes.plot([0, 1], [0, 1], color=GREY, linestyle="--", linewidth=1)
-    for one in bins:
-        shade = min(1.0, 0.15 + (one["count"] / total) ** 0.5)
-        axes.bar((one["lower"] + one["upper"]) / 2, one["accuracy"], width=0.095, color=BLUE, alpha=shade)
-    axes.plot([one["confidence"] for one in bins], [one["accuracy"] for one in bins], "o", color=BLUE, markersize=4)
-    axes.set(
-        xlim=(0, 1),
-        ylim=(0, 1),
-        xlabel="it says (confidence)",
-        ylabel="is right (accuracy)",
-        title=f"{record['mode']} x{record['samples']}: ECE {record['ece']:.2%}",
-    )

@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 from scipy.stats import spearmanr
 
-from steadyseg.app.report_file import write_figure
 from steadyseg.app.sources.image_folder import list_images
 from steadyseg.app.sources.open_source import open_source
 from steadyseg.core.classes import CAMVID
@@ -31,7 +30,7 @@ from steadyseg.seg.data.label_folder import ImageFolderSplit, open_split
 from steadyseg.street.drive import Street
 from steadyseg.studies.harness.networks import digest_of
 from steadyseg.studies.harness.pages import write_page
-from steadyseg.studies.harness.panels import new_figure
+from steadyseg.studies.harness.panels import new_figure, write_figure
 from steadyseg.studies.harness.study import PAGES, exit_code, origin, read_record_file, write_record
 
 RECORD = PAGES / "familiarity" / "expected.json"

@@ -3,9 +3,8 @@
 from pathlib import Path
 from typing import Any
 
-from steadyseg.app.report_file import write_figure
 from steadyseg.core.reference import NOVEL
-from steadyseg.studies.harness.panels import new_figure
+from steadyseg.studies.harness.panels import new_figure, write_figure
 
 COLOURS = {"town": "#dfe9f5", "motorway": "#f7e3cf", "photographs": "#e6dcf0"}
 

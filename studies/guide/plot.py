@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from steadyseg.app.report_file import write_figure
-from steadyseg.studies.harness.panels import new_figure
+from steadyseg.studies.harness.panels import new_figure, write_figure
 
 SETS = {
     "val": ("tab:blue", "val stream, the thresholds' own"),

@@ -1,7 +1,11 @@
 """Plots of reports: figures without pyplot, line styles that tell networks apart in print, legends below."""
 
+import io
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from steadyseg.core.system.files import write_atomic
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -28,3 +32,14 @@ def legend_below(figure: "Figure", axes: Sequence["Axes"]) -> None:
         handles, labels = axis.get_legend_handles_labels()
         found |= dict(zip(labels, handles, strict=True))
     figure.legend(list(found.values()), list(found), loc="outside lower center", ncols=min(4, len(found)), fontsize=8)
+
+
+def write_figure(path: Path, figure: "Figure", dpi: int) -> None:
+    """Writes a plot whole or not at all, in the format of its name's suffix."""
+    from matplotlib.text import Text
+
+    picture = io.BytesIO()
+    for text in figure.findobj(Text):
+        text.set_parse_math("$" not in text.get_text())  # a class may be named $\frac{$; matplotlib's own are parsed
+    figure.savefig(picture, dpi=dpi, format=path.suffix.lstrip("."))
+    write_atomic(path, picture.getvalue())

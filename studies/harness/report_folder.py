@@ -12,11 +12,12 @@ from rich.table import Table as ScreenTable
 
 from steadyseg.app.console import Console
 from steadyseg.app.parsing import default_of, nested_options
-from steadyseg.app.report_file import write_figure, write_json
+from steadyseg.app.report_file import write_json
 from steadyseg.core.errors import InputError, refuse_existing
 from steadyseg.core.options import is_rare
 from steadyseg.core.system.files import write_atomic
 from steadyseg.runtime.open_model import is_graph
+from steadyseg.studies.harness.panels import write_figure
 from steadyseg.studies.harness.tables import report_table
 
 if TYPE_CHECKING:

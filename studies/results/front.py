@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 from steadyseg.app.evaluation.recordings import percent_with_interval
-from steadyseg.app.report_file import write_figure
 from steadyseg.core.evaluation.stretches import Stretches, count_stretch, split_evenly
 from steadyseg.core.method import MethodOptions
 from steadyseg.core.segmenter import Segmenter, segment
@@ -30,7 +29,7 @@ from steadyseg.seg.evaluate import FrameMetrics, seed_frames
 from steadyseg.seg.pretrained import FOLDER
 from steadyseg.studies.harness.measured_bench import bench
 from steadyseg.studies.harness.networks import rests_on
-from steadyseg.studies.harness.panels import new_figure
+from steadyseg.studies.harness.panels import new_figure, write_figure
 from steadyseg.studies.harness.study import PAGES, Cache, data_digest, exit_code, origin
 from steadyseg.studies.harness.tables import read_record, table
 

@@ -61,7 +61,7 @@ def evaluated(model: Path, data: Path, folder: Path, *flags: str) -> dict[str, A
 def test_one_pass_over_the_data_gives_every_ensemble_size(
     mc: Path, data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    result = evaluated(mc, data, tmp_path, "--samples", "6", "--plot", str(tmp_path / "p.png"))
+    result = evaluated(mc, data, tmp_path, "--samples", "6")
     assert (result["mode"], result["samples"], result["frames"]) == ("bnn", 6, 48)
     assert (result["data"], result["split"], len(result["frame_list_hash"])) == ("animals", "test", 12)
     sizes = [("dnn", 0), *(("bnn", n) for n in range(1, 7))]
@@ -156,8 +156,6 @@ REFUSED: list[tuple[str, str]] = [
     ("evaluate {mc} --calibrated on", "no temperature was fitted for dnn"),
     ("evaluate {mc} --executor openvino", "-o c.onnx"),
     ("evaluate {mc} --split val", "no split 'val'"),
-    ("evaluate {mc} --plot p.jpg", ".png, .svg, .pdf"),
-    ("evaluate {mc} --plot nowhere/p.png", "no folder nowhere"),
     ("evaluate {mc} --report r.txt", "a report is a .json file"),
     ("evaluate {mc} --members street-tiny", "a segmentation network"),
     ("evaluate camvid-unet", "did you mean camvid-unet-s?"),

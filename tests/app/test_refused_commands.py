@@ -77,7 +77,6 @@ TABLES: dict[str, dict[str, str]] = {
                 "--seed one": "--seed",
                 "--mode vq-dnn": "--protocol stream",
                 "--report r.json": "--overwrite",
-                "--plot r.png": "--overwrite",
             }.items()
         },
     },

@@ -35,7 +35,7 @@ def test_the_labelled_frame_is_measured_with_the_mean_over_the_frames_before_it(
     flags = ["--data", str(camvid), "--split", "test", "--sequence", str(camvid / "seq"), "--report", str(report)]
     method = ["--mode", "vq-dnn", "--motion", "off", "--calibrated", "off"]
     model = "road-mobile"
-    parts = ["--by", "edges", "recording", "--config", "cutoff=0.7", "edge_width=2"]
+    parts = ["--by", "recording", "--config", "cutoff=0.7"]
     assert main(["evaluate", model, *flags, *method, *parts]) == 0
     found = json.loads(report.read_text())
     assert (found["frames"], found["unlabelled_frames"], found["protocol"]) == (1, 5, "stream")
@@ -56,11 +56,6 @@ def test_the_labelled_frame_is_measured_with_the_mean_over_the_frames_before_it(
             assert found[key] == pytest.approx(value, abs=1e-4), key
     recording = found["recordings"]["0001TP"]
     assert recording["stretches"] == 1 and recording["miou"] == [pytest.approx(found["miou"]), None, None]
-    edges = found["edges"]
-    shares = {name: edges[name]["share"] for name in ("on", "away")}
-    assert edges["width"] == 2 and sum(shares.values()) == pytest.approx(1)
-    assert sum(shares[name] * edges[name]["nll"] for name in shares) == pytest.approx(found["nll"], rel=1e-6)
-    assert edges["on"]["accuracy"] < found["accuracy"] < edges["away"]["accuracy"]
 
 
 def test_a_label_without_a_frame_is_refused(camvid: Path, capsys: pytest.CaptureFixture[str]) -> None:
