@@ -55,14 +55,11 @@ class TrainConfig:
     """CPU threads; 0: torch chooses. With 1, runs on a CPU repeat bit for bit."""
     evaluate_every: Rare[int] = 5
     """Epochs between evaluations on the held-out images; 0: none."""
-    snapshots: Rare[int] = 0
-    """Number of snapshots of the averaged weights in RUN/checkpoints, for studies of early training; 0 keeps none. The
-    first has the initial weights, the others are of evenly spaced epochs."""
 
 
 TRAIN_RANGES: dict[str, tuple[float, float]] = {
     **dict.fromkeys(("epochs", "batch_size", "accumulate", "train_samples"), (1, math.inf)),
     **dict.fromkeys(("learning_rate", "weight_decay", "step_epochs", "step_factor", "clip_norm"), (0, math.inf)),
-    **dict.fromkeys(("threads", "evaluate_every", "snapshots"), (0, math.inf)),
+    **dict.fromkeys(("threads", "evaluate_every"), (0, math.inf)),
     **dict.fromkeys(("warmup", "average_decay"), (0, 1)),
 }

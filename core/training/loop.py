@@ -13,7 +13,6 @@ from torch.nn.parallel import DistributedDataParallel
 from torch.optim.swa_utils import AveragedModel
 
 from steadyseg.core.errors import CheckFailed, InputError
-from steadyseg.core.model.checkpoint import save_checkpoint
 from steadyseg.core.seeds import mix_seed
 from steadyseg.core.system.machine import autocast
 from steadyseg.core.training.config import TrainConfig
@@ -21,7 +20,7 @@ from steadyseg.core.training.distributed import Processes, synchronise
 from steadyseg.core.training.layout import use_channels_last
 from steadyseg.core.training.optimizer import learning_rate, make_optimizer, warmed_up_average
 from steadyseg.core.training.parts import Batch, Loss, Outputs, Run, TrainingParts
-from steadyseg.core.training.run_folder import TrainingState, load_state, save_state, snapshot_file
+from steadyseg.core.training.run_folder import TrainingState, load_state, save_state
 
 
 @dataclass(frozen=True)
@@ -72,8 +71,6 @@ def fit(parts: TrainingParts, config: TrainConfig, run: Run) -> Iterator[StepDon
     scaler = torch.amp.GradScaler(run.device.type, enabled=config.precision == "fp16")
     state = TrainingState(network, average, optimizer, scaler)
     first_epoch = _resume(state, run, config.epochs, parts.data) if run.resume else 0
-    if not first_epoch and processes.is_main:
-        _save_snapshot(average.module, 0, parts, config, run)
     called: nn.Module = MeanOfPasses(network, config.train_samples) if config.train_samples > 1 else network
     trained: nn.Module | None = None
     total_steps = config.epochs * parts.steps_per_epoch
@@ -108,21 +105,12 @@ def fit(parts: TrainingParts, config: TrainConfig, run: Run) -> Iterator[StepDon
             average.module.eval()
             metrics = parts.evaluate(average.module)
         if processes.is_main:
-            _save_snapshot(average.module, epoch + 1, parts, config, run)
             save_state(state, run.folder, epoch + 1, parts.data)
         processes.wait()
         yield EpochDone(epoch + 1, sum(losses) / len(losses), time.perf_counter() - started, metrics)
 
     network.load_state_dict(average.module.state_dict())
     network.eval()
-
-
-def _save_snapshot(network: nn.Module, epochs_done: int, parts: TrainingParts, config: TrainConfig, run: Run) -> None:
-    """Saves the averaged weights as a checkpoint, where a snapshot is due after this epoch."""
-    if file := snapshot_file(run.folder, epochs_done, config.epochs, config.snapshots):
-        file.parent.mkdir(exist_ok=True)
-        tensors = {name: tensor.detach().cpu().clone() for name, tensor in parts.deployed(network).state_dict().items()}
-        save_checkpoint(file, tensors, parts.describe(0.0))
 
 
 def wrap_processes(called: nn.Module, inputs: Tensor, processes: Processes) -> nn.Module:

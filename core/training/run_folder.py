@@ -1,4 +1,4 @@
-"""A training's folder: its configuration, a lock, the state to resume from, and snapshots of the weights."""
+"""A training's folder: its configuration, a lock, and the state to resume from."""
 
 import dataclasses
 import json
@@ -23,7 +23,6 @@ CONFIG_NAME = "config.json"
 LOCK_NAME = ".lock"
 STATE_NAME = "state.safetensors"
 MODEL_NAME = "model.safetensors"
-SNAPSHOTS_NAME = "checkpoints"
 
 
 class TrainingConfig(Protocol):
@@ -213,12 +212,3 @@ def _epochs_done(header: str, path: Path, epochs: int) -> int:
             f"{path}: its header is {header[:40]!r}, expected 1 to {epochs} epochs done; start in another folder"
         )
     return done
-
-
-def snapshot_file(run: Path, epochs_done: int, epochs: int, count: int) -> Path | None:
-    """Returns the file of the snapshot that is due now, of `count` in evenly spaced epochs; the first is of epoch 0."""
-    if epochs_done not in {number * epochs // count for number in range(count)}:
-        return None
-    if (folder := run / SNAPSHOTS_NAME).is_symlink():
-        raise InputError(f"{folder}: is a link; remove it, as writing could change another folder")
-    return folder / f"epoch-{epochs_done:04d}.safetensors"

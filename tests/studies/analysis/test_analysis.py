@@ -181,18 +181,6 @@ def test_any_timm_network_by_name(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_snapshot_of_a_training_is_studied_as_a_network(tmp_path: Path) -> None:
-    data, run_ = save_pictures(tmp_path / "data", 4, 32), tmp_path / "run"
-    small = "--channels 4 --epochs 4 --batch-size 8 --hold-out 0 --config size=32 threads=1 snapshots=3".split()
-    assert steadyseg(["train", "classification", "--data", str(data), "--run", str(run_), *small]) == 0
-    kept = sorted((run_ / "checkpoints").glob("*.safetensors"))
-    assert [path.name for path in kept] == [f"epoch-000{number}.safetensors" for number in range(3)]
-    record = run(tmp_path / "out", "landscape", kept[0], kept[2], "--data", data, "--images", "8")
-    first, later = (plane["squared_norm"] for plane in record["results"]["planes"])
-    assert first != later
-
-
-@pytest.mark.slow
 def test_time_that_is_over_leaves_what_was_measured(room: Path, tmp_path: Path) -> None:
     flags = ("--data", room / "pictures", "--images", "8", "--config", "max_seconds=0.001", "plots=false")
     record = run(tmp_path, "hessian", room / "drop.safetensors", *flags)
