@@ -1,20 +1,14 @@
-"""The tab "About this model": its card, metrics, limits, licence and, on request, the speed of every network."""
+"""The tab "About this model": its card, metrics, limits and licence."""
 
 import re
-import time
-from collections.abc import Iterator, Mapping
-from functools import partial
 from pathlib import Path
-from statistics import median
 from typing import Any
 
-from steadyseg.app.page.parts.network_pool import Lease, NetworkPool, OpenMethod
-from steadyseg.app.page.parts.settings import method_settings, model_meta, offered_models
+from steadyseg.app.page.parts.settings import model_meta
 from steadyseg.core.method import method_of_fit
 from steadyseg.core.model.checkpoint import CheckpointMeta
 from steadyseg.runtime.open_model import is_graph
 from steadyseg.seg.pretrained import find_checkpoint
-from steadyseg.street.drive import Street
 
 PROTOCOLS = {"stills": "single pictures", "stream": "a video", "moving-stills": "pictures with made motion"}
 PLAIN = (
@@ -26,39 +20,16 @@ IMAGE = re.compile(r"!\[[^\]]*\]\([^)]*\)|<[^>]*>")
 """A card could name a picture of another host, and the page asks no other host for anything."""
 LINK = re.compile(r"\[([^\]]*)\]\((?!https?://)[^)]*\)")
 """A link to a file of the repository: the page does not serve the file, so only the link's words stay."""
-WARMING, TIMED = 5, 15
-"""Frames that compile a network and fill the caches, and frames that are timed."""
 
 
-def add_about_tab(model: str, pool: NetworkPool) -> list[Any]:
+def add_about_tab(model: str) -> list[Any]:
     """Adds the tab and returns the components that change with the model: the short card and the whole card."""
     import gradio as gr
 
     short, whole = about(model)
     shown = gr.Markdown(short, sanitize_html=True, elem_id="about")
-    button = gr.Button("Measure the speed of every network on this machine", elem_id="measure")
-    measured = partial(speeds, offered_models(model), pool)
-    button.click(measured, None, gr.Markdown(elem_id="speeds"), concurrency_limit=1, api_visibility="private")
     with gr.Accordion("The whole card: training, figures, limits", open=False, elem_id="card"):
         return [shown, gr.Markdown(whole, sanitize_html=True, elem_id="about-all")]
-
-
-def speeds(models: Mapping[str, str], pool: NetworkPool) -> Iterator[str]:
-    """Yields a Markdown table that grows by a row for each network: the median time of a frame."""
-    frames = list(Street(seed=7, height=360, width=480).frames(WARMING + TIMED))
-    table = f"Median of {TIMED} frames of 480x360, without drawing. Live streams and other programs slow this down.\n\n"
-    table += "| network | input | ms a frame | frames/s | computed by |\n|---|---|---|---|---|"
-    for name, model in models.items():
-        times = []
-        with Lease(pool) as lease:
-            opened = OpenMethod(method_settings(model), lease).segmenter
-            for frame in frames:
-                started = time.perf_counter()
-                opened.step(frame)
-                times.append(time.perf_counter() - started)
-        took, (height, width) = median(times[WARMING:]), opened.size
-        table += f"\n| {name} | {width}x{height} | {1e3 * took:.0f} | {1 / took:.1f} | {opened.executor} |"
-        yield table
 
 
 def about(model: str) -> tuple[str, str]:

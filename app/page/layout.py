@@ -47,7 +47,7 @@ def build_blocks(options: PageOptions, workers: LiveWorkers, sessions: Sessions)
                 with gr.Tab("File"):
                     file_tab = gr.Column()
                 with gr.Tab("About this model"):
-                    cards = add_about_tab(options.model, workers.pool)
+                    cards = add_about_tab(options.model)
             with gr.Column(scale=0, min_width=232, elem_id="controls"):
                 controls = add_controls(options.model)
                 noted = gr.HTML(notices(meta), js_on_load=None, elem_id="notices")

@@ -30,7 +30,7 @@ from made.page_visit import free_port, stripes
 from made.video import write_video
 from made.waiting import PATIENCE_S, wait_for
 
-from steadyseg.app.page.about_tab import about, speeds
+from steadyseg.app.page.about_tab import about
 from steadyseg.app.page.file.file_job import STREET, Progress, Result, segment_file
 from steadyseg.app.page.flags import PageOptions
 from steadyseg.app.page.guard import guard_events
@@ -426,14 +426,6 @@ def test_a_graph_file_is_served_with_its_own_method_alone(graphs: Graphs, tmp_pa
     build_page(PageOptions(model=graph)).close()
     with pytest.raises(InputError, match="holds the network alone; steadyseg export --stateful"):
         build_page(PageOptions(model=str(graphs("logits"))))
-
-
-def test_the_speeds_of_ones_own_file_and_of_an_included_network_are_measured(graphs: Graphs) -> None:
-    first, both = speeds({"mine.onnx": str(graphs("vq-dnn")), "street-tiny": "street-tiny"}, POOL)
-    assert both.startswith(first)
-    rows = [[cell.strip() for cell in line.split("|")] for line in both.splitlines()[-2:]]
-    assert [row[1:3] for row in rows] == [["mine.onnx", "128x96"], ["street-tiny", "256x180"]]
-    assert all(float(row[3]) >= 0 and float(row[4]) > 0 and row[5] for row in rows)
 
 
 def test_a_card_can_bring_no_pictures_and_no_scripts(model: str) -> None:
