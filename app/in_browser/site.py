@@ -26,9 +26,6 @@ from steadyseg.street.drive import Street
 WEB = Path(__file__).parent / "web"
 FORMAT = "steadyseg-web-1"
 MANIFEST = "manifest.json"
-VERSION_MARK = "VERSION_OF_THIS_FOLDER"
-FILES_MARK = '{ "FILES_OF_THIS_FOLDER": "" }'
-"""Placeholders in the service worker: the name of its cache, and the hashes of the page's files."""
 PACKED, GZIP_LEVEL = ".packed", 6
 """Suffix of large files: they are gzip, and the page unpacks them itself. Plain servers compress nothing, and servers
 that know the suffix .gz may unpack such a file on its way. Level 9 makes the runtime 0.4 % smaller in twice the
@@ -108,7 +105,6 @@ def fill(folder: Path, graphs: Sequence[OnnxFile], runtime: Mapping[str, bytes])
     record["methods"] = describe_methods(folder, graphs)
     text = json.dumps(record, indent=1, ensure_ascii=False)
     (folder / MANIFEST).write_text(text, encoding="utf-8")
-    finish_service_worker(folder)
 
 
 def write_sample(path: Path, height: int, width: int) -> None:
@@ -117,17 +113,6 @@ def write_sample(path: Path, height: int, width: int) -> None:
     with VideoSink(path, width, height, SAMPLE_FPS) as sink:
         for frame in street.frames(SAMPLE_SECONDS * SAMPLE_FPS):
             sink.write(frame.image, frame.time_s)
-
-
-def finish_service_worker(folder: Path) -> None:
-    """Writes the hashes of the page's files into the service worker, and a cache name that changes with any of the
-    files."""
-    path = folder / "service-worker.js"
-    pages = sorted(file for file in folder.iterdir() if file.is_file() and file != path)
-    hashes = {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in pages}
-    listed = json.dumps({"./": hashes["index.html"], **hashes}, indent=2)
-    version = hashlib.sha256(listed.encode()).hexdigest()[:HASH_DIGITS]
-    path.write_text(path.read_text("utf-8").replace(VERSION_MARK, version).replace(FILES_MARK, listed), "utf-8")
 
 
 def describe(meta: GraphMeta) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-// Registers the service worker, which caches the folder for visits without a network and adds the headers that threads need.
+// Registers the service worker, which adds the headers that threads need.
 const TRIED = "steadyseg-isolation-tried";
 const PATIENCE_MS = 3000; // without a service worker the page works too, with one thread
 
