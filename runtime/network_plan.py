@@ -15,7 +15,6 @@ from steadyseg.core.model.model import Model
 from steadyseg.core.model.tensor_file import INT8_PREFIX, below
 from steadyseg.runtime.converted import (
     Converted,
-    ShippedGraphs,
     file_key,
     is_kept,
     kept,
@@ -24,6 +23,7 @@ from steadyseg.runtime.converted import (
     was_kept,
 )
 from steadyseg.runtime.networks import FrameNetwork, frame_network
+from steadyseg.runtime.shipped_graphs import ShippedGraphs
 from steadyseg.seg.pretrained import FOLDER
 
 if TYPE_CHECKING:

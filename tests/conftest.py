@@ -89,13 +89,13 @@ def room() -> Path:
 def checked_here() -> Iterator[None]:
     """Checks of a graph file run in this process and without a first frame, which saves seconds a file;
     tests/export/test_onnx_file.py starts a child."""
-    from steadyseg.export.file import foreign, onnx_file
+    from steadyseg.export.file import foreign, foreign_form, onnx_file
 
     def run(task: Callable[..., bytes], data: bytes, *more: object) -> bytes:
         return task(data, *more)
 
     with pytest.MonkeyPatch.context() as patch:
-        for module in (onnx_file, foreign):
-            patch.setattr(module, "run_limited", run)
-            patch.setattr(module, "run_once", lambda *_: None)
+        for reader, checker in ((onnx_file, onnx_file), (foreign, foreign_form)):
+            patch.setattr(reader, "run_limited", run)
+            patch.setattr(checker, "run_once", lambda *_: None)
         yield

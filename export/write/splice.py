@@ -8,7 +8,8 @@ from typing import Any
 import onnx
 from onnx import TensorProto, helper
 
-from steadyseg.export.file.foreign import ForeignGraph, keep_outputs
+from steadyseg.export.file.foreign import ForeignGraph
+from steadyseg.export.file.foreign_form import keep_outputs
 from steadyseg.export.file.sessions import import_onnxruntime, runtime_errors
 from steadyseg.export.file.subgraph import IMAGE, LOGITS
 from steadyseg.export.write.traced import OPSET

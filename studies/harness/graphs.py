@@ -20,9 +20,10 @@ from steadyseg.core.method import MethodOptions
 from steadyseg.core.model.model import Model
 from steadyseg.core.picture_size import network_size
 from steadyseg.runtime.conversion import convert
-from steadyseg.runtime.converted import INDEX, SMALL, SUFFIX, Recipe, constant, graph_digest, rounded, write_ir
+from steadyseg.runtime.converted import write_ir
 from steadyseg.runtime.network_plan import StoredNetwork
 from steadyseg.runtime.open_model import open_checkpoint
+from steadyseg.runtime.shipped_graphs import INDEX, SMALL, SUFFIX, Recipe, constant, graph_digest, rounded
 
 METHODS = (MethodOptions(mode="vq-dnn"), MethodOptions(mode="vq-bnn"), MethodOptions(mode="bnn", samples=5))
 FRAMES = ((480, 640), (720, 1280), (1920, 1080))

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -183,3 +184,16 @@ def test_the_least_recently_used_files_make_room(cache: Path) -> None:
     os.utime(cache / left_by_kill, (0, 0))
     converted.drop_old(cache)
     assert {path.name for path in cache.iterdir()} == {*foreign, *names[2:], link.name}
+
+
+def test_a_key_stands_for_the_code_that_a_conversion_imports() -> None:
+    """What reads and writes files, and what computes on frames, changes no converted network."""
+    root, waiting, seen = Path(converted.__file__).parents[1], [Path("runtime/conversion.py")], set[Path]()
+    while waiting:
+        if (path := waiting.pop()) in seen:
+            continue
+        seen.add(path)
+        words = re.findall(r"^from steadyseg\.([\w.]+) import", (root / path).read_text(), re.M)
+        waiting += [Path(*word.split(".")).with_suffix(".py") for word in words]
+    known = {path.relative_to(root) for pattern in converted.SOURCES for path in root.glob(pattern)}
+    assert {str(path.parent) for path in seen - known} <= {"core/system", "export/file"}

@@ -25,7 +25,12 @@ from steadyseg.core.model.checkpoint import count_parameters
 from steadyseg.core.picture_size import network_size
 from steadyseg.core.segmenter import segment
 from steadyseg.runtime.conversion import convert
-from steadyseg.runtime.converted import (
+from steadyseg.runtime.converted import pack, require_shapes, unpack
+from steadyseg.runtime.label_metrics import LabelMetrics
+from steadyseg.runtime.network_plan import NetworkPlan, StoredNetwork, head_stride, require_dropout
+from steadyseg.runtime.networks import frame_network
+from steadyseg.runtime.open_model import open_checkpoint, open_segmenter
+from steadyseg.runtime.shipped_graphs import (
     INDEX,
     MAX_SMALL_BYTES,
     SMALL,
@@ -34,14 +39,7 @@ from steadyseg.runtime.converted import (
     ShippedGraphs,
     constants,
     graph_digest,
-    pack,
-    require_shapes,
-    unpack,
 )
-from steadyseg.runtime.label_metrics import LabelMetrics
-from steadyseg.runtime.network_plan import NetworkPlan, StoredNetwork, head_stride, require_dropout
-from steadyseg.runtime.networks import frame_network
-from steadyseg.runtime.open_model import open_checkpoint, open_segmenter
 from steadyseg.seg.evaluate import FrameMetrics
 from steadyseg.seg.networks.build import build_network
 from steadyseg.seg.presets import PRESETS
