@@ -179,6 +179,11 @@ class Segmenter:
         return self._expected.error if self._expected else None
 
     @property
+    def score(self) -> float | None:
+        """Familiarity score of the last frame, in standard deviations of the training domain; None without a record."""
+        return self._told[0] if self._told else None
+
+    @property
     def network_frames(self) -> int:
         """Number of frames so far whose network call is done."""
         return self._carrying.calls if self._carrying else self._frames

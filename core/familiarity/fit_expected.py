@@ -48,20 +48,29 @@ def fit_expected(seen: Sequence[Seen], costs: np.ndarray, home: Sequence[float])
     on each group by a fit on all other groups, where there are two or more."""
     mean, deviation = float(np.mean(home)), max(float(np.std(home)), 1e-3)
     table = tuple(tuple(round(float(one), 4) for one in row) for row in costs)
+    start = ExpectedAccuracy(0.0, 0.0, 0.0, 0.0, table, mean, deviation, 1.0)
+    errors = [np.quantile(one, 0.9) for one in left_out_errors(seen, start).values()]
+    return replace(fit_weights(seen, start), error=round(float(np.mean(errors)), 4) if errors else 0.5)
 
-    def fit(rows: Sequence[Seen]) -> ExpectedAccuracy:
-        level, confidence, score, layout = _weights(rows, mean, deviation)
-        return ExpectedAccuracy(level, confidence, score, layout, table, mean, deviation, 1.0)
 
-    groups = sorted({one.group for one in seen})
-    errors: list[np.ndarray] = []
-    for group in groups if len(groups) > 1 else ():
-        known = fit([one for one in seen if one.group != group])
+def left_out_errors(seen: Sequence[Seen], known: ExpectedAccuracy) -> dict[str, np.ndarray]:
+    """|expected - true| of every frame of a group, by a fit on all other groups, which must exist; `known` as below.
+
+    Groups without any right pixel are left in: what the network is not for has no accuracy to be off from.
+    """
+    errors = {}
+    for group in sorted({one.group for one in seen if one.right}):
+        others = [one for one in seen if one.group != group]
         columns = np.array([one[1:] for one in seen if one.group == group]).T
-        if columns[-1].any():  # pictures that it is not for have no accuracy to be off from
-            errors.append(np.abs(known.at(*columns[:-1]) - columns[-1]))
-    error = float(np.mean([np.quantile(one, 0.9) for one in errors])) if errors else 0.5
-    return replace(fit(seen), error=round(error, 4))
+        if others:
+            errors[group] = np.abs(fit_weights(others, known).at(*columns[:-1]) - columns[-1])
+    return errors
+
+
+def fit_weights(seen: Sequence[Seen], known: ExpectedAccuracy) -> ExpectedAccuracy:
+    """`known` with the level and the weights of these frames; its costs and the scale of its layout stay."""
+    level, confidence, score, layout = _weights(seen, known.layout_mean, known.layout_deviation)
+    return replace(known, level=level, confidence=confidence, score=score, layout=layout)
 
 
 def _weights(seen: Sequence[Seen], mean: float, deviation: float) -> tuple[float, float, float, float]:

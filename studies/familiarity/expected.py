@@ -4,7 +4,8 @@
 
 Each picture is a stream of its own, in mode dnn, by the fastest number format of the machine. Of the data sets of the
 fit, the pictures that it did not see are measured: every second picture of val, and CamVid's test stills. The 15
-corruptions are none of the fit's changes. `roads` is made by `steadyseg data roads`.
+corruptions are none of the fit's changes. Then each data set is left out in turn, with its corrupted pictures: a
+new fit on the pictures of all other sets is measured on it. `roads` is made by `steadyseg data roads`.
 """
 
 import argparse
@@ -20,6 +21,9 @@ from steadyseg.app.sources.image_folder import list_images
 from steadyseg.app.sources.open_source import open_source
 from steadyseg.core.classes import CAMVID
 from steadyseg.core.corruptions.corruptions import BENCHMARK_CORRUPTIONS, corrupt
+from steadyseg.core.errors import InputError
+from steadyseg.core.expected import ExpectedAccuracy, layout_cost
+from steadyseg.core.familiarity.fit_expected import Seen, left_out_errors
 from steadyseg.core.frame import Frame
 from steadyseg.core.method import MethodOptions
 from steadyseg.core.segmenter import Segmenter
@@ -37,6 +41,7 @@ RECORD = PAGES / "familiarity" / "expected.json"
 CORRUPTED = 6
 """Pictures of a data set that are corrupted, each in 15 ways; the severity goes from 1 to 5 and starts again."""
 BINS = 15
+NO_STREET = ("photographs without a street", "noise, one colour")
 Picture = tuple[np.ndarray, np.ndarray | None]
 
 
@@ -99,18 +104,22 @@ def made() -> Iterator[Picture]:
         yield np.full((360, 480, 3), generator.integers(0, 256, 3), np.uint8), None
 
 
-def measure(segmenter: Segmenter, pictures: Iterator[Picture]) -> dict[str, Any]:
-    """Figures of a data set; shares in 0..1."""
+def measure(segmenter: Segmenter, name: str, pictures: Iterator[Picture], seen: list[Seen]) -> dict[str, Any]:
+    """Figures of a data set; shares in 0..1. What a fit needs of the frames is added to `seen`."""
     rows, verdicts, bins = list[tuple[float, float]](), list[str](), np.zeros((3, BINS))
+    costs = np.array(known_of(segmenter).costs)
     for number, (image, label) in enumerate(pictures):
         maps = segmenter.step(Frame(image, number, float(number), discontinuity=True))
         verdicts.append(maps.verdict)
-        right = float("nan")
+        right = 0.0 if name in NO_STREET else float("nan")
         if label is not None and (kept := label != void_of(label, CAMVID.void_id)).any():
             hits, sure = is_right(maps.label, label)[kept], maps.confidence[kept] / 255
             right, places = float(hits.mean()), np.minimum((sure * BINS).astype(int), BINS - 1)
             bins += [np.bincount(places, weights, BINS) for weights in (np.ones(len(sure)), sure, hits)]
-        rows.append((maps.expected_accuracy, right))
+        if not np.isnan(right) and segmenter.score is not None:
+            cost = layout_cost(maps.label, costs)
+            seen.append(Seen(name, float(maps.confidence.mean()) / 255, segmenter.score, cost, right))
+        rows.append((maps.expected_accuracy, right if label is not None else float("nan")))
     expected, true = np.array(rows).T
     found: dict[str, Any] = {
         "frames": len(rows),
@@ -126,6 +135,28 @@ def measure(segmenter: Segmenter, pictures: Iterator[Picture]) -> dict[str, Any]
         found |= {"mean_p50": np.median(spread), "mean_p90": np.quantile(spread, 0.9)}
         found |= {"rank": spearmanr(expected, true)[0], "ece": np.abs(bins[1] - bins[2]).sum() / bins[0].sum()}
     return {key: one if isinstance(one, list | int) else round(float(one), 4) for key, one in found.items()}
+
+
+def known_of(segmenter: Segmenter) -> ExpectedAccuracy:
+    """The fit in use; InputError without one."""
+    if segmenter.reference is None or segmenter.reference.expected is None:
+        raise InputError("the network has no expected accuracy; fit one with steadyseg calibrate --familiarity")
+    return segmenter.reference.expected
+
+
+def left_out(seen: list[Seen], known: ExpectedAccuracy) -> dict[str, dict[str, float]]:
+    """Errors on each data set of a fit on the others; a set's corrupted pictures are left out with it."""
+    families = [one._replace(group=one.group.split(",")[0].split(" (")[0]) for one in seen]
+    errors = left_out_errors(families, known)
+    found: dict[str, list[float]] = {}
+    rows = {family: iter(values) for family, values in errors.items()}
+    for one, family in zip(seen, families, strict=True):
+        if family.group in rows:
+            found.setdefault(one.group, []).append(next(rows[family.group]))
+    return {
+        name: {f"error_p{share}": round(float(np.quantile(values, share / 100)), 4) for share in (50, 90)}
+        for name, values in found.items()
+    }
 
 
 def draw(record: dict[str, Any]) -> None:
@@ -153,7 +184,10 @@ def run(given: argparse.Namespace) -> None:
     record = read_record_file(RECORD)
     for model in given.models:
         segmenter, began = open_segmenter(model, MethodOptions(mode="dnn")), time.perf_counter()
-        sets = {name: measure(segmenter, pictures()) for name, pictures in data_sets(given.data, given.roads).items()}
+        seen, todo = list[Seen](), data_sets(given.data, given.roads)
+        sets = {name: measure(segmenter, name, pictures(), seen) for name, pictures in todo.items()}
+        for name, errors in left_out(seen, known_of(segmenter)).items():
+            sets[name]["left_out"] = errors
         about = {"executor": segmenter.executor, "digest": digest_of(model), "left_out_error": segmenter.error}
         minutes = round((time.perf_counter() - began) / 60, 1)
         record[model] = {**about, **origin(), "minutes": minutes, "sets": sets}

@@ -34,14 +34,16 @@ def trust(record: Record) -> str:
             for title, one in found["sets"].items():
                 known = "accuracy" in one
                 figures = [f"{100 * one[key]:.1f}" if known else "" for key in ("accuracy", "ece")]
-                errors = [
-                    f"{100 * one[f'{of}_p50']:.1f} / {100 * one[f'{of}_p90']:.1f}" if known else ""
-                    for of in ("error", "mean")
-                ]
+                errors = [spread_of(one, "error"), spread_of(one.get("left_out", {}), "error"), spread_of(one, "mean")]
                 told = [f"{100 * one['expected']:.1f}", f"{100 * one['doubtful']:.0f}", f"{100 * one['unlike']:.0f}"]
                 rank = f"{one['rank']:.2f}" if known else ""
                 yield [name, title, str(one["frames"]), *figures, *told, *errors, rank]
 
     head = ("network", "pictures of", "pictures", "right, %", "ECE of pixels, %", "expected, %", "doubtful, %")
-    more = ("unlike, %", "error of a frame: median / 90th, points", "of the set's own mean", "rank correlation")
-    return table([*head, *more], lines())
+    more = ("unlike, %", "error of a frame: median / 90th, points", "of a fit without this set")
+    return table([*head, *more, "of the set's own mean", "rank correlation"], lines())
+
+
+def spread_of(found: Record, of: str) -> str:
+    """Median and 90th percentile in points, where they were measured."""
+    return f"{100 * found[f'{of}_p50']:.1f} / {100 * found[f'{of}_p90']:.1f}" if f"{of}_p50" in found else ""
