@@ -38,7 +38,7 @@ def proof_entries(traced: Traced, meta: GraphMeta, console: Console) -> dict[str
     proof = expected(traced, meta)
     verified = verify(proof, meta, graph_step(GraphStream(traced.model(meta).SerializeToString(), meta, "cpu")))
     if not verified.holds:
-        raise CheckFailed(f"the graph fails the proof that it would carry, so no file was written: {verified}")
+        raise CheckFailed(f"the graph fails the proof that it would carry: {verified}")
     console.print(f"carries a proof, and passes it here: {verified}", soft_wrap=True)
     packed = {name: proof[name].astype(kind).tobytes() for name, (kind, _) in stored_shapes(meta).items()}
     return {

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import onnx
@@ -9,14 +10,13 @@ import torch
 
 from steadyseg.app.console import Console
 from steadyseg.app.export.flags import ExportJob
-from steadyseg.app.export.segmenter import graph_meta
+from steadyseg.app.export.segmenter import Unproven, graph_meta
 from steadyseg.classification.evaluate import default_samples
 from steadyseg.classification.exported import ExportedClassifier
 from steadyseg.classification.pretrained import build_members
 from steadyseg.core.dropout import draw_mask, is_stochastic, set_dropout_active
 from steadyseg.core.errors import CheckFailed, InputError
 from steadyseg.core.model.model import Model
-from steadyseg.export.file.metadata import GraphMeta
 from steadyseg.export.file.sessions import Arrays, openvino_runner, session_runner
 from steadyseg.export.write.proof import RandomProof, compare_draws, prove_pictures
 from steadyseg.export.write.traced import Traced, trace
@@ -32,8 +32,8 @@ PASS_PIXELS = 2**22
 """Pixels of all passes in one call of this comparison: 4,096 passes of CIFAR's size, 83 of 224 x 224."""
 
 
-def export_classifier(job: ExportJob, model: Model, console: Console) -> tuple[Traced, GraphMeta]:
-    """Traces and proves the graph; CheckFailed if a proof fails."""
+def export_classifier(job: ExportJob, model: Model, console: Console) -> Unproven:
+    """Traces the graph, whose proof compares two libraries with torch."""
     stream_flags = {"--stateful": job.stateful, **frame_flags(job.method), "--size": job.size is not None}
     refuse_flags(job.model, {f"--target {job.target}": job.target != "onnx", **stream_flags})
     if job.precision != "fp32":
@@ -47,19 +47,19 @@ def export_classifier(job: ExportJob, model: Model, console: Console) -> tuple[T
         console.print("a classifier's graph file has no familiarity", soft_wrap=True)
     if method.note:
         console.print(f"not calibrated: {method.note}", soft_wrap=True)
+    console.print("traces the classifier ...")
     step = ExportedClassifier(network, meta.mean, meta.std, method.samples, method.temperature)
     traced = trace(step, step.signature(meta.height))
     if shapes := step.trace_masks(meta.height):  # from now on the module takes masks
         traced = replace(traced, masked=trace(step, step.signature(meta.height, shapes)))
-    prove(step, traced.masked or traced, meta.height, console)
-    if traced.masked:
-        console.print(f"proof of the masks drawn inside: {prove_draws(traced, meta.height)}")
     size = (meta.height, meta.width)
-    return traced, graph_meta(model, "classifier", method, size, head_stride=1, precision="fp32")
+    about = graph_meta(model, "classifier", method, size, head_stride=1, precision="fp32")
+    return Unproven(traced, about, partial(prove, step, traced, meta.height, console))
 
 
-def prove(step: ExportedClassifier, traced: Traced, size: int, console: Console) -> None:
+def prove(step: ExportedClassifier, drawing: Traced, size: int, console: Console) -> None:
     """Compares ONNX Runtime and OpenVINO with torch's own passes, on batches of several sizes and equal masks."""
+    traced = drawing.masked or drawing
     rates = traced.signature.mask_rates
 
     def one_by_one(batch: Arrays) -> Arrays:
@@ -73,6 +73,8 @@ def prove(step: ExportedClassifier, traced: Traced, size: int, console: Console)
     batches, masked = list(proof_batches(traced, size)), " with the masks as inputs" if rates else ""
     for runtime, run in runners.items():
         console.print(f"proof{masked}, {runtime}: {prove_pictures(one_by_one, run, batches, runtime)}")
+    if drawing.masked:
+        console.print(f"proof of the masks drawn inside: {prove_draws(drawing, size)}")
 
 
 def proof_batches(traced: Traced, size: int) -> Iterator[Arrays]:
@@ -118,5 +120,5 @@ def prove_draws(traced: Traced, size: int) -> RandomProof:
         by_torch += list(ours.swapaxes(0, 1))  # (P, N, K): N draws of (P, K)
         by_graph += list(theirs.swapaxes(0, 1))
     if not all(np.isfinite(logits).all() for logits in by_graph):
-        raise CheckFailed("the graph's logits are no numbers, so no file was written")
+        raise CheckFailed("the graph's logits are no numbers")
     return compare_draws(by_torch, by_graph)

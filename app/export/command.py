@@ -1,6 +1,7 @@
 """`steadyseg export`: a graph file of a model, or a page that runs it in the browser."""
 
 import shlex
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,11 +15,11 @@ from steadyseg.app.export.segmenter import export_segmenter
 from steadyseg.app.in_browser.runtime import cache_path, cached_package, runtime_files
 from steadyseg.app.in_browser.site import check_site_place, write_site
 from steadyseg.core.dropout import is_stochastic, set_dropout_active
-from steadyseg.core.errors import InputError
+from steadyseg.core.errors import CheckFailed, InputError
 from steadyseg.core.method import ModeName, mode_title
 from steadyseg.core.model.model import Model
 from steadyseg.core.picture_size import SIZE_MULTIPLE
-from steadyseg.core.system.files import require_place
+from steadyseg.core.system.files import require_place, write_atomic
 from steadyseg.export.file.onnx_file import check_onnx
 from steadyseg.export.write.traced import require_onnxscript, write_model
 from steadyseg.runtime.open_model import is_classifier, open_checkpoint
@@ -28,7 +29,7 @@ MODES: tuple[ModeName, ...] = ("vq-dnn", "dnn", "vq-bnn")
 
 
 def run_export(job: ExportJob) -> int:
-    """Traces, proves and writes the model. A proof that fails leaves no file and exits with 1."""
+    """Traces, writes and proves the model. A proof that fails removes the file and exits with 1."""
     job = prepared(replace(job, output=Path(job.output)))  # a program may give a text
     return export_model(job, open_checkpoint(job.model))
 
@@ -54,17 +55,29 @@ def prepared(job: ExportJob) -> ExportJob:
 
 
 def export_model(job: ExportJob, model: Model) -> int:
-    """Traces, proves and writes an opened model for a job that is `prepared`."""
+    """Traces, writes and proves an opened model for a job that is `prepared`."""
     require_onnxscript()
     console = Console(stderr=True)
     if job.target == "web":
         return export_web(job, model, console)
     torch.manual_seed(0)
     export_graph = export_classifier if is_classifier(model) else export_segmenter
-    traced, meta = export_graph(job, model, console)
-    entries = proof_entries(traced, meta, console) if job.with_proof else {}
-    write_model(traced.model(meta, entries), job.output, job.overwrite)
-    console.print(f"wrote {job.output} ({job.output.stat().st_size / 1e6:.1f} MB)")
+    traced, meta, prove = export_graph(job, model, console)
+    before = job.output.read_bytes() if job.output.is_file() else None
+    write_model(traced.model(meta), job.output, job.overwrite)
+    console.print(f"wrote {job.output} ({job.output.stat().st_size / 1e6:.1f} MB); its proof follows", soft_wrap=True)
+    try:
+        prove()
+        if job.with_proof:
+            console.print("makes the proof that the file carries ...")
+            write_model(traced.model(meta, proof_entries(traced, meta, console)), job.output, overwrite=True)
+    except CheckFailed as error:
+        job.output.unlink() if before is None else write_atomic(job.output, before)
+        kept = "no file is left" if before is None else f"{job.output} is the former file again"
+        raise CheckFailed(f"{error}; {kept}") from error
+    except KeyboardInterrupt:
+        console.print(f"{job.output} is there, and not proven", soft_wrap=True)
+        raise
     print(job.output)
     return 0
 
@@ -84,24 +97,30 @@ def refuse_job(job: ExportJob) -> None:
 
 
 def export_web(job: ExportJob, model: Model, console: Console) -> int:
-    """Traces and proves each mode, then writes the folder of the page; a proof that fails leaves none."""
+    """Traces each mode and writes the folder of the page, then proves each; a proof that fails removes the folder."""
     folder = job.output
     if is_classifier(model):
         raise InputError(f"{job.model}: an image classifier; omit --target web, which is for segmentation networks")
     runtime = runtime_files(cached_package(cache_path()))
-    graphs = []
+    graphs, proofs = [], []
     for mode in web_modes(job, model):
         console.print(f"method {mode_title(mode)}")
         torch.manual_seed(0)
-        traced, meta = export_segmenter(replace(job, method=replace(job.method, mode=mode)), model, console)
+        traced, meta, prove = export_segmenter(replace(job, method=replace(job.method, mode=mode)), model, console)
         data = traced.model(meta).SerializeToString()
         graphs.append(check_onnx(data, Path(f"{mode}.onnx")))
+        proofs.append((mode, prove))
     write_site(folder, graphs, runtime, job.overwrite)
     size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
-    console.print(
-        f"wrote {folder} ({size / 1e6:.1f} MB); see it: python -m http.server --directory {shlex.quote(str(folder))}",
-        soft_wrap=True,
-    )
+    console.print(f"wrote {folder} ({size / 1e6:.1f} MB); its proofs follow", soft_wrap=True)
+    try:
+        for mode, prove in proofs:
+            console.print(f"method {mode_title(mode)}")
+            prove()
+    except CheckFailed as error:
+        shutil.rmtree(folder)
+        raise CheckFailed(f"{error}; no folder is left") from error
+    console.print(f"see it: python -m http.server --directory {shlex.quote(str(folder))}", soft_wrap=True)
     print(folder)
     return 0
 

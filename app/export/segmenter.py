@@ -1,10 +1,10 @@
 """Export of a segmentation network: one proven graph of the whole stream, or of the network alone."""
 
 import platform
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
-from typing import Any
+from functools import cache, partial
+from typing import Any, NamedTuple
 
 import numpy as np
 import onnx
@@ -58,13 +58,22 @@ class ExportPlan:
         return self.module.head.reference if self.module.head else None
 
 
-def export_segmenter(job: ExportJob, model: Model, console: Console) -> tuple[Traced, GraphMeta]:
-    """Traces and proves the graph; CheckFailed if a proof fails."""
+class Unproven(NamedTuple):
+    """A graph with its metadata, and its proof, which may take minutes."""
+
+    traced: Traced
+    meta: GraphMeta
+    prove: Callable[[], None]
+    """Runs the proof and prints what it finds; CheckFailed if it fails."""
+
+
+def export_segmenter(job: ExportJob, model: Model, console: Console) -> Unproven:
+    """Traces the graph."""
     plan = plan_export(job, model)
     method, reference = plan.module.method, plan.reference
     if job.stateful and str(method) != str(shown := job.method.resolve(model.meta)):
         console.print(f"computes {method}, where video computes {shown}: a page cannot estimate motion", soft_wrap=True)
-    traced = export_stream(plan, console) if job.stateful else export_network(plan, console)
+    traced, prove = export_stream(plan, console) if job.stateful else export_network(plan, console)
     meta = graph_meta(
         model,
         "stream" if job.stateful else "logits",
@@ -77,7 +86,7 @@ def export_segmenter(job: ExportJob, model: Model, console: Console) -> tuple[Tr
     )
     if method.note:
         console.print(f"not calibrated: {method.note}", soft_wrap=True)
-    return traced, meta
+    return Unproven(traced, meta, prove)
 
 
 def graph_meta(model: Model, kind: KindName, method: Method, size: tuple[int, int], **more: Any) -> GraphMeta:
@@ -146,26 +155,35 @@ def refuse_precision(precision: str, method: Method) -> None:
         )
 
 
-def export_stream(plan: ExportPlan, console: Console) -> Traced:
-    """Exports the whole computation of a frame with its state."""
-    console.print(f"draws {PROOF_FRAMES} frames for the proof ...")
-    raw = proof_frames()
-    frames = [resize_frame(frame, plan.size)[0] for frame in raw]
+def export_stream(plan: ExportPlan, console: Console) -> tuple[Traced, Callable[[], None]]:
+    """Returns the whole computation of a frame with its state, and its proof."""
     console.print(f"traces the stream of {plan.module.method}, which takes a minute or more ...", soft_wrap=True)
     traced = trace_stream(plan)
+    written = traced if plan.precision == "fp32" else traced.in_fp16()
+    return written, partial(prove_stream, traced, written, console, resizes=not plan.for_page)
+
+
+def prove_stream(traced: Traced, written: Traced, console: Console, resizes: bool) -> None:
+    """Proves the graph in fp32 on drawn frames, and the graph that is written, if it is another one."""
+    console.print(f"draws {PROOF_FRAMES} frames for the proof ...")
+    raw = proof_frames()
+    frames = [resize_frame(frame, traced.signature.example[0].shape[1:3])[0] for frame in raw]
     masked = " with the masks as inputs" if traced.masked else ""
     console.print(f"proof{masked}: {traced.prove(track(frames, 'proof'))}", soft_wrap=True)
-    if traced.masked:
-        console.print(f"proof of the masks drawn inside: {traced.prove_draws(frames[0])}")
-    elif not plan.for_page:
+    if not traced.masked and resizes:
         equal = resize_agreement(traced, raw[0])
         console.print(f"its own resize of a {raw[0].shape[1]}x{raw[0].shape[0]} frame: labels equal in {equal:.4%}")
-    if plan.precision == "fp32":
-        return traced
-    converted = in_fp16(traced, frames, console)
-    if converted.masked:
-        console.print(f"proof of the masks drawn inside in fp16: {converted.prove_draws(frames[0])}")
-    return converted
+    prove_masks(traced, frames[0], console)
+    if written is not traced:
+        prove_fp16(written, frames, console)
+        prove_masks(written, frames[0], console)
+
+
+def prove_masks(traced: Traced, frame: np.ndarray, console: Console) -> None:
+    """Proves the masks that a graph draws, if it draws some."""
+    if traced.masked:
+        console.print(f"draws the masks of one frame many times in {traced.precision} ...")
+        console.print(f"proof of the masks drawn inside: {traced.prove_draws(frame)}")
 
 
 def trace_stream(plan: ExportPlan) -> Traced:
@@ -215,26 +233,30 @@ def torch_runner(traced: Traced) -> Runner:
     )
 
 
-def export_network(plan: ExportPlan, console: Console) -> Traced:
-    """Exports the network alone: normalised images to logits, for any batch and size."""
+def export_network(plan: ExportPlan, console: Console) -> tuple[Traced, Callable[[], None]]:
+    """Returns the network alone, normalised images to logits, for any batch and size; and its proof."""
     height, width = plan.size
+    console.print("traces the network ...")
     traced = trace(plan.module.predictor.get_submodule("network"), network_signature(height, width))
-    generator = torch.Generator().manual_seed(1)
-    shapes = ((1, 3, height, width), (2, 3, height // 32 * 16 + 1, width // 2 + 1))
-    images = [torch.randn(shape, generator=generator).numpy() for shape in shapes]
-    console.print(f"proof: {traced.prove(images)}")
-    if plan.precision == "fp32":
-        return traced
-    with torch.no_grad():
-        proven = [plan.module.preprocess(torch.from_numpy(frame)[None]).contiguous() for frame in proof_frames()]
-    return in_fp16(traced, [image.numpy() for image in proven], console)
+    written = traced if plan.precision == "fp32" else traced.in_fp16()
+
+    def prove() -> None:
+        generator = torch.Generator().manual_seed(1)
+        shapes = ((1, 3, height, width), (2, 3, height // 32 * 16 + 1, width // 2 + 1))
+        console.print("proves the network on pictures of two sizes ...")
+        console.print(f"proof: {traced.prove([torch.randn(shape, generator=generator).numpy() for shape in shapes])}")
+        if written is not traced:
+            with torch.no_grad():
+                images = [plan.module.preprocess(torch.from_numpy(frame)[None]) for frame in proof_frames()]
+            prove_fp16(written, [image.contiguous().numpy() for image in images], console)
+
+    return written, prove
 
 
-def in_fp16(traced: Traced, proven: Sequence[np.ndarray], console: Console) -> Traced:
-    """Converts the network to fp16 and proves it on the inputs `proven`. Prints the differences beside their bounds."""
-    converted = traced.in_fp16()
-    console.print(f"fp16 against torch in fp32: {converted.prove(proven)} (allowed: {BOUNDS['fp16']})")
-    return converted
+def prove_fp16(converted: Traced, proven: Sequence[np.ndarray], console: Console) -> None:
+    """Proves a graph in fp16 on the inputs `proven`. Prints the differences beside their bounds."""
+    found = converted.prove(track(proven, "proof of fp16"))
+    console.print(f"fp16 against torch in fp32: {found} (allowed: {BOUNDS['fp16']})")
 
 
 @cache

@@ -1,4 +1,4 @@
-"""Proofs that a graph computes what its torch module computes. A graph without a proof is not written.
+"""Proofs that a graph computes what its torch module computes.
 
 Both sides run on equal inputs, which gives pairs of named arrays, (torch's, the graph's), and a proof compares the
 pairs. In fp32 the outputs must be equal up to rounding; in fewer bits `Parity` measures the difference and bounds it.
@@ -131,7 +131,7 @@ def prove_stream(pairs: Pairs, probs: str) -> StreamProof:
             maps_apart = max(maps_apart, int(np.abs(got[name].astype(int) - expected[name].astype(int)).max()))
     proof = StreamProof(frames, equal, probs_apart, maps_apart)
     if not (equal >= LABELS and probs_apart <= TOLERANCE):
-        raise CheckFailed(f"the graph does not compute what torch computes, so no file was written: {proof}")
+        raise CheckFailed(f"the graph does not compute what torch computes: {proof}")
     return proof
 
 
@@ -152,9 +152,7 @@ def prove_pictures(
         pictures += len(batch["image"])
         for name, values in ours.items():
             if theirs[name].shape != values.shape:
-                raise CheckFailed(
-                    f"{runtime} gives {name} of shape {theirs[name].shape}, torch {values.shape}; no file was written"
-                )
+                raise CheckFailed(f"{runtime} gives {name} of shape {theirs[name].shape}, torch {values.shape}")
             apart = max(apart, largest_difference(theirs[name], values))
     compared = f"{pictures} pictures in batches of several sizes: probabilities and uncertainties"
     return require_equal(ValueProof(compared, apart), f" in {runtime}")
@@ -163,7 +161,7 @@ def prove_pictures(
 def require_equal(proof: ValueProof, where: str) -> ValueProof:
     """Returns the proof; raises CheckFailed where it does not hold."""
     if not proof.largest_difference <= TOLERANCE:
-        raise CheckFailed(f"the graph does not compute{where} what torch computes, so no file was written: {proof}")
+        raise CheckFailed(f"the graph does not compute{where} what torch computes: {proof}")
     return proof
 
 
@@ -198,7 +196,7 @@ def require_parity(parity: Parity, bounds: Bounds, precision: str) -> None:
     within = parity.labels_equal >= bounds.labels_equal and parity.mean_difference <= bounds.mean_difference
     if not (parity.finite and within):
         raise CheckFailed(
-            f"the {precision} graph is too far from torch, so no file was written: {parity} (allowed: {bounds})"
+            f"the {precision} graph is too far from torch: {parity} (allowed: {bounds})"
             + ("" if precision == "fp32" else "; export it with --precision fp32")
         )
 
@@ -213,7 +211,7 @@ def compare_draws(drawn: list[np.ndarray], by_graph: list[np.ndarray]) -> Random
     z2 = (ours[0] - theirs[0])[moving] ** 2 / ((ours[1] + theirs[1])[moving] / count)
     proof = RandomProof(count, float(z2.mean()), float(theirs[1].sum() / ours[1].sum()))
     if not (proof.mean_z2 < 2.0 and abs(proof.variance_ratio - 1.0) < MOMENT_TOLERANCE):
-        raise CheckFailed(f"the graph's dropout is not torch's, so no file was written: {proof}")
+        raise CheckFailed(f"the graph's dropout is not torch's: {proof}")
     return proof
 
 

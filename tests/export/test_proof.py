@@ -1,4 +1,4 @@
-"""The proof of an export fails when it should: nothing is written and the exit code is 1."""
+"""The proof of an export fails when it should: the file, written before it, is removed and the exit code is 1."""
 
 import contextlib
 from dataclasses import replace
@@ -8,7 +8,7 @@ import numpy as np
 import onnx
 import pytest
 import torch
-from made.graphs import HEIGHT, WIDTH, Graphs, scale_weights, skip_tracing
+from made.graphs import FLAGS, HEIGHT, WIDTH, Graphs, scale_weights, skip_tracing
 from made.methods import opened_by_torch
 
 from steadyseg.app.cli import main
@@ -34,9 +34,29 @@ def test_a_graph_that_computes_something_else_leaves_no_file(
 ) -> None:
     skip_tracing(monkeypatch, graphs("vq-dnn"), scale_weights)
     flags = ["--stateful", "--motion", "off", "--size", str(HEIGHT)]
-    assert main(["export", "street-tiny", *flags, "-o", str(tmp_path / "m.onnx")]) == 1
+    path = tmp_path / "m.onnx"
+    assert main(["export", "street-tiny", *flags, "-o", str(path)]) == 1
     assert not list(tmp_path.iterdir())
-    assert "no file was written" in capsys.readouterr().err
+    assert "no file is left" in capsys.readouterr().err
+    path.write_bytes(b"the former")
+    assert main(["export", "street-tiny", *flags, "-o", str(path), "--overwrite"]) == 1
+    assert path.read_bytes() == b"the former"
+    assert "is the former file again" in capsys.readouterr().err
+
+
+def test_the_file_is_there_while_its_proof_runs(
+    graphs: Graphs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whoever stops a long proof has a file that opens, and is told that nothing proved it."""
+
+    def stopped(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    skip_tracing(monkeypatch, graphs("vq-dnn"))
+    monkeypatch.setattr(Traced, "prove", stopped)
+    path = tmp_path / "m.onnx"
+    assert main(["export", "street-tiny", *FLAGS["vq-dnn"], "--size", str(HEIGHT), "-o", str(path)]) == 130
+    assert read_onnx(path).meta.kind == "stream" and "not proven" in capsys.readouterr().err
 
 
 def test_the_random_proof_sees_a_wrong_rate(graphs: Graphs) -> None:
