@@ -1,5 +1,4 @@
-"""Display of classes: names that a font can draw, colours, and their overlay. A class has its own colour, unless a
-half-transparent overlay could show it as another class."""
+"""Display of classes: names that a font can draw, colours, and their overlay."""
 
 import unicodedata
 from dataclasses import replace
@@ -8,74 +7,22 @@ from functools import lru_cache
 import numpy as np
 
 from steadyseg.app.opencv import opencv
-from steadyseg.core.classes import ClassList
+from steadyseg.core.classes import CAMVID, ClassList
 from steadyseg.core.errors import InputError
 
-APART = 40.0
-"""Smallest distance of two colours in CIELAB; an overlay of 50 % halves it. In CamVid's own colours Road
-is 24 from Fence, and 38 from Car: both pairs are hard to tell apart over dark asphalt."""
-GRID = np.arange(0, 256, 51)
-"""Levels of red, green and blue that a moved colour may have."""
+SHOWN = {"Tree": (51, 153, 51), "SignSymbol": (255, 153, 153), "Fence": (255, 153, 255), "Car": (204, 0, 102)}
+"""Colours in place of CamVid's own, which a half-transparent overlay shows like another class's: Road is 24 from Fence
+in CIELAB, and 38 from Car. These are 40 apart from all others, and as far from their tints over white."""
 STRENGTH = ((0.4, 0.4), (0.9, 1.0))
 """(confidence, share of the chosen opacity), twice. A pixel of confidence 0.4 or less has 40 % of the opacity, a pixel
 of 0.9 or more all of it."""
-TINTED = 2.0
-"""`APART` over the smallest distance of a colour from another colour's tint."""
-LIGHTNESS = (40.0, 92.0)
-"""Range of a moved colour's lightness: black is void, and white marks changed labels."""
 
 
-@lru_cache(maxsize=16)
 def display_classes(classes: ClassList) -> ClassList:
-    """Returns the classes in colours that differ. A class keeps its own colour unless an earlier class's colour is too
-    close. Then it gets the nearest colour that is `APART` from all others, or else the colour farthest from the
-    others. Where the overlay fades, a colour over white is a tint, which no moved colour may resemble either."""
-    given = np.array(classes.colors)
-    own, (levels, candidates) = lab(given), _candidates()
-    tints = lab(faded(levels))
-    shown: dict[int, np.ndarray] = {}
-    for number, colour in enumerate(own):
-        if nearest(colour[None], shown).item() >= APART:
-            shown[number] = colour
-    colors = list(classes.colors)
-    for number in sorted(set(range(len(classes))) - shown.keys()):
-        paler = {one: lab(faded(np.array([colors[one]])))[0] for one in shown}
-        gaps = np.minimum(nearest(candidates, shown), TINTED * nearest(candidates, paler))
-        gaps = np.minimum(gaps, TINTED * nearest(tints, shown))
-        far_enough = np.flatnonzero(gaps >= APART)
-        to_own = np.linalg.norm(candidates[far_enough] - own[number], axis=1)
-        place = far_enough[to_own.argmin()] if len(far_enough) else gaps.argmax()
-        shown[number] = candidates[place]
-        red, green, blue = (int(level) for level in levels[place])
-        colors[number] = (red, green, blue)
-    return replace(classes, colors=tuple(colors))
-
-
-def faded(colours: np.ndarray) -> np.ndarray:
-    """RGB 0..255, (N, 3): the colours over white where the overlay shows little of them."""
-    return 255 - STRENGTH[0][1] * (255 - colours)
-
-
-def lab(colours: np.ndarray) -> np.ndarray:
-    """RGB 0..255, (N, 3) -> CIELAB, (N, 3) float32."""
-    cv2 = opencv()
-    return np.asarray(cv2.cvtColor(colours.astype(np.float32)[None] / 255, cv2.COLOR_RGB2LAB)[0])
-
-
-def nearest(colours: np.ndarray, others: dict[int, np.ndarray]) -> np.ndarray:
-    """(N,) distance of each colour from the nearest other colour; infinite if there are no others."""
-    if not others:
-        return np.full(len(colours), np.inf)
-    return np.linalg.norm(colours[:, None] - np.stack(list(others.values()))[None], axis=2).min(1)
-
-
-@lru_cache(maxsize=1)
-def _candidates() -> tuple[np.ndarray, np.ndarray]:
-    """(RGB, CIELAB) of the colours of the grid that are neither dark nor white."""
-    levels = np.stack(np.meshgrid(GRID, GRID, GRID), -1).reshape(-1, 3)
-    values = lab(levels)
-    usable = (values[:, 0] >= LIGHTNESS[0]) & (values[:, 0] <= LIGHTNESS[1])
-    return levels[usable], values[usable]
+    """Returns CamVid's classes in colours that differ; other classes keep their own."""
+    if (classes.names, classes.colors) != (CAMVID.names, CAMVID.colors):
+        return classes
+    return replace(classes, colors=tuple(map(SHOWN.get, classes.names, classes.colors)))
 
 
 @lru_cache(maxsize=16)

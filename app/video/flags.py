@@ -33,10 +33,8 @@ class VideoOptions:
     """Stop after this many frames."""
     legend: Rare[bool] = True
     """Add a legend below the pictures: classes that occur with their colours, or the scale of a map."""
-    palette: Rare[Literal["distinct", "own"]] = "distinct"
-    """Colours of videos and masks. `own`: the model's. `distinct`: new colours if two are hard to tell apart."""
     settings: Settings = ()
-    """Settings without a flag, NAME=VALUE or files of them, such as palette=own; `--config list` prints all."""
+    """Settings without a flag, NAME=VALUE or files of them, such as legend=false; `--config list` prints all."""
     method: MethodOptions = field(default_factory=MethodOptions)
     compute: ComputeOptions = field(default_factory=ComputeOptions)
 

@@ -81,7 +81,7 @@ def open_recording(job: VideoJob, segmenter: Segmenter) -> Iterator[Recording]:
     `broken_off` has the reason. Raises InputError if no frame could be read.
     """
     options = job.options
-    classes = shown_classes(options, segmenter)
+    classes = display_classes(segmenter.classes)
     paint = open_painter(options, segmenter, classes)
     with open_source(job.source, labels=job.labels, classes=segmenter.classes) as source:
         if job.masks:
@@ -114,11 +114,6 @@ def job_record(job: VideoJob, recording: Recording) -> dict[str, Any]:
         "output": job.output and (redact(job.output) if is_stream(job.output) else Path(job.output).name),
         **recording.record(),
     }
-
-
-def shown_classes(options: VideoOptions, segmenter: Segmenter) -> ClassList:
-    """The segmenter's classes in the colours of the options."""
-    return display_classes(segmenter.classes) if options.palette == "distinct" else segmenter.classes
 
 
 def open_painter(options: VideoOptions, segmenter: Segmenter, classes: ClassList) -> Painter:
