@@ -224,5 +224,3 @@ def check_training(config: SegTrainConfig) -> None:
     require_ranges(config.loop, TRAIN_RANGES)
     if config.augment.corrupt and not config.augment.corruptions:
         raise InputError("corrupt needs corruptions; omit --config corruptions, or give corrupt=0")
-    if config.auxiliary and config.loop.train_samples > 1:
-        raise InputError("auxiliary takes one pass a batch; use --config train_samples=1, or auxiliary=0")

@@ -124,7 +124,6 @@ def with_crops_of_size(config: SegTrainConfig, preset: SegTrainConfig) -> SegTra
 def without_conflicts(config: SegTrainConfig, preset: SegTrainConfig) -> tuple[SegTrainConfig, tuple[str, ...]]:
     """Lowers settings of the preset that contradict settings that the user named, and says so in a remark."""
     most: dict[str, Any] = dict.fromkeys(("full_image_epochs", "unzoomed_epochs"), config.loop.epochs)
-    most |= {"auxiliary": 0.0} if config.loop.train_samples > 1 else {}
     low = {name: limit for name, limit in most.items() if getattr(config, name) == getattr(preset, name) > limit}
     told = ", ".join(f"{name} from {getattr(preset, name):g} to {limit:g}" for name, limit in low.items())
     return replace(config, **low), (f"lowered to fit your settings: {told}",) if low else ()

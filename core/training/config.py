@@ -24,8 +24,6 @@ class TrainConfig:
     accumulate: Rare[int] = 1
     """Network calls per optimiser step, whose gradient is of batch_size * accumulate * processes images. BatchNorm
     normalises over all processes on CUDA, over each process on a CPU."""
-    train_samples: Rare[int] = 1
-    """Dropout passes per batch, whose mean probabilities enter the loss (training-phase ensemble)."""
     optimizer: Rare[OptimizerName] = "adamw"
     """adam (published for CamVid), adamw, sgd with momentum 0.9, or nesterov: sgd with Nesterov's momentum 0.9."""
     learning_rate: float = 3e-3
@@ -58,7 +56,7 @@ class TrainConfig:
 
 
 TRAIN_RANGES: dict[str, tuple[float, float]] = {
-    **dict.fromkeys(("epochs", "batch_size", "accumulate", "train_samples"), (1, math.inf)),
+    **dict.fromkeys(("epochs", "batch_size", "accumulate"), (1, math.inf)),
     **dict.fromkeys(("learning_rate", "weight_decay", "step_epochs", "step_factor", "clip_norm"), (0, math.inf)),
     **dict.fromkeys(("threads", "evaluate_every"), (0, math.inf)),
     **dict.fromkeys(("warmup", "average_decay"), (0, 1)),

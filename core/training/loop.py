@@ -71,7 +71,6 @@ def fit(parts: TrainingParts, config: TrainConfig, run: Run) -> Iterator[StepDon
     scaler = torch.amp.GradScaler(run.device.type, enabled=config.precision == "fp16")
     state = TrainingState(network, average, optimizer, scaler)
     first_epoch = _resume(state, run, config.epochs, parts.data) if run.resume else 0
-    called: nn.Module = MeanOfPasses(network, config.train_samples) if config.train_samples > 1 else network
     trained: nn.Module | None = None
     total_steps = config.epochs * parts.steps_per_epoch
     step = first_epoch * parts.steps_per_epoch
@@ -81,7 +80,7 @@ def fit(parts: TrainingParts, config: TrainConfig, run: Run) -> Iterator[StepDon
         started, losses = time.perf_counter(), []
         for group in _group(parts.batches(epoch), config.accumulate):
             if trained is None:
-                trained = wrap_processes(called, group[0][0], processes)
+                trained = wrap_processes(network, group[0][0], processes)
             torch.manual_seed(dropout_seed(config.seed, epoch, step, processes.rank))
             rate = learning_rate(config, step, parts.steps_per_epoch, total_steps)
             for parameters in optimizer.param_groups:
@@ -235,24 +234,3 @@ def _group(batches: Iterable[Batch], size: int) -> Iterator[list[Batch]]:
         if len(parts) == size:
             yield parts
             parts = []
-
-
-class MeanOfPasses(nn.Module):
-    """The training-phase ensemble: the log of the mean softmax of N dropout passes of a batch (arXiv 2105.12639).
-
-    The result (B, K, ...) is in single precision or more. Its cross-entropy is the NLL of the mean probabilities, which
-    are normalised already. A loss that resizes the result interpolates logarithms. BatchNorm updates its running
-    statistics N times a batch.
-    """
-
-    def __init__(self, network: nn.Module, samples: int) -> None:
-        super().__init__()
-        self.network, self.samples = network, samples
-
-    def forward(self, x: Tensor) -> Tensor:
-        passes = [self._log_probs(x) for _ in range(self.samples)]
-        return torch.logsumexp(torch.stack(passes), 0) - math.log(self.samples)
-
-    def _log_probs(self, x: Tensor) -> Tensor:
-        logits = self.network(x)
-        return torch.log_softmax(logits, 1, dtype=torch.promote_types(logits.dtype, torch.float32))

@@ -20,7 +20,7 @@ from steadyseg.core.model.tensor_file import read_tensors
 from steadyseg.core.options import require_ranges
 from steadyseg.core.seeds import mix_seed
 from steadyseg.core.training.config import TRAIN_RANGES, TrainConfig
-from steadyseg.core.training.loop import EpochDone, MeanOfPasses, StepDone, fit, train_step
+from steadyseg.core.training.loop import EpochDone, StepDone, fit, train_step
 from steadyseg.core.training.optimizer import learning_rate, make_optimizer
 from steadyseg.core.training.parts import Run, fit_batch
 
@@ -276,35 +276,6 @@ def test_weight_decay_spares_biases_and_normalisation(tmp_path: Path, optimizer:
 
 
 # the training-phase ensemble
-
-
-def test_the_loss_of_several_passes_is_the_nll_of_their_mean_probabilities(tmp_path: Path) -> None:
-    """Three passes with masks of their own, in double precision, by hand; so is the gradient."""
-    network, reference = bayesian().double(), bayesian().double().to(memory_format=torch.channels_last)
-    images, labels = next(data(0, 5, 4))
-    images = images.to(memory_format=torch.channels_last)
-    torch.manual_seed(mix_seed(0, 0, 0))
-    probs = torch.stack([torch.softmax(reference.train()(images), 1) for _ in range(3)]).mean(0)
-    picked = probs.permute(0, 2, 3, 1)[labels != VOID]
-    nll = -picked[torch.arange(len(picked)), labels[labels != VOID]].log().mean()
-    nll.backward()
-    event = next(train(network, config(train_samples=3), tmp_path))
-    assert isinstance(event, StepDone) and event.loss == pytest.approx(nll.item(), abs=1e-12)
-    for now, old in zip(network.parameters(), reference.parameters(), strict=True):
-        torch.testing.assert_close(now, old - 0.05 * old.grad, rtol=0, atol=1e-12)  # type: ignore[operator]
-
-
-def test_several_passes_of_bf16_are_averaged_in_single_precision() -> None:
-    network, x = nn.Conv2d(3, 4, 1), torch.randn(2, 3, 5, 5)
-    with torch.autocast("cpu", torch.bfloat16):
-        log_probs = MeanOfPasses(network, 2)(x)
-    assert log_probs.dtype == torch.float32
-    torch.testing.assert_close(log_probs.exp().sum(1), torch.ones(2, 5, 5), rtol=0, atol=1e-5)
-
-
-def test_a_very_unlikely_class_keeps_a_finite_loss() -> None:
-    logits = torch.tensor([[0.0, 400.0]])
-    torch.testing.assert_close(MeanOfPasses(nn.Identity(), 5)(logits), torch.tensor([[-400.0, 0.0]]))
 
 
 # averaged weights

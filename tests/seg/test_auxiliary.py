@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 import torch
 from made.trainings import CPU, boxes_folder
-from refusals import refusal
 
 from steadyseg.core.model.checkpoint import load_checkpoint
 from steadyseg.core.training.config import TrainConfig
@@ -14,7 +13,7 @@ from steadyseg.core.training.parts import Run
 from steadyseg.core.training.run import train
 from steadyseg.seg.networks.auxiliary import DeepSupervision
 from steadyseg.seg.networks.build import build_network
-from steadyseg.seg.options import AugmentOptions, SegTrainConfig, SmpOptions, UNetOptions, check_training
+from steadyseg.seg.options import AugmentOptions, SegTrainConfig, SmpOptions, UNetOptions
 from steadyseg.seg.pretrained import read_segmenter
 from steadyseg.seg.train import prepare_segmentation
 
@@ -66,9 +65,3 @@ def test_a_training_keeps_the_network_alone_and_its_heads_learn(tmp_path: Path) 
     assert all(torch.equal(tensor, tensors[name]) for name, tensor in network.state_dict().items())
     after = [head.weight for head in training.network.get_submodule("heads")]
     assert not any(torch.equal(one, other) for one, other in zip(before, after, strict=True))
-
-
-def test_several_passes_a_batch_are_refused() -> None:
-    assert "train_samples=1" in refusal(
-        check_training, SegTrainConfig(auxiliary=0.4, loop=TrainConfig(train_samples=2))
-    )

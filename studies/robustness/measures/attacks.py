@@ -5,6 +5,7 @@ network. The published code attacks the normalised input instead and never clamp
 channel times as much.
 """
 
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -14,7 +15,6 @@ from torch import Tensor, nn
 
 from steadyseg.core.errors import CheckFailed, InputError
 from steadyseg.core.preprocess import Normalize, enlarge
-from steadyseg.core.training.loop import MeanOfPasses
 
 EPS = 2 / 255
 """Not seen by eye, and a network that was not trained against attacks is left some right answers, so that methods
@@ -122,13 +122,19 @@ class AttackSuccess:
 def _gradient(network: nn.Module, images: Tensor, labels: Tensor, samples: int, void: int | None) -> Tensor:
     """(B, 3, h, w): of the summed NLL of the mean probabilities; a picture's gradient does not depend on its batch."""
     images = images.detach().requires_grad_(True)
-    log_probs = MeanOfPasses(network, samples)(images)
+    log_probs = mean_of_passes(network, images, samples)
     ignored = -100 if void is None else void
     loss = F.nll_loss(log_probs, labels.long(), ignore_index=ignored, reduction="sum")
     gradient = torch.autograd.grad(loss, images)[0]
     if not bool(gradient.isfinite().all()):
         raise CheckFailed("the attack's gradient is not finite: the network's output is not either, or overflows")
     return gradient
+
+
+def mean_of_passes(network: nn.Module, images: Tensor, samples: int) -> Tensor:
+    """The log of the mean softmax of so many dropout passes of a batch, (B, K, ...)."""
+    passes = [torch.log_softmax(network(images), 1) for _ in range(samples)]
+    return torch.logsumexp(torch.stack(passes), 0) - math.log(samples)
 
 
 @contextmanager

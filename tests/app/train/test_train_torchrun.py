@@ -30,7 +30,7 @@ def pictures(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def classification(pictures: Path, run: Path) -> list[str]:
     flags = "--epochs 1 --network resnet18 --channels 2 --batch-size 4 --hold-out 0.25 --dropout 0.3 --device cpu"
-    settings = "--config mixup=0.5 size=16 train_samples=2 loaders=1"
+    settings = "--config mixup=0.5 size=16 loaders=1"
     return ["train", "classification", "--data", str(pictures), "--run", str(run), *f"{flags} {settings}".split()]
 
 
