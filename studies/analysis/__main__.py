@@ -57,7 +57,7 @@ def run_study(job: StudyJob) -> int:
     report = Report(job.study, job.options.models, job.options, job)
     study: Study = load(f"steadyseg.studies.analysis.{job.study}:STUDY")
     record = run(study, job, keep=report.write_json)
-    report.write(record, lambda: study.figures(record["results"]), partial(markdown, study, record))
+    report.write(record, partial(markdown, study, record))
     report.show([screen_table(*table) for table in study.tables(record["results"])], record["notes"])
     return 0
 
@@ -71,8 +71,8 @@ def screen_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any
     return table
 
 
-def markdown(study: Any, record: dict[str, Any], command: str, plots: list[str]) -> str:
-    """The whole report; `plots` are names of PNG files beside it."""
+def markdown(study: Any, record: dict[str, Any], command: str) -> str:
+    """The whole report."""
     from steadyseg.studies.harness.report_folder import report_tables
     from steadyseg.studies.harness.tables import bullets, paragraphs
 
@@ -86,7 +86,6 @@ def markdown(study: Any, record: dict[str, Any], command: str, plots: list[str])
         f"{record['cpu_seconds']:.0f} s of processor time{memory}.",
         study.about,
         bullets(record["notes"]),
-        *(f"![{plot.removesuffix('.png')}]({plot})" for plot in plots),
         *report_tables(study.tables(record["results"]), FORM),
     ]
     return paragraphs(parts)

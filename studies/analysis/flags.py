@@ -18,7 +18,7 @@ class StudyOptions:
 
     models: Positional[Annotated[tuple[str, ...], arg(metavar="MODEL")]]
     """Pretrained names or .safetensors files, of classifiers or of segmentation networks, or timm:NAME; they stand side
-    by side in the plots."""
+    by side in the tables."""
     data: Path
     """CIFAR or an ImageFolder for classifiers; a folder with SPLIT/ and SPLITannot/ for segmentation."""
     split: Literal["train", "val", "test", "trained", "held-out"] | None = None
@@ -35,11 +35,9 @@ class StudyOptions:
     timm_weights: Rare[Literal["pretrained", "random"]] = "pretrained"
     """Weights of timm:NAME: the library's (fetched once, needs a network connection), or random ones from the seed."""
     output: Annotated[Path | None, arg(aliases=["-o"])] = None
-    """Folder for report.md, report.json and the plots; runs/STUDY/MODELS without it."""
+    """Folder for report.md and report.json; runs/STUDY/MODELS without it."""
     overwrite: bool = False
     """Replace a report that exists."""
-    plots: Rare[bool] = True
-    """Draw plots, which needs matplotlib."""
     device: Rare[str] = "auto"
     """auto, cpu or cuda; auto: cuda where there is one."""
 

@@ -1,7 +1,6 @@
 """The study `fourier`: relative log amplitude of every block's feature maps by frequency and depth."""
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -11,7 +10,6 @@ from steadyseg.studies.analysis.maps import (
     MapTally,
     Place,
     add_batches,
-    draw_by_depth,
     units_with_maps,
     with_sizes,
 )
@@ -19,11 +17,7 @@ from steadyseg.studies.analysis.measures.fourier import frequencies, log_amplitu
 from steadyseg.studies.analysis.measures.units import Unit
 from steadyseg.studies.analysis.study import Results, Study, StudyContext
 from steadyseg.studies.analysis.subjects import StudyTarget
-from steadyseg.studies.harness.panels import legend_below, new_figure
 from steadyseg.studies.harness.report_folder import Table, table_of
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 ABOUT = (
     "Mean over samples and channels of ln(|F| + 1e-6) along the diagonal of the spectrum, relative to frequency 0 of "
@@ -84,46 +78,4 @@ def at(row: Results, place: float) -> float | None:
     return row["amplitude"][near] if abs(row["frequency"][near] - place) <= 0.13 else None
 
 
-def figures(results: Results) -> dict[str, "Figure"]:
-    rows = results["rows"]
-    groups = list(dict.fromkeys((row["model"], row["mode"]) for row in rows))
-    plain = [group for group in groups if group[1] == "dnn"]
-    figure, axes = new_figure(len(plain) + 1)
-    low = min(min(row["amplitude"]) for row in rows)
-    for axis, group in zip(axes, plain, strict=False):
-        mine = [row for row in rows if (row["model"], row["mode"]) == group and row["map"] != "in"]
-        for row, colour in zip(mine, depth_colours(len(mine)), strict=True):
-            smooth = row["map"] == "out"
-            axis.plot(row["frequency"], row["amplitude"], "--" if smooth else "-", color=colour, lw=1.2)
-        axis.set_title(group[0], fontsize=9)
-        axis.set_xlabel("frequency / pi")
-        axis.set_ylim(low - 0.3, 0.3)
-        axis.set_xlim(0, 1)
-    axes[0].set_ylabel("relative log amplitude (natural log)")
-    key = axes[0]
-    for label, place in (("first block", 0), ("last block", 1)):
-        key.plot([], [], color=depth_colours(2)[place], label=label)
-    key.plot([], [], "k--", label="leaves a smoothing layer")
-    draw_high(axes[-1], rows, groups)
-    legend_below(figure, axes)
-    figure.suptitle(f"Feature maps by frequency, {results['seen']} pictures", fontsize=10)
-    return {"fourier": figure}
-
-
-def depth_colours(count: int) -> list[tuple[float, ...]]:
-    """`count` colours from dark (the first block) to light (the last)."""
-    from matplotlib import colormaps
-
-    return [tuple(colormaps["viridis"](0.9 * place / max(1, count - 1))) for place in range(count)]
-
-
-def draw_high(axis: Any, rows: list[Results], groups: list[tuple[str, str]]) -> None:
-    for number, group in enumerate(groups):
-        mine = [row for row in rows if (row["model"], row["mode"]) == group]
-        draw_by_depth(axis, mine, "high", number, f"{group[0]}, {group[1]}")
-    axis.plot([], [], color="grey", lw=5, alpha=0.5, label="a smoothing layer")
-    axis.set_title("just below pi, by depth", fontsize=9)
-    axis.set_ylabel("relative log amplitude")
-
-
-STUDY = Study("fourier", "Feature maps by frequency", ABOUT, measure, tables, figures, (256, 8), needs_labels=False)
+STUDY = Study("fourier", "Feature maps by frequency", ABOUT, measure, tables, (256, 8), needs_labels=False)

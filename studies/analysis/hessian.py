@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from statistics import fmean, stdev
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -15,11 +15,7 @@ from steadyseg.studies.analysis.measures.nll import score
 from steadyseg.studies.analysis.study import Results, Study, StudyContext
 from steadyseg.studies.analysis.subjects import StudyTarget
 from steadyseg.studies.analysis.training_pictures import TrainingPictures
-from steadyseg.studies.harness.panels import STYLES, legend_below, new_figure
 from steadyseg.studies.harness.report_folder import Table, table_of
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 ABOUT = (
     "The Hessian is the matrix of the second derivatives of a mini-batch's mean NLL with respect to all weights. "
@@ -34,7 +30,6 @@ ABOUT = (
 )
 EXTRA_VECTORS = 6
 """Vectors in memory beside the basis: gradient, its product, the iterate, and temporary ones."""
-GRID = 400
 
 
 def measure(context: StudyContext) -> Iterator[Results]:
@@ -181,58 +176,4 @@ def tables(results: Results) -> list[Table]:
     return found
 
 
-def figures(results: Results) -> dict[str, "Figure"]:
-    rows = results["rows"]
-    models = [row["model"] for row in results["networks"]]
-    has_density = bool(rows[0]["nodes"])
-    figure, axes = new_figure(2 if has_density else 1)
-    draw_top(axes[0], rows, models, results)
-    if has_density:
-        draw_density(axes[1], rows, models)
-    legend_below(figure, axes)
-    return {"hessian": figure}
-
-
-def draw_top(axis: Any, rows: Sequence[Results], models: Sequence[str], results: Results) -> None:
-    """The published picture: the density of the pooled top eigenvalues, each of them a tick."""
-    pooled = {m: torch.tensor([v for r in rows if r["model"] == m for v in r["eigenvalues"]]) for m in models}
-    every = torch.cat(list(pooled.values()))
-    low, high = float(every.min()), float(every.max())
-    margin = 0.5 * max(high - low, 1e-9)
-    grid = torch.linspace(low - margin, high + margin, GRID, dtype=torch.float64)
-    for number, (model, values) in enumerate(pooled.items()):
-        # Silverman's rule of thumb, at least 1/200 of the axis
-        sd = float(values.double().std()) if len(values) > 1 else 0.0
-        width = max(1.06 * sd * len(values) ** -0.2, float(grid[-1] - grid[0]) / 200)
-        part = spectrum.Quadrature(values.double(), torch.full((len(values),), 1 / len(values), dtype=torch.float64))
-        line = STYLES[number % len(STYLES)]
-        axis.plot(grid, part.density(grid, width), line, color=f"C{number}", label=model)
-        ticks, style = torch.full_like(values, -0.02 * (number + 1)), {"color": f"C{number}", "ms": 7, "clip_on": False}
-        axis.plot(values, ticks, "|", transform=axis.get_xaxis_transform(), **style)
-    axis.axvline(0.0, color="grey", lw=0.6)
-    axis.set_title(f"top {results['top']} of each of {results['networks'][0]['batches']} mini-batches", fontsize=9)
-    axis.set_xlabel("eigenvalue of the Hessian", labelpad=12)
-    axis.set_ylabel("density")
-    axis.tick_params(axis="x", pad=10)
-
-
-def draw_density(axis: Any, rows: Sequence[Results], models: Sequence[str]) -> None:
-    """All eigenvalues, on a logarithmic axis: nearly all are near 0."""
-    whole = {m: spectrum.mean_quadrature([quadrature(r) for r in rows if r["model"] == m]) for m in models}
-    low = min(float(part.nodes.min()) for part in whole.values())
-    high = max(float(part.nodes.max()) for part in whole.values())
-    width = (high - low) / 100
-    grid = torch.linspace(low - 3 * width, high + 3 * width, GRID, dtype=torch.float64)
-    for number, (model, part) in enumerate(whole.items()):
-        axis.plot(grid, part.density(grid, width), STYLES[number % len(STYLES)], color=f"C{number}", label=model)
-    axis.set_yscale("log")
-    # Down to where a single eigenvalue of the lightest node stands out.
-    lightest = min(float(part.weights[part.weights > 1e-12].min()) for part in whole.values())
-    highest = max(float(part.density(grid, width).max()) for part in whole.values())
-    axis.set_ylim(max(lightest / width / 10, 1e-12), 5 * highest)
-    axis.set_title(f"all eigenvalues (Lanczos, Gaussians of width {width:.2g})", fontsize=9)
-    axis.set_xlabel("eigenvalue of the Hessian")
-    axis.set_ylabel("density (log scale)")
-
-
-STUDY = Study("hessian", "Hessian of the loss", ABOUT, measure, tables, figures, (128, 8), split="train")
+STUDY = Study("hessian", "Hessian of the loss", ABOUT, measure, tables, (128, 8), split="train")

@@ -1,7 +1,7 @@
 """The study `landscape`: loss and accuracy on a plane through the weights."""
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -19,11 +19,7 @@ from steadyseg.studies.analysis.measures.nll import score
 from steadyseg.studies.analysis.study import Results, Study, StudyContext
 from steadyseg.studies.analysis.subjects import StudyTarget
 from steadyseg.studies.analysis.training_pictures import TrainingPictures
-from steadyseg.studies.harness.panels import new_figure
 from steadyseg.studies.harness.report_folder import Table, table_of
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 ABOUT = (
     "Mean NLL (without L2) and accuracy at the trained weights + x * first direction + y * second direction. A random "
@@ -123,47 +119,4 @@ def tables(results: Results) -> list[Table]:
     return [table_of("Loss around the trained weights (rise: mean over the four points on the axes)", columns, rows)]
 
 
-def figures(results: Results) -> dict[str, "Figure"]:
-    from matplotlib.colors import LogNorm
-
-    planes = results["planes"]
-    figure, axes = new_figure(len(planes) + 1, 4.2)
-    known = [value for plane in planes for line in plane["loss"] for value in line if value > 0]
-    low, high = max(min(known), 1e-4), min(max(known), 1e3)
-    for axis, plane in zip(axes, planes, strict=False):
-        shown = axis.pcolormesh(
-            plane["x"],
-            plane["y"],
-            plane["loss"],
-            norm=LogNorm(low, max(high, 1.01 * low)),
-            cmap="viridis",
-            shading="nearest",
-        )
-        levels = [low * (high / low) ** (step / 8) for step in range(1, 8)] if high > low else []
-        if plane["rows_done"] == len(plane["y"]) and levels:
-            axis.contour(plane["x"], plane["y"], plane["loss"], levels=levels, colors="white", linewidths=0.6)
-        axis.plot(0, 0, "r+", ms=9)
-        axis.set_xlabel("first direction (1: as long as the filters)")
-        axis.set_ylabel("second direction")
-        axis.set_title(plane["model"], fontsize=9)
-    figure.colorbar(shown, ax=axes[len(planes) - 1], label="mean NLL, nats (log scale)")
-    draw_cuts(axes[-1], planes)
-    return {"landscape": figure}
-
-
-def draw_cuts(axis: Any, planes: Sequence[Results]) -> None:
-    """Draws the loss along both axes, because colours cannot be read to a number."""
-    for number, plane in enumerate(planes):
-        middle = len(plane["x"]) // 2
-        axis.plot(plane["x"], plane["loss"][middle], "-", color=f"C{number}", label=f"{plane['model']}, first")
-        if plane["rows_done"] == len(plane["y"]):
-            down = [line[middle] for line in plane["loss"]]
-            axis.plot(plane["y"], down, "--", color=f"C{number}", label=f"{plane['model']}, second")
-    axis.set_yscale("log")
-    axis.set_title("along the two directions", fontsize=9)
-    axis.set_xlabel("distance from the trained weights")
-    axis.set_ylabel("mean NLL, nats (log scale)")
-    axis.legend(fontsize=7)
-
-
-STUDY = Study("landscape", "Loss landscape", ABOUT, measure, tables, figures, (256, 4), split="train")
+STUDY = Study("landscape", "Loss landscape", ABOUT, measure, tables, (256, 4), split="train")

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -13,11 +12,7 @@ from steadyseg.studies.analysis.measures.nll import score
 from steadyseg.studies.analysis.measures.units import KINDS, find_units, list_units
 from steadyseg.studies.analysis.study import Results, Study, StudyContext
 from steadyseg.studies.analysis.subjects import StudyTarget
-from steadyseg.studies.harness.panels import MARKS, legend_below, new_figure
 from steadyseg.studies.harness.report_folder import Table, table_of
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 ABOUT = (
     "Accuracy and NLL (nats) of the trained network with one unit removed, with dropout off and without further "
@@ -130,48 +125,4 @@ def tables(results: Results) -> list[Table]:
     return [table_of("One unit changed at a time", columns, rows)]
 
 
-def figures(results: Results) -> dict[str, "Figure"]:
-    rows = [row for row in results["rows"] if row["unit"] and row["weight"] == 0.0]
-    models = list(dict.fromkeys(row["model"] for row in results["rows"]))
-    smooth = [row for row in results["rows"] if row["kind"] == "smoothing"]
-    panels = len(models) + bool(smooth)
-    most = max(sum(row["model"] == model for row in rows) for model in models)
-    figure, axes = new_figure(panels, 4.4, max(3.6, 0.17 * most + 1.2))
-    kinds = list(dict.fromkeys(row["kind"] for row in rows))
-    for axis, model in zip(axes, models, strict=False):
-        mine = [row for row in rows if row["model"] == model]
-        for place, row in enumerate(mine):
-            number = kinds.index(row["kind"])
-            change, error = row["nll_change"], row["nll_change_se"]
-            axis.barh(place, change, 0.7, color=f"C{number}", xerr=error, error_kw={"lw": 0.8})
-        axis.set_yticks(range(len(mine)), [row["unit"] for row in mine], fontsize=6)
-        axis.invert_yaxis()
-        axis.set_xscale("symlog", linthresh=0.1)
-        axis.set_xlabel("change in NLL, nats (log beyond ±0.1)")
-        axis.set_title(f"{model}, one unit removed", fontsize=9)
-    for number, kind in enumerate(kinds):
-        axes[0].barh([0], [0], color=f"C{number}", label=kind)
-    if smooth:
-        draw_weights(axes[-1], smooth)
-        axes[-1].legend(fontsize=7)
-    legend_below(figure, axes[: len(models)])
-    return {"lesion": figure}
-
-
-def draw_weights(axis: Any, rows: Sequence[Results]) -> None:
-    """The change in NLL by the weight of one smoothing layer, all others as trained."""
-    groups = list(dict.fromkeys((row["model"], row["unit"]) for row in rows))
-    for number, group in enumerate(groups):
-        mine = [row for row in rows if (row["model"], row["unit"]) == group]
-        weights, changes = [1.0, *(row["weight"] for row in mine)], [0.0, *(row["nll_change"] for row in mine)]
-        several = len({model for model, _ in groups}) > 1
-        label = f"{group[0]} {group[1]}" if several else group[1]
-        axis.plot(weights, changes, f"{MARKS[number % len(MARKS)]}-", ms=4, color=f"C{number % 10}", label=label)
-    axis.axhline(0.0, color="grey", lw=0.5)
-    axis.invert_xaxis()
-    axis.set_xlabel("its weight (1 as trained, 0 removed)")
-    axis.set_ylabel("change in NLL, nats")
-    axis.set_title("one smoothing layer at part of its weight", fontsize=9)
-
-
-STUDY = Study("lesion", "Lesions", ABOUT, measure, tables, figures, (1000, 10))
+STUDY = Study("lesion", "Lesions", ABOUT, measure, tables, (1000, 10))

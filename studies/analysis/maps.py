@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from torch import Tensor
 
@@ -13,10 +13,6 @@ from steadyseg.studies.analysis.measures.features import trace, watch_maps
 from steadyseg.studies.analysis.measures.units import Unit, find_units, list_units
 from steadyseg.studies.analysis.study import Results, StudyContext
 from steadyseg.studies.analysis.subjects import StudyTarget
-from steadyseg.studies.harness.panels import MARKS
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 LEAST_SIDE = 2
 """Points on a side of the smallest map that is analyzed."""
@@ -125,15 +121,3 @@ def smoothing_pairs(rows: Sequence[Results]) -> Iterator[tuple[Results, Results]
         same = all(before.get(key) == after.get(key) for key in ("model", "mode", "unit"))
         if same and (before["map"], after["map"]) == ("in", "out"):
             yield before, after
-
-
-def draw_by_depth(axis: "Axes", rows: Sequence[Results], key: str, number: int, label: str) -> None:
-    """One network's figure of every map by depth; a broad segment leads from what enters a smoothing layer to what
-    leaves."""
-    colour, mark = f"C{number % 10}", MARKS[number % len(MARKS)]
-    axis.plot(
-        [row["depth"] for row in rows], [row[key] for row in rows], f"{mark}-", color=colour, ms=3, lw=1, label=label
-    )
-    for pair in smoothing_pairs(rows):
-        axis.plot([row["depth"] for row in pair], [row[key] for row in pair], color=colour, lw=5, alpha=0.35)
-    axis.set_xlabel("depth: first block 0, last block 1")

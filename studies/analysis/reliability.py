@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -15,12 +14,8 @@ from steadyseg.studies.analysis.measures.regions import DISTANCES, SIZES, distan
 from steadyseg.studies.analysis.measures.reliability import CONFIDENT, GroupTally, scores
 from steadyseg.studies.analysis.study import Results, Study, StudyContext
 from steadyseg.studies.analysis.subjects import StudyTarget
-from steadyseg.studies.harness.panels import new_figure
 from steadyseg.studies.harness.report_folder import Table, table_of
 from steadyseg.studies.harness.target import DNN, at_size_of
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 ABOUT = (
     "Confidence is the largest probability. `gap` is its mean minus the accuracy: above 0 the network is "
@@ -135,29 +130,4 @@ TITLES = {
 }
 
 
-def figures(results: Results) -> dict[str, "Figure"]:
-    rows = results["rows"]
-    kinds = [kind for kind in TITLES if kind != "all" and any(row["by"] == kind for row in rows)]
-    figure, axes = new_figure(2, 5.2, 3.8, -(-len(kinds) // 2))
-    groups = list(dict.fromkeys((row["model"], row["mode"]) for row in rows))
-    for axis, kind in zip(axes, kinds, strict=False):
-        names = list(dict.fromkeys(row["group"] for row in rows if row["by"] == kind))
-        if kind == "familiarity":  # every network has groups of its own
-            names = [f"{place + 1}" for place in range(FAMILIARITY_GROUPS)]
-        for number, group in enumerate(groups):
-            mine = [row for row in rows if row["by"] == kind and (row["model"], row["mode"]) == group]
-            places = range(len(mine)) if kind == "familiarity" else [names.index(row["group"]) for row in mine]
-            for key, line, size in (("accuracy", "o-", 4), ("confidence", "x--", 5)):
-                label = f"{' '.join(group)}, {key}"
-                axis.plot(places, [row[key] for row in mine], line, color=f"C{number}", ms=size, label=label)
-        slope: dict[str, Any] = {"rotation": 35, "ha": "right"} if kind == "class" else {}
-        axis.set_xticks(range(len(names)), names, fontsize=7, **slope)
-        axis.set_title(TITLES[kind] + (" (5: most novel)" if kind == "familiarity" else ""), fontsize=9)
-        axis.set_ylabel("share")
-    for axis in axes[len(kinds) :]:
-        axis.set_axis_off()
-    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=2, fontsize=8)
-    return {"reliability": figure}
-
-
-STUDY = Study("reliability", "Reliability by group", ABOUT, measure, tables, figures, (1000, 30))
+STUDY = Study("reliability", "Reliability by group", ABOUT, measure, tables, (1000, 30))

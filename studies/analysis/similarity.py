@@ -3,24 +3,19 @@ space."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
 from steadyseg.core.errors import InputError
-from steadyseg.studies.analysis.maps import COLUMNS, MapTally, Place, draw_by_depth, units_with_maps, with_sizes
+from steadyseg.studies.analysis.maps import COLUMNS, MapTally, Place, units_with_maps, with_sizes
 from steadyseg.studies.analysis.measures.correlation import SpatialCovariance
 from steadyseg.studies.analysis.measures.lesion import removed
 from steadyseg.studies.analysis.measures.similarity import MIN_BATCH, MinibatchCka, gram, mean_beside_diagonal
 from steadyseg.studies.analysis.measures.units import Unit, list_units
 from steadyseg.studies.analysis.study import Results, Study, StudyContext
 from steadyseg.studies.analysis.subjects import StudyTarget
-from steadyseg.studies.harness.panels import legend_below, new_figure
 from steadyseg.studies.harness.report_folder import Table, table_of
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 ABOUT = (
     "CKA is linear, of the flattened maps, by the unbiased estimator summed over mini-batches; 1 means equal up to "
@@ -129,39 +124,4 @@ def tables(results: Results) -> list[Table]:
     return [("CKA", names, pairs), table_of("Correlation in space", (*columns, *words), rows)]
 
 
-def figures(results: Results) -> dict[str, "Figure"]:
-    pairs = [pair for pair in results["pairs"] if not pair["first"].endswith(WITHOUT)]
-    columns = 2 if len(pairs) == 4 else min(3, len(pairs))
-    figure, axes = new_figure(columns, 4.6, 4.2, -(-len(pairs) // columns))
-    for axis, pair in zip(axes, pairs, strict=False):
-        values = [[float("nan") if v is None else v for v in line] for line in pair["cka"]]
-        shown = axis.imshow(values, vmin=0, vmax=1, cmap="magma", origin="lower", aspect="auto")
-        axis.set_title(f"{pair['first']}\nagainst {pair['second']}", fontsize=8)
-        for setter, names in ((axis.set_yticks, pair["rows"]), (axis.set_xticks, pair["columns"])):
-            setter(range(len(names)), names, fontsize=5)
-        axis.tick_params(axis="x", rotation=90)
-    for axis in axes[len(pairs) :]:
-        axis.set_axis_off()
-    figure.colorbar(shown, ax=axes, label="CKA", shrink=0.8)
-    return {"similarity": figure, "correlation": correlation_figure(results["rows"])}
-
-
-def correlation_figure(rows: Sequence[Results]) -> "Figure":
-    figure, axes = new_figure(2)
-    for number, model in enumerate(dict.fromkeys(row["model"] for row in rows)):
-        mine = [row for row in rows if row["model"] == model]
-        known = [row for row in mine if row["length"] is not None]
-        draw_by_depth(axes[0], known, "length", number, model)
-        nearest = [row | {"near": row["correlation"][1]} for row in mine if len(row["correlation"]) > 1]
-        draw_by_depth(axes[1], nearest, "near", number, model)
-    for axis, word in (
-        (axes[0], "correlation length, points of the map"),
-        (axes[1], "correlation of neighbouring points"),
-    ):
-        axis.set_ylabel(word)
-    axes[0].plot([], [], color="grey", lw=5, alpha=0.5, label="a smoothing layer")
-    legend_below(figure, axes)
-    return figure
-
-
-STUDY = Study("similarity", "Similarity of layers", ABOUT, measure, tables, figures, (512, 16), needs_labels=False)
+STUDY = Study("similarity", "Similarity of layers", ABOUT, measure, tables, (512, 16), needs_labels=False)

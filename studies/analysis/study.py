@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import torch
 
@@ -13,9 +13,6 @@ from steadyseg.studies.analysis.subjects import StudyTarget, open_study_targets
 from steadyseg.studies.harness.machine import about_torch, peak_rss_bytes
 from steadyseg.studies.harness.pictures import batches_of
 from steadyseg.studies.harness.report_folder import Table
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 T = TypeVar("T")
 Results = dict[str, Any]
@@ -66,7 +63,7 @@ class StudyContext:
 
 @dataclass(frozen=True)
 class Study:
-    """One study: its measurement, and the tables and plots of its results."""
+    """One study: its measurement, and the tables of its results."""
 
     name: str
     title: str
@@ -75,8 +72,6 @@ class Study:
     measure: Callable[[StudyContext], Iterator[Results]]
     """Yields the results so far after every part; the last are the whole."""
     tables: Callable[[Results], list[Table]]
-    figures: Callable[[Results], dict[str, "Figure"]]
-    """Plots by file name without ending."""
     images: tuple[int, int]
     """Pictures without --images: for classifiers, for segmentation networks."""
     needs_labels: bool = True

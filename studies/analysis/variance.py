@@ -1,7 +1,6 @@
 """The study `variance`: variance of feature maps by depth, over positions, over dropout draws and over both."""
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
@@ -12,7 +11,6 @@ from steadyseg.studies.analysis.maps import (
     MapTally,
     Place,
     add_batches,
-    draw_by_depth,
     smoothing_pairs,
     units_with_maps,
     with_sizes,
@@ -21,11 +19,7 @@ from steadyseg.studies.analysis.measures.units import Unit
 from steadyseg.studies.analysis.measures.variance import DrawVariance
 from steadyseg.studies.analysis.study import Results, Study, StudyContext
 from steadyseg.studies.analysis.subjects import StudyTarget
-from steadyseg.studies.harness.panels import legend_below, new_figure
 from steadyseg.studies.harness.report_folder import Table, table_of
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 ABOUT = (
     "All variances are unbiased, and are averaged over samples and channels. `positions` is the variance over the "
@@ -102,30 +96,4 @@ def smoothing_table(rows: list[Results]) -> list[Table]:
     )
 
 
-def figures(results: Results) -> dict[str, "Figure"]:
-    rows = results["rows"]
-    drawn = any(row["draws"] is not None for row in rows)
-    keys = KEYS if drawn else KEYS[:1]
-    figure, axes = new_figure(len(keys), 3.8)
-    for axis, key in zip(axes, keys, strict=True):
-        for number, model in enumerate(dict.fromkeys(row["model"] for row in rows)):
-            mine = [row for row in rows if row["model"] == model and row[key]]  # none and 0 are not drawn
-            draw_by_depth(axis, mine, key, number, model)
-        axis.plot([], [], color="grey", lw=5, alpha=0.5, label="a smoothing layer")
-        axis.set_yscale("log")
-        axis.set_title(TITLES[key], fontsize=9)
-    axes[0].set_ylabel("variance of feature maps (log scale)")
-    legend_below(figure, axes)
-    draws = max(row["samples"] for row in rows)
-    figure.suptitle(f"Variance by depth, {results['seen']} pictures, {draws} draws at most", fontsize=10)
-    return {"variance": figure}
-
-
-TITLES = {
-    "positions": "over positions",
-    "draws": "over dropout draws",
-    "both": "over both",
-    "averaged": "over positions, of the mean of the draws",
-}
-
-STUDY = Study("variance", "Variance of feature maps", ABOUT, measure, tables, figures, (256, 8), needs_labels=False)
+STUDY = Study("variance", "Variance of feature maps", ABOUT, measure, tables, (256, 8), needs_labels=False)

@@ -1,18 +1,14 @@
-"""Plots of reports: figures without pyplot, line styles that tell networks apart in print, legends below."""
+"""Plots of reports: figures without pyplot."""
 
 import io
-from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from steadyseg.core.system.files import write_atomic
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-STYLES = ("-", "--", ":", "-.")
-MARKS = ("o", "s", "^", "D", "v", "P")
 
 
 def new_figure(
@@ -23,15 +19,6 @@ def new_figure(
 
     figure = Figure(figsize=(width * panels, height * rows), layout="constrained")
     return figure, list(figure.subplots(rows, panels, squeeze=False, sharex=sharex, sharey=sharey).flat)
-
-
-def legend_below(figure: "Figure", axes: Sequence["Axes"]) -> None:
-    """Draws one legend for all panels, each label once."""
-    found: dict[str, Any] = {}
-    for axis in axes:
-        handles, labels = axis.get_legend_handles_labels()
-        found |= dict(zip(labels, handles, strict=True))
-    figure.legend(list(found.values()), list(found), loc="outside lower center", ncols=min(4, len(found)), fontsize=8)
 
 
 def write_figure(path: Path, figure: "Figure", dpi: int) -> None:

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_type_hints
+from typing import Any, get_type_hints
 
 from rich.table import Table as ScreenTable
 
@@ -17,17 +17,12 @@ from steadyseg.core.errors import InputError, refuse_existing
 from steadyseg.core.options import is_rare
 from steadyseg.core.system.files import write_atomic
 from steadyseg.runtime.open_model import is_graph
-from steadyseg.studies.harness.panels import write_figure
 from steadyseg.studies.harness.tables import report_table
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 Table = tuple[str, Sequence[str], Sequence[Sequence[Any]]]
 """Title, columns and rows of a table."""
-DPI = 130
-CORRUPTIONS, PLOTS = "imagecorruptions", "matplotlib"
-OMITTED = ("output", "overwrite", "plots", "settings")
+CORRUPTIONS = "imagecorruptions"
+OMITTED = ("output", "overwrite", "settings")
 """Fields that do not change what is measured."""
 
 
@@ -50,41 +45,30 @@ class Report:
     """The folder of a report, and the command that makes it again."""
 
     def __init__(self, study: str, models: Sequence[str], flags: Any, job: Any) -> None:
-        """InputError, before any work, where the folder cannot be written or matplotlib is missing.
+        """InputError, before any work, where the folder cannot be written.
 
         Args:
             study: Name of the study.
             models: Names and files of the networks.
-            flags: The part of the job with `output`, `overwrite` and `plots`.
+            flags: The part of the job with `output` and `overwrite`.
             job: All flags, for the command.
         """
         from steadyseg.studies.harness.target import short_names
 
-        if flags.plots:
-            require_extra(PLOTS, "plots")
         names = (Path(name).name for name in short_names(models))
         self.out: Path = flags.output or Path("runs") / study / "+".join(names)
         check_folder(self.out, overwrite=flags.overwrite)
-        self.command, self.has_plots = command_line(study, models, job), flags.plots
+        self.command = command_line(study, models, job)
 
     def write_json(self, record: Mapping[str, Any]) -> None:
         """Writes report.json into the folder, which is made if it is missing."""
         self.out.mkdir(parents=True, exist_ok=True)
         write_json(self.out / "report.json", {"command": self.command, **record})
 
-    def write(
-        self,
-        record: Mapping[str, Any],
-        draw: Callable[[], Mapping[str, "Figure"]],
-        markdown: Callable[[str, list[str]], str],
-    ) -> None:
-        """Writes report.json, the plots and report.md; `markdown` gets the command and the names of the plots."""
+    def write(self, record: Mapping[str, Any], markdown: Callable[[str], str]) -> None:
+        """Writes report.json and report.md; `markdown` gets the command."""
         self.write_json(record)
-        figures = draw() if self.has_plots else {}
-        for name, figure in figures.items():
-            write_figure(self.out / f"{name}.png", figure, dpi=DPI)
-        text = markdown(self.command, [f"{name}.png" for name in sorted(figures)])
-        write_atomic(self.out / "report.md", text.encode())
+        write_atomic(self.out / "report.md", markdown(self.command).encode())
 
     def show(self, tables: Iterable[ScreenTable], notes: Iterable[str]) -> None:
         """Prints the tables, the notes on stderr, and the place of the report."""

@@ -1,4 +1,4 @@
-"""The study `robustness`: runs its parts and writes the report, its JSON and its plots into a folder."""
+"""The study `robustness`: runs its parts and writes the report and its JSON into a folder."""
 
 from functools import partial
 from typing import Any
@@ -13,7 +13,6 @@ def run_robustness(job: RobustnessJob) -> int:
     require_checkpoints(
         job.models, "a pretrained name or a .safetensors file", "attacks and dropout need the network itself"
     )
-    from steadyseg.studies.robustness.plots import draw_plots
     from steadyseg.studies.robustness.report import markdown, summary
     from steadyseg.studies.robustness.studies import robustness  # after what can be refused without torch
 
@@ -21,9 +20,7 @@ def run_robustness(job: RobustnessJob) -> int:
     report = Report("robustness", job.models, job, job)
 
     def write_report(record: dict[str, Any]) -> None:
-        if not job.plots:
-            record = record | {"notes": [*record["notes"], "no plots: plots=false"]}
-        report.write(record, partial(draw_plots, record), partial(markdown, record))
+        report.write(record, partial(markdown, record))
 
     record = robustness(job, track, write_report)
     report.show([summary(record)], record["notes"])

@@ -89,11 +89,9 @@ class RobustnessJob:
     only: tuple[StudyName, ...] = ()
     """Only these studies; all that the data allows without it."""
     output: Annotated[Path | None, arg(aliases=["-o"])] = None
-    """Folder for report.md, report.json and the plots; runs/robustness/MODEL without it."""
+    """Folder for report.md and report.json; runs/robustness/MODEL without it."""
     overwrite: bool = False
     """Replace a report that exists."""
-    plots: Rare[bool] = True
-    """Draw plots, which needs matplotlib."""
     settings: Settings = ()
     """Rarely needed settings, as NAME=VALUE; `--config list` prints them."""
     options: RobustnessOptions = field(default_factory=RobustnessOptions)

@@ -13,8 +13,8 @@ from steadyseg.studies.robustness.tally import Row, title_of, titles_of
 MEASURES = {"accuracy": "accuracy", "nll": "NLL", "ece": "ECE", "miou": "mIoU"}
 
 
-def markdown(record: dict[str, Any], command: str, plots: list[str]) -> str:
-    """The whole report; `plots` are names of PNG files beside it."""
+def markdown(record: dict[str, Any], command: str) -> str:
+    """The whole report."""
     studies = record["studies"]
     models = ", ".join(model["model"] for model in record["models"])
     parts = [
@@ -28,8 +28,7 @@ def markdown(record: dict[str, Any], command: str, plots: list[str]) -> str:
     for name, (title, tables, form) in SECTIONS.items():
         if name in studies:
             study = studies[name]
-            shown = [f"![{name}]({plot})" for plot in plots if plot.startswith(name)]
-            parts += [f"## {title}", f"{study['seconds']:.0f} s.", *report_tables(tables(study), form), *shown]
+            parts += [f"## {title}", f"{study['seconds']:.0f} s.", *report_tables(tables(study), form)]
             parts.append(bullets(study["notes"]))
     return paragraphs(parts)
 

@@ -6,7 +6,6 @@ the vector sees (Ghorbani et al. 2019, arXiv 1901.10159). The mean over vectors 
 Moments up to 2 m - 1 of each are exact.
 """
 
-import math
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -79,11 +78,6 @@ class Quadrature:
         """The mean of eigenvalue ** power: power 1 is the trace over the number of weights."""
         return float((self.weights * self.nodes**power).sum())
 
-    def density(self, grid: Tensor, width: float) -> Tensor:
-        """(G,) with every node as a Gaussian of this standard deviation."""
-        around = (grid[:, None] - self.nodes[None]) / width
-        return (self.weights * torch.exp(-0.5 * around**2)).sum(1) / (width * math.sqrt(2 * math.pi))
-
 
 def lanczos(hessian: Hessian, start: Tensor, steps: int) -> Quadrature:
     """The quadrature that one start vector (P,) sees; fewer nodes where its Krylov space ends before.
@@ -111,10 +105,3 @@ def random_signs(like: Tensor, seed: int) -> Tensor:
     """(P,) of -1 and 1: the start vectors whose mean is the density."""
     generator = torch.Generator().manual_seed(seed)
     return (2 * torch.randint(0, 2, (like.numel(),), generator=generator) - 1).to(like)
-
-
-def mean_quadrature(parts: list[Quadrature]) -> Quadrature:
-    """Averages the quadratures of several start vectors or batches."""
-    return Quadrature(
-        torch.cat([part.nodes for part in parts]), torch.cat([part.weights for part in parts]) / len(parts)
-    )
