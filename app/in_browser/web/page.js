@@ -15,7 +15,6 @@ let wanted = null; // {found, abort} for the current settings
 let running = null; // {found, abort} that computes
 let source = null;
 let turn = 0; // increased by every start and stop; work of an earlier turn ends
-let watch = null;
 let lost = ""; // the reason why WebGPU failed while it ran
 
 function say(text, trouble = false) {
@@ -95,14 +94,13 @@ async function show(mine) {
     const frame = await source.next();
     if (mine !== turn) return frame?.bitmap.close();
     if (!frame) return stop(source.why, source.why.includes("damaged"));
-    const question = { ...frame, tau: settings.tau, watch, view: settings.view };
+    const question = { ...frame, tau: settings.tau, view: settings.view };
     const found = await segmenter.step(frame.bitmap, question).catch((error) => mine === turn && goOnWithout(segmenter, error));
     if (!found) continue;
     const { facts, overlay, shade } = found;
     if (mine !== turn) return [overlay, shade].forEach((picture) => picture.close());
     cards[0].transferFromImageBitmap(overlay);
     cards[1].transferFromImageBitmap(shade);
-    if (!watch) facts.probs = null;
     facts.verdict = running === wanted ? verdictOf(facts, manifest, settings.method) : null; // null: of the method before
     instruments.tell(facts, performance.now() - frame.at, source.presented);
     put("runs", [`${segmenter.runsOn}, ${facts.stepMs.toFixed(0)} ms a frame`, ...segmenter.notes, lost].filter(Boolean).join("; "));
@@ -132,44 +130,12 @@ function stop(why = "", trouble = false) {
   say(why, trouble);
 }
 
-function watchAt(x, y) {
-  watch = [Math.min(0.999, Math.max(0, x)), Math.min(0.999, Math.max(0, y))];
-  instruments.forgetPixel();
-  for (const mark of document.querySelectorAll(".mark")) {
-    mark.style.left = `${100 * watch[0]}%`;
-    mark.style.top = `${100 * watch[1]}%`;
-    mark.classList.add("shown");
-  }
-  one("#inspect").classList.add("shown");
-}
-
-function unwatch() {
-  watch = null;
-  for (const shown of document.querySelectorAll(".inspect.shown, .mark.shown")) shown.classList.remove("shown");
-}
-
 function connect() {
   document.addEventListener("click", (event) => {
     const action = event.target.closest("[data-do]")?.dataset.do;
-    const frame = event.target.closest(".frame");
     if (action === "stop") stop();
-    else if (action === "unwatch") unwatch();
     else if (action === "file") one("#file").click();
     else if (action) start(action);
-    else if (frame && one("#stage").classList.contains("playing")) {
-      const place = frame.getBoundingClientRect();
-      watchAt((event.clientX - place.left) / place.width, (event.clientY - place.top) / place.height);
-    }
-  });
-  // Keyboard: Enter places the mark in the middle, arrows move it, Escape removes it.
-  document.addEventListener("keydown", (event) => {
-    if (!event.target.closest(".frame") || !one("#stage").classList.contains("playing")) return;
-    const steps = { ArrowLeft: [-0.02, 0], ArrowRight: [0.02, 0], ArrowUp: [0, -0.02], ArrowDown: [0, 0.02], Enter: [0, 0] };
-    if (event.key === "Escape") unwatch();
-    if (!steps[event.key]) return;
-    event.preventDefault();
-    const [x, y] = watch ?? [0.5, 0.5];
-    watchAt(x + steps[event.key][0], y + steps[event.key][1]);
   });
   one("#file").addEventListener("change", () => one("#file").files.length && start("file"));
   one("#file").addEventListener("click", () => (one("#file").value = "")); // the same file may be chosen again

@@ -84,17 +84,16 @@ export class Segmenter {
 
   // image: an ImageBitmap, which is consumed (crop: [x, y, width, height] in it, by default `middle`), or ImageData of the
   // network's size. Returns {facts, overlay, shade}, the last two ImageBitmaps for the caller to close. gap: source frames since
-  // the last call; tau: decay time of the mean in frames, by default the method's; watch: [x, y] in 0..1 of a pixel whose
-  // probabilities are wanted. facts.familiarity: {score, expected accuracy} in 0..1, or null; `verdictOf` in instruments.js says what
+  // the last call; tau: decay time of the mean in frames, by default the method's. facts.familiarity: {score, expected accuracy} in 0..1, or null; `verdictOf` in instruments.js says what
   // it means.
-  async step(image, { gap = 1, reset = false, tau, crop, watch = null, view = VIEW } = {}) {
-    return this.#step(image, { gap, reset, tau, crop, watch, view });
+  async step(image, { gap = 1, reset = false, tau, crop, view = VIEW } = {}) {
+    return this.#step(image, { gap, reset, tau, crop, view });
   }
 
   // Returns {facts, maps} instead: label, confidence, entropy, disagreement and, with familiarity statistics, energy, each a
   // Uint8Array.
-  async maps(image, { gap = 1, reset = false, tau, crop, watch = null } = {}) {
-    return this.#step(image, { gap, reset, tau, crop, watch, wantsMaps: true });
+  async maps(image, { gap = 1, reset = false, tau, crop } = {}) {
+    return this.#step(image, { gap, reset, tau, crop, wantsMaps: true });
   }
 
   #step(image, { tau, crop, gap, ...rest }) {

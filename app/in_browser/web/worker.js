@@ -29,7 +29,7 @@ async function open({ base, manifest: whole, file, provider, threads }) {
   paper.imageSmoothingQuality = "high";
   forget();
   const pixels = new Uint8ClampedArray(4 * manifest.width * manifest.height);
-  await run(pixels, 1, true, false); // the first run allocates, and fails if this provider cannot compute the graph
+  await run(pixels, 1, true); // the first run allocates, and fails if this provider cannot compute the graph
   if (onGpu) await testCard(model);
   forget();
 }
@@ -37,13 +37,13 @@ async function open({ base, manifest: whole, file, provider, threads }) {
 // Throws Trouble where the graphics card gives noise other labels than the processor.
 async function testCard(model) {
   const noise = new Uint8ClampedArray(4 * manifest.width * manifest.height).map((_, place) => Math.imul(place, 2654435761) >>> 24);
-  const { label } = await run(noise, 1, true, false);
+  const { label } = await run(noise, 1, true);
   const card = session;
   session = await ort.InferenceSession.create(model, { executionProviders: ["wasm"] });
   forget();
-  const expected = (await run(noise, 1, true, false)).label.data;
+  const expected = (await run(noise, 1, true)).label.data;
   forget();
-  const again = (await run(noise, 1, true, false)).label.data; // a graph that draws dropout differs from itself
+  const again = (await run(noise, 1, true)).label.data; // a graph that draws dropout differs from itself
   forget();
   await session.release();
   session = card;
@@ -62,7 +62,7 @@ function forget() {
 }
 
 // Runs the graph on RGBA pixels of the network's size; returns its outputs by name.
-async function run(pixels, gap, reset, probabilities) {
+async function run(pixels, gap, reset) {
   const { height, width } = manifest;
   const rgb = new Uint8Array(3 * height * width);
   for (let from = 0, to = 0; to < rgb.length; from += 4, to += 3) {
@@ -76,7 +76,7 @@ async function run(pixels, gap, reset, probabilities) {
     reset: new ort.Tensor("float32", [reset ? 1 : 0], [1, 1]),
     ...state,
   };
-  const wanted = session.outputNames.filter((name) => name !== "probs" || probabilities);
+  const wanted = session.outputNames.filter((name) => name !== "probs");
   const found = await session.run(feeds, wanted);
   for (const name of Object.keys(state)) {
     state[name].dispose();
@@ -85,7 +85,7 @@ async function run(pixels, gap, reset, probabilities) {
   return found;
 }
 
-async function step({ bitmap, crop, pixels, gap, reset, watch, view, wantsMaps }) {
+async function step({ bitmap, crop, pixels, gap, reset, view, wantsMaps }) {
   const { height, width, classes } = manifest;
   if (bitmap) {
     paper.drawImage(bitmap, ...crop, 0, 0, width, height);
@@ -93,25 +93,17 @@ async function step({ bitmap, crop, pixels, gap, reset, watch, view, wantsMaps }
     pixels = paper.getImageData(0, 0, width, height).data;
   }
   const began = performance.now();
-  const found = await run(pixels, gap, reset, Boolean(watch));
+  const found = await run(pixels, gap, reset);
   const maps = Object.fromEntries(MAPS.filter((name) => found[name]).map((name) => [name, found[name].data]));
-  const probs = watch ? await probabilitiesAt(found.probs ?? found.state_00_out, watch) : null;
   const familiarity = found.familiarity ? { score: found.familiarity.data[0], expected: found.expected_accuracy.data[0] } : null;
   const finite = maps.confidence[0] > 0; // as `Maps.finite`
-  const facts = { ...summary(maps.label, maps.confidence, classes.length), finite, familiarity, probs, stepMs: performance.now() - began };
+  const facts = { ...summary(maps.label, maps.confidence, classes.length), finite, familiarity, stepMs: performance.now() - began };
   if (wantsMaps) return [{ facts, maps }, Object.values(maps).map((map) => map.buffer)];
   const pictures = [
     picture(overlay(pixels, maps, classes, { ...view, strength: manifest.strength })),
     picture(shaded(view.second === "energy" && maps.energy ? stretchedEnergy(maps.energy) : maps.entropy, manifest.shades)),
   ];
   return [{ facts, overlay: pictures[0], shade: pictures[1] }, pictures];
-}
-
-async function probabilitiesAt(tensor, [x, y]) {
-  const [, count, height, width] = tensor.dims;
-  const values = await tensor.getData();
-  const place = Math.min(height - 1, Math.floor(y * height)) * width + Math.min(width - 1, Math.floor(x * width));
-  return Array.from({ length: count }, (_, index) => values[index * height * width + place]);
 }
 
 function picture(pixels) {

@@ -153,27 +153,19 @@ def is_within(after: dict[str, float], started: dict[str, float]) -> bool:
     return after["heap_mb"] < started["heap_mb"] + 2 and after["chromium_mb"] < started["chromium_mb"] + 40
 
 
-def test_settings_and_the_inspected_pixel_by_keyboard_alone(browser: Any, served_site: str) -> None:
-    """At 390 px in dark colours: nothing is wider than the screen; methods, tau and pixel are reached by keys."""
+def test_settings_by_keyboard_alone(browser: Any, served_site: str) -> None:
+    """At 390 px in dark colours: nothing is wider than the screen; methods and tau are reached by keys."""
     with tab(browser, served_site, viewport={"width": 390, "height": 800}, color_scheme="dark") as page:
         page.focus("[data-do=sample]")
         page.keyboard.press("Enter")
         until(page, "steadyseg.instruments.shown > 0")
         assert page.evaluate("document.documentElement.scrollWidth") <= 390
-        page.focus(".frame")
-        for key in ("Enter", "ArrowRight", "ArrowDown"):
-            page.keyboard.press(key)
-        until(page, "document.querySelectorAll('#inspect .bars rect').length === 11")
-        until(page, "!!document.querySelector('#inspect .history')")
         shown = page.evaluate("steadyseg.instruments.shown")
         page.focus("#mode input:checked")
         page.keyboard.press("ArrowDown")  # single frame
         until(page, f"steadyseg.instruments.shown > {shown} + 2")
         assert page.evaluate("steadyseg.open().then((one) => one.method.mode)") == "dnn"
         assert page.is_hidden("#tau-row")
-        page.focus(".frame")
-        page.keyboard.press("Escape")
-        until(page, "!document.querySelector('.mark.shown')")
 
 
 def test_wasm_computes_what_onnxruntime_computes(browser: Any, site: Path, served_site: str) -> None:
