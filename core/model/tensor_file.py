@@ -1,6 +1,7 @@
 """Safetensors files with a text of ours in the header; pickle is never read."""
 
 import io
+import stat
 import struct
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -84,6 +85,8 @@ def read_whole(path: Path) -> bytes:
 def opened(path: Path) -> Iterator[BinaryIO]:
     """A context with the file open for reading; InputError where it cannot be read."""
     try:
+        if not stat.S_ISREG(path.stat().st_mode):  # a pipe would be waited for
+            raise InputError(f"{path}: no regular file, expected a checkpoint")
         with path.open("rb") as file:
             yield file
     except OSError as error:

@@ -76,12 +76,12 @@ def no_link(path: str, flags: int) -> int:
 def read_small(path: Path, limit: int = 2**24) -> bytes:
     """The bytes of a regular file. OSError for a pipe or device, which might never end, and for more than `limit`."""
     with open(path, "rb", opener=lambda name, flags: os.open(name, flags | getattr(os, "O_NONBLOCK", 0))) as file:
-        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        status = os.fstat(file.fileno())
+        if not stat.S_ISREG(status.st_mode):
             raise OSError(errno.EINVAL, "no regular file", str(path))
-        data = file.read(limit + 1)
-    if len(data) > limit:
-        raise OSError(errno.EFBIG, f"more than {limit} bytes", str(path))
-    return data
+        if status.st_size > limit:
+            raise OSError(errno.EFBIG, f"more than {limit} bytes", str(path))
+        return file.read()
 
 
 def partial_path(path: Path) -> Path:

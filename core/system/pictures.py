@@ -5,6 +5,7 @@ made 9000x9000 of it, 2.6 GB. So the decoder that reads the size for the check a
 """
 
 import re
+import stat
 import warnings
 from collections.abc import Callable, Collection
 from importlib import import_module
@@ -69,6 +70,8 @@ def look_at(path: Path, look: Callable[[Image.Image], Seen], content: bytes | No
         if path.suffix.lower() in HEIC:
             import_module("pillow_heif").register_heif_opener()
             formats.append("HEIF")
+        if content is None and not stat.S_ISREG(path.stat().st_mode):  # a pipe would be waited for
+            raise ValueError("no regular file")
         with Image.open(path if content is None else BytesIO(content), formats=formats) as picture:
             width, height = picture.size
             if width * height > MAX_PICTURE_PIXELS:
@@ -78,12 +81,27 @@ def look_at(path: Path, look: Callable[[Image.Image], Seen], content: bytes | No
             if picture.format == "JPEG" or picture.info.get("compression") in JPEG_IN_TIFF:
                 strips = getattr(picture, "tag_v2", {}).get(TIFF_OFFSETS, ())  # a JPEG each
                 require_few_scans(path.read_bytes() if content is None else content, MAX_SCANS + len(strips))
+            if picture.format == "AVIF":
+                require_true_claim(str(path) if content is None else BytesIO(content), width * height)
             return look(picture)
     except InputError:
         raise
     except Exception as error:  # whatever a parser met: OSError, struct.error, zlib.error, KeyError, SyntaxError ...
         why = in_line(error).split("'")[0].strip()[:200] or type(error).__name__  # without the path that Pillow adds
         raise InputError(f"{path}: cannot be read as an image ({why})") from error
+
+
+def require_true_claim(file: str | BytesIO, pixels: int) -> None:
+    """Raises ValueError for an AVIF whose parts are far larger than it claims: Pillow would decode and shrink them.
+
+    A file of 3 kB claimed 16x16, and took 0.5 GB for its 16000x16000. A tile may exceed a small picture.
+    """
+    import av
+
+    with av.open(file, options={"max_pixels": str(MAX_PICTURE_PIXELS)}) as container:
+        parts = [stream.codec_context for stream in container.streams.video]
+    if any(one.pix_fmt is None or one.width * one.height > 4 * pixels + 2**20 for one in parts):
+        raise ValueError("its pixels are more than it claims, or another kind; save it as a PNG")
 
 
 def require_few_scans(data: bytes, limit: int = MAX_SCANS) -> None:

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from steadyseg.core.errors import InputError, first_line
 from steadyseg.core.model.tensor_file import below, read_tensors, write_tensors
 from steadyseg.core.options import is_whole
-from steadyseg.core.system.files import DISK_ERRORS, lock, no_link, write_atomic
+from steadyseg.core.system.files import DISK_ERRORS, lock, no_link, read_small, write_atomic
 from steadyseg.core.system.interrupts import TORCHRUN
 from steadyseg.core.system.json_text import leaves, parse_json
 from steadyseg.core.training.config import TrainConfig
@@ -96,7 +96,7 @@ def _write_or_compare(run: Path, config: TrainingConfig, resume: bool, processes
         write_atomic(path, (json.dumps(record, indent=1) + "\n").encode())
         return
     try:
-        began = dict(parse_json(path.read_bytes()))
+        began = dict(parse_json(read_small(path)))
     except (ValueError, TypeError) as error:
         raise InputError(f"{path}: damaged, so the run cannot be resumed ({error}); start in another folder") from error
     then, now = dict(leaves(began)), dict(leaves(record))

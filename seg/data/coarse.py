@@ -12,6 +12,7 @@ import numpy as np
 
 from steadyseg.core.classes import ClassList
 from steadyseg.core.errors import InputError, shorten
+from steadyseg.core.system.files import read_small
 from steadyseg.core.system.json_text import parse_json
 from steadyseg.seg.data.camvid_original import read_label_file
 from steadyseg.seg.data.formats.source import CLASSES_FILE
@@ -29,7 +30,7 @@ def read_allows(root: Path, classes: ClassList) -> np.ndarray | None:
     class outside `classes`.
     """
     path = root / CLASSES_FILE
-    record = parse_json(path.read_bytes()) if path.is_file() else None
+    record = parse_json(read_small(path)) if path.is_file() else None
     if not isinstance(record, dict) or "allows" not in record:
         return None
     try:

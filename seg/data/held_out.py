@@ -15,6 +15,7 @@ from typing import Any
 
 from steadyseg.core.errors import InputError
 from steadyseg.core.system.file_names import Names, known_name
+from steadyseg.core.system.files import read_small
 
 GUARD = 2
 """Unused stills on either side of a stretch, neither for training nor for measuring; CamVid's are a second apart."""
@@ -95,7 +96,7 @@ def read_words(path: Path, what: str, mend: str) -> list[list[str]]:
     """Reads the words of each line of a text file; empty lines do not count. InputError for a file without words, with
     the `mend`."""
     try:
-        lines = [line.split() for line in path.read_text(encoding="utf-8-sig").splitlines() if line.strip()]
+        lines = [line.split() for line in read_small(path).decode("utf-8-sig").splitlines() if line.strip()]
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{path}: {what} cannot be read ({error})") from error
     if not lines:

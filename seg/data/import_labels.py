@@ -15,7 +15,7 @@ from PIL import Image
 
 from steadyseg.core.classes import CAMVID, ClassList, distinct_colors
 from steadyseg.core.errors import InputError, printable, shorten
-from steadyseg.core.system.files import whole_folder
+from steadyseg.core.system.files import read_small, whole_folder
 from steadyseg.core.system.json_text import parse_json
 from steadyseg.core.system.pictures import look_at, read_upright
 from steadyseg.seg.data.coarse import allowed_bits, allowed_names
@@ -97,7 +97,7 @@ def coarse_record(path: Path, classes: ClassList) -> dict[str, Any]:
     """Returns names, colours and `allows` of a class file, from a file {"road": ["Road"], ...} with an entry for each
     class of the labels. CamVid's names keep CamVid's order and colours."""
     try:
-        allows = parse_json(path.read_bytes())
+        allows = parse_json(read_small(path))
         if not isinstance(allows, dict) or {*allows} != {*classes.names}:
             raise InputError(f"expected an object with the keys {', '.join(classes.names)}, got {shorten(allows)}")
         sets = {str(number): allows[name] for number, name in enumerate(classes.names)}

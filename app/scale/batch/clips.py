@@ -10,6 +10,7 @@ from pathlib import Path
 from steadyseg.app.sources.image_folder import IMAGE_SUFFIXES, VIDEO_SUFFIXES
 from steadyseg.app.sources.open_source import is_street
 from steadyseg.core.errors import InputError
+from steadyseg.core.system.files import read_small
 from steadyseg.core.system.pictures import has_suffix, natural_order
 
 LONGEST_NAME = 100
@@ -49,7 +50,7 @@ def _lines(spec: str) -> Iterator[tuple[str, Path, str]]:
         yield spec, Path(), spec
         return
     try:
-        lines = path.read_text(encoding="utf-8-sig").splitlines()
+        lines = read_small(path).decode("utf-8-sig").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is no text in UTF-8"
         raise InputError(f"{path}: cannot be read ({reason}); expected a list of videos") from error

@@ -21,7 +21,8 @@ from steadyseg.app.video.job import job_record, needs_probs, open_for, open_reco
 from steadyseg.core.errors import InputError
 from steadyseg.core.method import draws_dropout
 from steadyseg.core.segmenter import Segmenter
-from steadyseg.core.system.files import whole_folder
+from steadyseg.core.system.files import read_small, whole_folder
+from steadyseg.core.system.json_text import parse_json
 from steadyseg.runtime.networks import FrameNetwork
 from steadyseg.runtime.open_model import find_model, is_graph
 
@@ -97,7 +98,7 @@ def read_results(clip: Clip, task: BatchTask) -> dict[str, Any] | None:
     if not folder.exists():
         return None
     try:
-        report = dict(json.loads((folder / REPORT).read_text()))
+        report = dict(parse_json(read_small(folder / REPORT)))
         before = dict(report["asked"])
     except (OSError, ValueError, TypeError, KeyError) as error:
         raise InputError(f"{folder}: holds no results of a batch; choose another folder with -o") from error

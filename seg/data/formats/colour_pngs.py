@@ -13,6 +13,7 @@ from PIL import Image
 from steadyseg.core.classes import distinct_colors
 from steadyseg.core.errors import InputError, shorten
 from steadyseg.core.system.file_names import Names, known_name, listed_names
+from steadyseg.core.system.files import read_small
 from steadyseg.core.system.pictures import look_at
 from steadyseg.seg.data.formats.source import (
     NOT_A_CLASS,
@@ -61,7 +62,7 @@ def read_palette(path: Path) -> Palette:
             pairs = zip(content["names"], content["colors"], strict=True) if "names" in content else content.items()
             colors = {str(name): _color(values) for name, values in pairs}
         else:
-            lines = path.read_text(encoding="utf-8-sig").splitlines()
+            lines = read_small(path).decode("utf-8-sig").splitlines()
             rows = [line.strip() for line in lines if line.strip() and not line.startswith("#")]
             if rows and not NUMBERS.search(rows[0]):
                 del rows[0]  # a header

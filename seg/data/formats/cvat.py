@@ -9,8 +9,17 @@ from xml.etree import ElementTree
 import numpy as np
 
 from steadyseg.core.errors import InputError
+from steadyseg.core.system.files import read_small
 from steadyseg.seg.data.formats.masks import Outline, Overlaps, Shape, fill_runs, paint, place_part
-from steadyseg.seg.data.formats.source import Color, Label, LabelledPicture, LabelSource, claimed_size, one_line
+from steadyseg.seg.data.formats.source import (
+    MAX_LABEL_BYTES,
+    Color,
+    Label,
+    LabelledPicture,
+    LabelSource,
+    claimed_size,
+    one_line,
+)
 
 NEEDED = {"polygon": "points", "mask": "rle"}
 """Objects that have an outline, and the attribute that holds it."""
@@ -19,7 +28,7 @@ NEEDED = {"polygon": "points", "mask": "rle"}
 def read_cvat(path: Path, overlaps: Overlaps) -> LabelSource:
     """Reads the classes that occur, in CVAT's colours; objects of a higher z_order hide those below."""
     with one_line(path, "CVAT for images 1.1 or for video 1.1"):
-        root = ElementTree.parse(path).getroot()
+        root = ElementTree.fromstring(read_small(path, MAX_LABEL_BYTES))
         images = [*root.iter("image"), *_frames(root, path)]
         drawn = {shape.get("label", "") for kind in NEEDED for shape in root.iter(kind)} - {""}
         colors = _label_colors(root)

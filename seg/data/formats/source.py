@@ -12,11 +12,14 @@ import numpy as np
 
 from steadyseg.core.errors import InputError
 from steadyseg.core.system.file_names import PICTURE_SUFFIXES, UNREAD_SUFFIXES, Names, same_end
+from steadyseg.core.system.files import read_small
 from steadyseg.core.system.json_text import parse_json
 from steadyseg.core.system.pictures import has_suffix
 
 UNLABELLED = 255
 """Id of pixels that no label covers."""
+MAX_LABEL_BYTES = 2**31
+"""Limit of a label file in JSON or XML; COCO's own have up to 0.5 GB."""
 NOT_A_CLASS = ("void", "unlabelled", "unlabeled", "ignore", "ignored", "__ignore__")
 """Names, in lower case, of what is neither learned nor measured."""
 VOC_LABELS = "Segmentation"
@@ -149,4 +152,4 @@ def one_line(path: Path, expected: str) -> Iterator[None]:
 def read_json(path: Path) -> Any:
     """Reads a JSON file; InputError for any other file."""
     with one_line(path, "JSON"):
-        return parse_json(path.read_bytes())
+        return parse_json(read_small(path, MAX_LABEL_BYTES))

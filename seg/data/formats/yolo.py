@@ -8,6 +8,7 @@ import yaml
 
 from steadyseg.core.errors import InputError
 from steadyseg.core.system.file_names import PICTURE_SUFFIXES, UNREAD_SUFFIXES, Names, listed_names, spelled
+from steadyseg.core.system.files import read_small
 from steadyseg.seg.data.formats.masks import Outline, Overlaps, Shape, paint
 from steadyseg.seg.data.formats.source import SPLIT_NAMES, Label, LabelledPicture, LabelSource, files_below, one_line
 
@@ -21,7 +22,7 @@ def read_yolo(path: Path, overlaps: Overlaps) -> LabelSource:
     A split whose pictures have no label file is left out with a remark; InputError where no split has any.
     """
     with one_line(path, EXPECTED):
-        record = yaml.safe_load(path.read_bytes())
+        record = yaml.safe_load(read_small(path))
         given = record["names"]
         numbered = given.items() if isinstance(given, dict) else enumerate(given)
         names = dict(sorted((int(number), str(name)) for number, name in numbered))
