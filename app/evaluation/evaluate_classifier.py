@@ -44,6 +44,7 @@ class EvaluatedClassifier:
                 "--by": bool(job.by),
                 "--config cutoff": job.cutoff != CUTOFF,
                 "--config size": job.size is not None,
+                "--every": job.every != 1,
                 f"--precision {job.compute.precision}": job.compute.precision in ("bf16", "fp16"),
             },
         )

@@ -46,11 +46,13 @@ class EvaluatedSegmenter:
         labelled = LabelledData(job.data, split, job.protocol, job.only, model, job.sequence)
         if job.protocol == "stills" and job.method.mode is not None:
             refuse_memory(job.method.mode)
+        if job.protocol == "stills" and job.every != 1:
+            raise InputError(f"--every {job.every}: stills are no stream; add --protocol stream or moving-stills")
         of_graph, compute = is_graph(job.model), job.compute
         if compute.executor == "auto" and not of_graph:
             compute = replace(compute, executor="torch")
         members = tuple(map(open_checkpoint, job.members))
-        run = RunOptions(**vars(compute), size=job.size, keep_probs=True, members=members)
+        run = RunOptions(**vars(compute), size=job.size, keep_probs=True, members=members, every=job.every)
         opened = make_segmenter(model, job.method if of_graph else job.method.or_default(mode="dnn"), run)
         if job.protocol == "stills":
             refuse_memory(opened.method.mode)
@@ -61,7 +63,7 @@ class EvaluatedSegmenter:
             self.lines.append(f"not calibrated: {opened.method.note}")
         self.data_name, self.split = job.data.name, None if str(job.data) == "street" else split
         self.frame_hash = self.chosen.frame_hash
-        self.settings = {"sequence": job.sequence.name if job.sequence else None, "size": job.size}
+        self.settings = {"sequence": job.sequence.name if job.sequence else None, "size": job.size, "every": job.every}
         self.unit = f"frames, {job.protocol}"
         self.keys = FIGURES.format(f"{100 * job.cutoff:g}").split()
 
@@ -86,6 +88,7 @@ class EvaluatedSegmenter:
         return {
             "frames": live.frames,
             "unlabelled_frames": live.unlabelled,
+            "network_frames": segmenter.network_frames,
             **result,
             "cutoff": job.cutoff,
             **describe_classes(result["class_pixels"], classes.names, result["valid_samples"]),
@@ -99,6 +102,9 @@ class EvaluatedSegmenter:
     def print_parts(self, record: dict[str, Any]) -> None:
         """Prints the classes, prediction sets, the parts of `--by`, and IoU per class."""
         console = Console()
+        if self.job.every != 1:
+            frames = record["frames"] + record["unlabelled_frames"]
+            console.print(f"the network ran on {record['network_frames']} of {frames} frames", soft_wrap=True)
         constant, absent = record["constant_answer"], record["absent_classes"]
         count, known = len(record["class_names"]), sum(value is not None for value in record["iou"])
         without = f" (no pixel of {', '.join(absent)})" if absent else ""

@@ -37,6 +37,8 @@ class EvaluateJob:
     by: Literal["recording"] | None = None
     """Also measure the images of each recording (name without number), with 95 % intervals over blocks of ten
     neighbours."""
+    every: Annotated[int | Literal["auto"], arg(metavar="N|auto")] = 1
+    """The frames of a stream that the network runs on, as in `video --every`; the maps of the others are carried."""
     members: tuple[str, ...] = ()
     """Further checkpoints: a deep ensemble. dnn averages all members, vq-dnn draws one member for every frame."""
     report: Path | None = None

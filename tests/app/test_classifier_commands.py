@@ -150,6 +150,7 @@ REFUSED: list[tuple[str, str]] = [
     ("demo {mc}", "mc.safetensors: an image classifier"),
     ("evaluate {mc} --protocol stream", "--protocol stream is for segmentation networks"),
     ("evaluate {mc} --tau 2", "--tau is for"),
+    ("evaluate {mc} --every 2", "--every is for"),
     ("evaluate {mc} --only list.txt", "--only is for"),
     ("evaluate {mc} --config size=96", "--config size is for"),
     ("evaluate {mc} --precision bf16", "--precision bf16 is for"),

@@ -195,6 +195,21 @@ def test_evaluating_twice_with_one_seed_gives_the_same_figures(tmp_path: Path, m
     assert len(results[0]["frame_list"]) == results[0]["frames"] == 4 and results[0]["nll"] != results[2]["nll"]
 
 
+@pytest.mark.slow
+def test_evaluate_measures_the_network_on_some_frames(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("steadyseg.app.evaluation.data.STREET_FRAMES", 5)
+    flags, found = ["--data", "street", "--protocol", "stream", "--mode", "vq-dnn", "--report"], []
+    for every in ("1", "2"):
+        path = tmp_path / f"{every}.json"
+        assert main(["evaluate", "street-tiny", *flags, str(path), "--every", every]) == 0
+        found.append(json.loads(path.read_text()))
+    assert [(one["every"], one["network_frames"]) for one in found] == [(1, 5), (2, 3)]
+    assert found[0]["nll"] != found[1]["nll"] and abs(found[0]["accuracy"] - found[1]["accuracy"]) < 0.03
+    assert capsys.readouterr().out.count("the network ran on 3 of 5 frames") == 1
+
+
 @pytest.mark.long
 def test_the_card_of_the_street_is_reproduced(tmp_path: Path) -> None:
     flags = ["--data", "street", "--protocol", "stream", "--mode", "vq-dnn", "--motion", "off"]

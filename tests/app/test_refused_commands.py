@@ -70,6 +70,8 @@ TABLES: dict[str, dict[str, str]] = {
         "-o out": "no videos were named",
     },
     "evaluate": {
+        "street-tiny --data street --every 2": "--every 2: stills are no stream",
+        "street-tiny --data street --protocol stream --every 0": "every must be a whole number, 1 to 30",
         **{
             f"street-tiny --data street {flags}": words
             for flags, words in {

@@ -31,6 +31,7 @@ from steadyseg.core.classes import CAMVID, ClassList
 from steadyseg.core.errors import InputError
 from steadyseg.core.frame import Frame, Maps
 from steadyseg.core.model.checkpoint import CheckpointMeta
+from steadyseg.core.options import Every
 from steadyseg.core.segmenter import Segmenter
 from steadyseg.core.system.machine import trim_memory
 
@@ -97,15 +98,17 @@ def segment_file(
     stop_reason: Callable[[], str],
     *,
     keep_masks: bool = False,
+    every: Every = 1,
 ) -> Iterator[Progress | Result]:
     """Yields progress twice a second and the result at the end; frames done before a stop are kept.
 
     `spec` is a file or the street. `stop_reason` returns an empty text until the job should stop, then the reason.
-    Closing the generator frees reader and encoder. Raises InputError in one line that names no folder of this machine.
+    `every`: the frames that the network runs on. Closing the generator frees reader and encoder. Raises InputError in
+    one line that names no folder of this machine.
     """
     try:
         with Lease(pool) as lease:
-            yield from _segment_file(spec, settings, folder, lease, stop_reason, keep_masks)
+            yield from _segment_file(spec, settings, folder, lease, stop_reason, keep_masks, every)
     except InputError as error:
         raise InputError(str(error).replace(spec, Path(spec).name).replace(f"{folder}/", "")) from error
     finally:
@@ -113,11 +116,17 @@ def segment_file(
 
 
 def _segment_file(
-    spec: str, settings: Settings, folder: Path, lease: Lease, stop_reason: Callable[[], str], keep_masks: bool
+    spec: str,
+    settings: Settings,
+    folder: Path,
+    lease: Lease,
+    stop_reason: Callable[[], str],
+    keep_masks: bool,
+    every: Every,
 ) -> Iterator[Progress | Result]:
     yield Progress(0, None, 0.0)
     meta = model_meta(settings.method.model)
-    segmenter = open_checked(spec, settings, meta, lease)
+    segmenter = open_checked(spec, settings, meta, lease, every)
     still = Path(spec).suffix.lower() in IMAGE_SUFFIXES
     name = "street" if spec == STREET else Path(spec).stem[:NAME_LENGTH]
     output, report_file = folder / f"{name}-segmented.{'png' if still else 'mp4'}", folder / f"{name}-report.json"
@@ -197,13 +206,13 @@ class PagePainter:
         return "data:image/jpeg;base64," + base64.b64encode(jpeg(small)).decode("ascii")
 
 
-def open_checked(spec: str, settings: Settings, meta: CheckpointMeta, lease: Lease) -> Segmenter:
+def open_checked(spec: str, settings: Settings, meta: CheckpointMeta, lease: Lease, every: Every) -> Segmenter:
     """The segmenter of a job. Raises InputError for settings that the model or the file cannot fulfil."""
     sets = settings.view.second == "set-size"
     if sets:
         method = settings.method.options.resolve(meta)
         conformal_threshold(meta.fit_in_use(method), method)
-    segmenter = OpenMethod(settings.method, lease).segmenter
+    segmenter = OpenMethod(settings.method, lease, every).segmenter
     segmenter.keep_probs = sets or spec == STREET
     if spec == STREET and segmenter.classes.names != CAMVID.names:
         raise InputError("the street is labelled with CamVid's 11 classes and this model has others; upload a video")

@@ -11,6 +11,7 @@ from steadyseg.app.page.parts.network_pool import NetworkPool
 from steadyseg.app.page.parts.report import metrics_html, report_html
 from steadyseg.app.page.parts.sessions import Sessions
 from steadyseg.core.errors import InputError
+from steadyseg.core.options import Every
 
 if TYPE_CHECKING:
     import gradio as gr
@@ -19,6 +20,8 @@ INTRO = (
     "<p>The result is a video of the segmentation and the second picture side by side. The labels of the procedural "
     "street are known, so its accuracy and calibration are measured while it plays.</p>"
 )
+RUNS_ON = {"every frame": 1, "every 2nd frame": 2, "every 3rd frame": 3, "frames that need it (auto)": "auto"}
+"""Choices of the frames that the network runs on; the maps of the others are carried along the motion."""
 Changes = dict[Any, Any]
 """Changes of the page, by component."""
 
@@ -36,6 +39,7 @@ def add_file_tab(sessions: Sessions, controls: Controls, options: PageOptions, p
                 elem_id="upload",
             )
             keep_masks = gr.Checkbox(False, label="Masks too (PNGs in a zip)", elem_id="keep-masks")
+            every = gr.Dropdown(list(RUNS_ON.items()), value=1, label="Network on", elem_id="every")
             start = gr.Button("Segment the file", variant="primary", elem_id="start")
             street = gr.Button("Try the procedural street", elem_id="street")
             stop = gr.Button("Stop", variant="stop", visible=False, elem_id="stop")
@@ -43,25 +47,29 @@ def add_file_tab(sessions: Sessions, controls: Controls, options: PageOptions, p
         with gr.Column(scale=3, min_width=300):
             result = ResultColumn(stop, progress)
 
-    def run(request: gr.Request, spec: str | None, wants_masks: bool, *values: Any) -> Iterator[Changes]:
+    def run(request: gr.Request, spec: str | None, wants_masks: bool, every: Every, *values: Any) -> Iterator[Changes]:
         session, settings = sessions.find(str(request.session_hash)), controls.settings(values)
+
+        def reason() -> str:
+            return session.stop_reason
+
         with session.job() as folder:
             if spec is None:
                 raise InputError("no file is chosen; upload a video or an image, or try the procedural street")
             if spec != STREET:
                 spec = str(session.take(spec, folder))
-            for step in segment_file(spec, settings, folder, pool, lambda: session.stop_reason, keep_masks=wants_masks):
+            for step in segment_file(spec, settings, folder, pool, reason, keep_masks=wants_masks, every=every):
                 yield result.progressed(step) if isinstance(step, Progress) else result.finished(step)
             if spec != STREET:
                 Path(spec).unlink()  # this job's own copy
 
-    def run_street(request: gr.Request, wants_masks: bool, *values: Any) -> Iterator[Changes]:
-        yield from run(request, STREET, wants_masks, *values)
+    def run_street(request: gr.Request, *values: Any) -> Iterator[Changes]:
+        yield from run(request, STREET, *values)
 
     def ask_to_stop(request: gr.Request) -> None:
         sessions.find(str(request.session_hash)).stop_reason = "stopped"
 
-    inputs, common = [keep_masks, *controls.values], {"concurrency_id": "file", **QUIET}
+    inputs, common = [keep_masks, every, *controls.values], {"concurrency_id": "file", **QUIET}
     started = start.click(run, [upload, *inputs], result.places, **common)
     toured = street.click(run_street, inputs, result.places, **common)
     for job in (started, toured):

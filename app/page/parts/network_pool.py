@@ -10,6 +10,7 @@ from steadyseg.app.page.parts.settings import MethodSettings, model_meta, read_g
 from steadyseg.core.frame import Frame, Maps
 from steadyseg.core.method import MethodOptions
 from steadyseg.core.model.checkpoint import CheckpointMeta
+from steadyseg.core.options import Every
 from steadyseg.runtime.every import default_every
 from steadyseg.runtime.networks import FrameNetwork
 from steadyseg.runtime.open_model import is_graph, open_segmenter
@@ -77,8 +78,8 @@ class Lease(AbstractContextManager["Lease"]):
 class OpenMethod:
     """One visitor's segmenter for one method. Raises InputError for a method that the model does not support."""
 
-    def __init__(self, settings: MethodSettings, lease: Lease, live: bool = False) -> None:
-        """`live`: no frame waits for the network."""
+    def __init__(self, settings: MethodSettings, lease: Lease, every: Every | None = None, live: bool = False) -> None:
+        """`live`: no frame waits for the network, if `every` does not say when it runs."""
         self.settings = settings
         self.meta: CheckpointMeta = model_meta(settings.model)
         self._lease = lease
@@ -86,7 +87,7 @@ class OpenMethod:
         options = MethodOptions() if self._single else settings.options
         # A bound method would make a reference cycle, which would keep the network until a garbage collection.
         method = options.resolve(self.meta) if not is_graph(settings.model) else read_graph(settings.model).method
-        every = default_every(live and not self._single, method)
+        every = every or default_every(live and not self._single, method)
         self.segmenter = open_segmenter(settings.model, options, every=every, take=partial(lease.take, settings))
 
     def step(self, frame: Frame, keep_probs: bool) -> Maps:

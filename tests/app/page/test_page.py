@@ -356,7 +356,9 @@ def test_what_is_not_a_frame_of_this_page_is_refused_in_one_line(
 # --- file jobs
 
 
-def run_file(spec: str, settings: Settings, folder: Path, stop_after: int | None = None, masks: bool = False) -> Result:
+def run_file(
+    spec: str, settings: Settings, folder: Path, stop_after: int | None = None, masks: bool = False, **more: Any
+) -> Result:
     count = 0
 
     def stop_asked() -> bool:
@@ -364,7 +366,7 @@ def run_file(spec: str, settings: Settings, folder: Path, stop_after: int | None
         count += 1
         return count == stop_after
 
-    *steps, result = segment_file(spec, settings, folder, POOL, stop_asked, keep_masks=masks)
+    *steps, result = segment_file(spec, settings, folder, POOL, stop_asked, keep_masks=masks, **more)
     assert isinstance(steps[0], Progress) and isinstance(result, Result)
     return result
 
@@ -379,6 +381,12 @@ def test_what_was_done_until_a_stop_is_whole(model: str, tmp_path: Path) -> None
     assert "<script" not in report_html(result.record)
     drawn = diagram(result.metrics["reliability"])
     assert drawn.count("<rect") == sum(one["count"] > 0 for one in result.metrics["reliability"]) > 0
+
+
+def test_the_network_runs_on_the_frames_that_a_visitor_chooses(model: str, tmp_path: Path) -> None:
+    result = run_file(STREET, of(model), tmp_path, stop_after=4, every=3)
+    assert (result.record["frames"], result.record["network_frames"]) == (4, 2)
+    assert "ran on 2 of 4 frames" in report_html(result.record)
 
 
 @pytest.mark.parametrize(("limit", "said"), [(3, ""), (2, "stopped after 2 frames, the most on this page")])

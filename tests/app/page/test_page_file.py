@@ -36,6 +36,8 @@ def test_a_video_plays_in_the_page_and_everything_can_be_kept(
     with visitor(browser, address) as page:
         page.get_by_role("tab", name="File").click()
         page.locator("#keep-masks input").click()
+        page.get_by_label("Network on").click()
+        page.get_by_role("option", name="every 3rd frame").click()
         choose_file(page, video)
         page.locator("#report").get_by_text("mean confidence").wait_for()
         page.wait_for_function("document.querySelector('#video video')?.currentTime > 0.1")
@@ -51,6 +53,7 @@ def test_a_video_plays_in_the_page_and_everything_can_be_kept(
         assert len(list(cache.glob("session-*/*"))) == 3
     assert size == [True, 320, 170]
     assert (record["source"], record["frames"], record["dropped"]) == ("stripes.mp4", 30, 0)
+    assert record["network_frames"] < 30
     wait_for(lambda: not list(cache.glob("session-*")))
     wait_for(lambda: not list(cache.rglob("stripes*")))
 
