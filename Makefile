@@ -1,8 +1,8 @@
-# make demo | unit | test | test-all | lint | results | setup | lock | lowest: each does all the set-up it needs on a machine with Python 3.11+, git and make.
+# make demo | docs | unit | test | test-all | lint | results | setup | lock | lowest: each does all the set-up it needs on a machine with Python 3.11+, git and make.
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: setup lock demo unit test test-all lint results lowest
+.PHONY: setup lock demo docs unit test test-all lint results lowest
 
 setup: .venv/installed
 
@@ -33,7 +33,17 @@ COMPILE := $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-anno
 lock: setup
 	$(COMPILE) --only-binary :all: pyproject.toml --all-extras --output-file requirements.lock
 	echo 'hatchling editables' | tr ' ' '\n' | $(COMPILE) --only-binary :all: pyproject.toml - --constraint requirements.lock --output-file requirements-running.lock
+	echo 'zensical mkdocstrings-python' | tr ' ' '\n' | $(COMPILE) --only-binary :all: - --constraint requirements.lock --output-file docs/requirements.lock
 	echo hatchling | $(COMPILE) --only-binary :all: pyproject.toml - --extra gpu --extra scale --constraint requirements.lock --output-file deploy/requirements.lock
+
+# The site of the documents, build/docs/site, from the pages and the public docstrings (30 MB in an environment of its own).
+docs: .venv-docs/installed
+	.venv-docs/bin/python docs/site.py
+
+.venv-docs/installed: docs/requirements.lock
+	$(PYTHON) -m venv .venv-docs
+	.venv-docs/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes --only-binary :all: --requirement $<
+	touch $@
 
 demo: $(if $(wildcard .venv/installed),.venv/installed,.venv/running)
 	$(BIN)/steadyseg demo

@@ -58,8 +58,9 @@ def steady(
             K). They may be in a dictionary, a list with an auxiliary head, or transformers' object, also as class and
             mask logits of queries. One channel is an alpha mask: K = 2. A module is moved to `device` and switched to
             evaluation. `YOLO` of ultralytics and pipelines of transformers are taken too.
-        mean, std: RGB mean and standard deviation of the training images, of pixels in 0..1. By default what the
-            network's library says: torchvision, transformers, ultralytics, timm, segmentation-models-pytorch.
+        mean: RGB mean of the training images, of pixels in 0..1. By default what the network's library says:
+            torchvision, transformers, ultralytics, timm, segmentation-models-pytorch.
+        std: RGB standard deviation, as `mean`.
         size: Height in pixels of the network's pictures; the width follows each frame's aspect in multiples of 32. Or
             (height, width) of all pictures. By default what transformers says, else 384.
         classes: Names of the K classes, camvid, or a JSON file of `wrap --classes`; by default the library's, else
