@@ -1,111 +1,66 @@
 """The arrows of the design, by the imports of every file: no circle, and none that runs up."""
 
 import ast
+import re
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 PROJECT = Path(__file__).parent.parent
 PACKAGES = ("core", "street", "seg", "classification", "export", "runtime", "app", "steadyseg", "studies")
-CORE = {"core", "core/system", "core/model"}
-PRODUCT = {
-    *CORE,
-    "core/evaluation",
-    "seg",
-    "seg/data",
-    "seg/networks",
-    "street",
-    "export/file",
-    "runtime",
-    "app",
-}
-ALLOWED = {
-    "core": set(),
-    "core/system": {"core"},
-    "core/model": {"core", "core/system"},
-    "core/evaluation": {"core"},
-    "core/familiarity": {"core", "core/model"},
-    "core/training": CORE,
-    "core/corruptions": {"core"},
-    "street/paint": {"core"},
-    "street": {"core", "street/paint"},
-    "seg/data/formats": {"core", "core/system"},
-    "seg/data": {"core", "core/system", "core/corruptions", "seg/options", "seg/data/formats"},
-    "seg/networks": {"core", "seg/options"},
-    "seg": {*CORE, "core/evaluation", "core/familiarity", "core/training", "seg/data", "seg/networks", "street"},
-    "seg/familiarity": {*CORE, "core/familiarity", "core/corruptions", "seg", "seg/data"},
-    "classification/data": {*CORE, "classification/options"},
-    "classification/networks": {"core", "classification/options"},
-    "classification": {
-        *CORE,
-        "core/evaluation",
-        "core/familiarity",
-        "core/corruptions",
-        "core/training",
-        "classification/data",
-        "classification/networks",
-    },
-    "export/file": CORE,
-    "export/write": {"core", "core/system", "export/file"},
-    "runtime/kernels": {"core", "core/system"},
-    "runtime": {
-        *CORE,
-        "core/evaluation",
-        "core/familiarity",
-        "seg",
-        "classification",
-        "export/file",
-        "runtime/kernels",
-    },
-    "app": {
-        *CORE,
-        "core/familiarity",
-        "seg",
-        "seg/data",
-        "seg/data/formats",
-        "seg/networks",
-        "classification",
-        "classification/data",
-        "classification/networks",
-        "export/file",
-        "runtime",
-        "runtime/kernels",
-    },
-    "app/train": {*CORE, "core/training", "seg", "classification", "classification/networks", "runtime/options", "app"},
-    "app/sources": {"core", "core/system", "seg/data", "street", "app"},
-    "app/video": {*PRODUCT, "app/sources", "app/scale/engines"},
-    "app/evaluation": {
-        *PRODUCT,
-        "core/familiarity",
-        "seg/familiarity",
-        "classification",
-        "classification/data",
-        "app/sources",
-    },
-    "app/labelling": {*PRODUCT, "seg/data/formats", "app/sources", "app/video", "app/evaluation", "seg/familiarity"},
-    "app/in_browser": {*PRODUCT, "app/video"},
-    "app/export": {
-        *PRODUCT,
-        "core/familiarity",
-        "classification",
-        "classification/networks",
-        "runtime/kernels",
-        "export/write",
-        "app/sources",
-        "app/in_browser",
-        "app/evaluation",
-    },
-    "app/page/parts": {*PRODUCT, "app/sources", "app/video"},
-    "app/page/live": {*PRODUCT, "app/sources", "app/video", "app/page/parts"},
-    "app/page/file": {*PRODUCT, "app/sources", "app/video", "app/page/parts", "app/page/flags"},
-    "app/page": {*PRODUCT, "app/in_browser", "app/page/parts", "app/page/live", "app/page/file"},
-    "app/scale": {*PRODUCT, "app/video"},
-    "app/scale/engines": {"core", "core/system", "app"},
-    "app/scale/batch": {*PRODUCT, "app/sources", "app/video", "app/scale", "app/scale/engines"},
-    "steadyseg": {*PRODUCT, "classification", "classification/data", "app/sources", "app/video", "app/export"},
-}
-"""Folder -> what its files may import besides each other. Studies may import all of it, their own folder and the
+GROUPS = {"CORE": "core core/system core/model".split()}
+GROUPS["PRODUCT"] = [
+    *GROUPS["CORE"],
+    *"app core/evaluation export/file runtime seg seg/data seg/networks street".split(),
+]
+ARROWS = """
+core:
+core/system: core
+core/model: core core/system
+core/evaluation: core
+core/familiarity: core core/model
+core/training: CORE
+core/corruptions: core
+street/paint: core
+street: core street/paint
+seg/data/formats: core core/system
+seg/data: core core/corruptions core/system seg/data/formats seg/options
+seg/networks: core seg/options
+seg: CORE core/evaluation core/familiarity core/training seg/data seg/networks street
+seg/familiarity: CORE core/corruptions core/familiarity seg seg/data
+classification/data: CORE classification/options
+classification/networks: classification/options core
+classification: CORE classification/data classification/networks core/corruptions core/evaluation core/familiarity
+  core/training
+export/file: CORE
+export/write: core core/system export/file
+runtime/kernels: core core/system
+runtime: CORE classification core/evaluation core/familiarity export/file runtime/kernels seg
+app: CORE classification classification/data classification/networks core/familiarity export/file runtime
+  runtime/kernels seg seg/data seg/data/formats seg/networks
+app/train: CORE app classification classification/networks core/training runtime/options seg
+app/sources: app core core/system seg/data street
+app/video: PRODUCT app/scale/engines app/sources
+app/evaluation: PRODUCT app/sources classification classification/data core/familiarity seg/familiarity
+app/labelling: PRODUCT app/evaluation app/sources app/video seg/data/formats seg/familiarity
+app/in_browser: PRODUCT app/video
+app/export: PRODUCT app/evaluation app/in_browser app/sources classification classification/networks core/familiarity
+  export/write runtime/kernels
+app/page/parts: PRODUCT app/sources app/video
+app/page/live: PRODUCT app/page/parts app/sources app/video
+app/page/file: PRODUCT app/page/flags app/page/parts app/sources app/video
+app/page: PRODUCT app/in_browser app/page/file app/page/live app/page/parts
+app/scale: PRODUCT app/video
+app/scale/engines: app core core/system
+app/scale/batch: PRODUCT app/scale app/scale/engines app/sources app/video
+steadyseg: PRODUCT app/export app/sources app/video classification classification/data
+"""
+"""Folder: what its files may import besides each other. Studies may import all of it, their own folder and the
 harness."""
+ALLOWED = {
+    folder: {one for word in words.split() for one in GROUPS.get(word, [word])}
+    for folder, words in re.findall(r"^(\S+):(.*(?:\n  .*)*)", ARROWS, re.MULTILINE)
+}
 GROUND = ("seg/options", "classification/options", "runtime/options", "app/page/flags")
 """Files that lie below the rest of their folder: flags, without torch."""
 
