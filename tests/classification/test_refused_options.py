@@ -8,9 +8,7 @@ from made.classifier import random_input
 from refusals import refusal
 
 from steadyseg.classification.networks.build import build_classifier
-from steadyseg.classification.networks.heads import GlobalMedian
 from steadyseg.classification.options import ClassifierOptions
-from steadyseg.core.errors import InputError
 
 VIT = "timm:vit_tiny_patch16_224"
 SMOOTHED = {"smoothing": True}
@@ -82,11 +80,6 @@ def test_pretrained_weights_of_our_networks_and_weights_that_cannot_be_fetched(m
     build_classifier({"network": "timm:resnet10t", "pretrained": True}, 5)  # a record never fetches them again
 
 
-@pytest.mark.parametrize("classes", [0, 1, -3])
-def test_fewer_than_two_classes(classes: int) -> None:
-    assert "two or more classes" in refusal(build_classifier, ClassifierOptions(), classes)
-
-
 @torch.no_grad()
 @pytest.mark.parametrize(
     ("network", "options", "least"),
@@ -112,8 +105,3 @@ def test_pictures_of_another_size() -> None:
     for network, options, side in (("vit6", {"channels": 64}, 32), (VIT, {"img_size": 32, "patch_size": 16}, 32)):
         built = build_classifier({"network": network} | options, 5)
         assert f"built for {side} x {side} pixels and got 64 x 64" in refusal(built, random_input(64))
-
-
-def test_the_median_of_one_point() -> None:
-    with pytest.raises(InputError, match="two or more points, got 1 x 1"):
-        GlobalMedian()(random_input(1))

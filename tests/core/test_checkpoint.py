@@ -255,12 +255,6 @@ def test_half_precision_weights_load_into_a_single_precision_network(tmp_path: P
     assert network.weight.dtype == torch.float32 and torch.equal(network.weight, halves["weight"].float())
 
 
-@pytest.mark.parametrize("name", ["camvid unet", "", "x" * 300 + ".safetensors"])
-def test_an_unknown_model_is_answered_with_the_known_ones(name: str) -> None:
-    message = refusal(find_checkpoint, name)
-    assert all(known in message for known in list_segmenters())
-
-
 def test_a_file_is_found_by_its_path_and_a_pretrained_one_by_its_name(tmp_path: Path) -> None:
     path = saved(tmp_path)
     assert find_checkpoint(path) == find_checkpoint(str(path)) == path

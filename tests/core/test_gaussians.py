@@ -6,7 +6,6 @@ import torch
 
 from steadyseg.core.familiarity.gaussians import GaussianSums, shrink
 from steadyseg.core.familiarity.statistics import ClassDistance, FrameDistance, logit_statistics, subsample
-from tests.refusals import refusal
 
 CHANNELS, CLASSES = 5, 3
 
@@ -80,19 +79,6 @@ def test_a_channel_that_never_varies_and_a_class_that_never_occurs_are_no_harm()
     found = fitted(x, np.where(labels == 1, 0, labels), 40)
     assert found.centres.shape == (2, CHANNELS)
     assert torch.isfinite(found.matrix).all() and torch.isfinite(found.centres).all()
-
-
-@pytest.mark.parametrize("value", [np.nan, np.inf])
-def test_features_that_are_no_numbers_are_refused(value: float) -> None:
-    x, labels = samples(20)
-    x[3, 1], labels[3] = value, 0
-    assert "NaN or infinite" in refusal(
-        GaussianSums(CHANNELS, CLASSES).update, torch.from_numpy(x), torch.from_numpy(labels)
-    )
-
-
-def test_nothing_labelled_is_refused() -> None:
-    assert "no class means" in refusal(GaussianSums(2, 2).fit)
 
 
 def test_logit_statistics_of_a_hand_made_case() -> None:

@@ -148,11 +148,6 @@ def test_logits_in_a_dictionary_are_found_and_a_network_that_draws_nothing_is_sa
         first_tensor({"aux": x})
 
 
-def test_a_mean_needs_a_sample() -> None:
-    with pytest.raises(InputError, match="1 or more"):
-        MonteCarlo(network(), 0)
-
-
 class MeanOfStages(nn.Module):
     """A head whose score is the mean of two stages' features, one before the first dropout layer and one behind all."""
 

@@ -5,7 +5,6 @@ import pytest
 import torch
 from PIL import Image
 
-from steadyseg.core.errors import InputError
 from steadyseg.core.picture_size import network_size
 from steadyseg.core.preprocess import Normalize, resize
 
@@ -27,18 +26,6 @@ def test_the_height_is_given_and_the_width_keeps_the_aspect(
     frame_height: int, frame_width: int, height: int, expected: tuple[int, int]
 ) -> None:
     assert network_size(frame_height, frame_width, height) == expected
-
-
-@pytest.mark.parametrize("height", [-360, 31])
-def test_a_network_height_below_one_stride_is_refused(height: int) -> None:
-    with pytest.raises(InputError, match="32 pixels or more"):
-        network_size(360, 480, height)
-
-
-@pytest.mark.parametrize(("height", "width"), [(1, 8192), (10, 161)])
-def test_a_ribbon_is_refused_before_it_asks_for_memory(height: int, width: int) -> None:
-    with pytest.raises(InputError, match="16 times as wide"):
-        network_size(height, width, 360)
 
 
 @pytest.mark.parametrize("size", [(7, 9), (60, 33), (13, 48)])

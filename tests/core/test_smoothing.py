@@ -139,18 +139,3 @@ def test_smoothing_is_prob_then_blur(name: str, size: int) -> None:
 def test_smoothing_adds_nothing_to_train_or_save() -> None:
     layer = SpatialSmoothing()
     assert not list(layer.parameters()) and not layer.state_dict()
-
-
-@pytest.mark.parametrize(
-    ("make", "names"),
-    [
-        (lambda: Prob("softplus"), "tanh, relu6, constant, sigmoid, softmax, bn-tanh, signed-tanh, none"),  # type: ignore[arg-type]
-        (lambda: Blur(4), "1, 2, 3, 5"),
-        (lambda: Blur(2, "valid"), "published, same"),  # type: ignore[arg-type]
-        (lambda: SpatialSmoothing("tanh", 2, scale=-1.0), "positive"),
-        (lambda: SpatialSmoothing("tanh", 2, scale=0.0), "positive"),
-    ],
-)
-def test_unknown_names_are_refused_with_the_known_ones(make: object, names: str) -> None:
-    with pytest.raises(InputError, match=names):
-        make()  # type: ignore[operator]

@@ -34,11 +34,6 @@ def test_any_smp_network_names_encoder_and_decoder(architecture: str) -> None:
     assert all(found.ndim == 4 and len(found) == 1 for found in taps.take())
 
 
-def test_an_unknown_stage_is_refused_with_what_there_is() -> None:
-    message = refusal(StageFeatures, UNet(3, UNetOptions(channels=4, depth=2, dropout=0, dropout_places=())), ["dec9"])
-    assert message == "unknown stage 'dec9'; this network has enc1, enc2, dec3"
-
-
 def test_a_network_without_names_is_refused_and_taps_can_be_removed() -> None:
     assert "names no stages" in refusal(named_stages, nn.Linear(2, 2))
     network = UNet(3, UNetOptions(channels=4, depth=2, dropout=0, dropout_places=()))

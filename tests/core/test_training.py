@@ -17,9 +17,8 @@ from torch import Tensor, nn
 from steadyseg.core.dropout import Dropout
 from steadyseg.core.errors import CheckFailed, InputError
 from steadyseg.core.model.tensor_file import read_tensors
-from steadyseg.core.options import require_ranges
 from steadyseg.core.seeds import mix_seed
-from steadyseg.core.training.config import TRAIN_RANGES, TrainConfig
+from steadyseg.core.training.config import TrainConfig
 from steadyseg.core.training.loop import EpochDone, StepDone, fit, train_step
 from steadyseg.core.training.optimizer import learning_rate, make_optimizer
 from steadyseg.core.training.parts import Run, fit_batch
@@ -139,11 +138,6 @@ def test_the_step_schedule_rises_first_and_falls_at_every_one_of_its_epochs() ->
     assert rates == pytest.approx(
         [0.25, 0.5, 0.75, 1, 1, 1, 0.5, 0.5, 0.5, 0.5, 0.25, 0.25, 0.125, 0.125, 0.125, 0.125]
     )
-
-
-def test_the_epochs_of_the_step_schedule_are_checked_one_by_one() -> None:
-    with pytest.raises(InputError, match="step_epochs"):
-        require_ranges(TrainConfig(step_epochs=(10, -1)), TRAIN_RANGES)
 
 
 def test_the_loop_uses_the_schedule_step_by_step(tmp_path: Path) -> None:

@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 import torch
 import torch.nn.functional as F
-from refusals import refusal
 from torch import Tensor, nn
 
 from steadyseg.app.cli import main
@@ -14,7 +13,6 @@ from steadyseg.core.dropout import Dropout, set_dropout_active
 from steadyseg.core.model.checkpoint import CheckpointMeta, save_checkpoint
 from steadyseg.export.file.onnx_file import read_onnx
 from steadyseg.export.file.sessions import session_runner
-from steadyseg.seg.networks.build import build_network
 from steadyseg.seg.networks.segnet import SegNet
 from steadyseg.seg.options import PUBLISHED_PLACES, SegNetOptions
 
@@ -119,12 +117,3 @@ def test_the_exported_graphs_compute_what_torch_computes(tmp_path: Path, capsys:
     with torch.no_grad():
         apart = (torch.softmax(network(x), 1) - torch.softmax(got, 1)).abs()
     assert apart.mean() < 1e-5 and got.shape == (1, len(CAMVID), 104, 152)
-
-
-@pytest.mark.parametrize(
-    "options",
-    [{"segnet_channels": 0}, {"segnet_dropout": 1.0}, {"segnet_dropout_places": ["dec11"]}, {"channels": 4}],
-    ids=str,
-)
-def test_options_that_make_no_sense_are_refused_in_one_line(options: dict[str, object]) -> None:
-    refusal(build_network, "segnet", options, 4)

@@ -10,14 +10,12 @@ import pytest
 import segmentation_models_pytorch as smp_library
 import torch
 from made.methods import opened_by_torch
-from refusals import refusal
 from torch import Tensor, nn
 
 from steadyseg.core.classes import CAMVID
 from steadyseg.core.dropout import Dropout, set_dropout_active
 from steadyseg.core.model.checkpoint import CheckpointMeta, save_checkpoint
 from steadyseg.core.predictors import MonteCarlo, SplitNetwork
-from steadyseg.seg.networks.build import build_network
 from steadyseg.seg.networks.smp import SmpNetwork
 from steadyseg.seg.options import SmpOptions
 
@@ -151,28 +149,6 @@ def test_the_encoder_runs_once_for_many_samples_until_it_draws_itself() -> None:
             dropout.active = False
         MonteCarlo(smp, 4)(picture())
     assert len(calls) == 5
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"architecture": "SegNet"},
-        {"encoder": "tu-nosuchnet"},
-        {"encoder_weights": "cityscapes"},
-        {"decoder_dropout": 1.0},
-        {"blocks": 5},
-        {"architecture": "UnetPlusPlus", "encoder": "mit_b0"},
-        {"architecture": 5},
-        {"architecture": "FPN", "head_stride": 2},
-        {"decoder_channels": (128, 64, 32, 24, 16, 8), "head_stride": 2},
-        {"decoder_channels": ()},
-        {"encoder_dropout": 1.0},
-        {"encoder_prob": "swish"},
-    ],
-    ids=str,
-)
-def test_what_cannot_be_built_is_refused_in_one_line(options: dict[str, object]) -> None:
-    refusal(build_network, "smp", options, 5)
 
 
 OFFLINE = """

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
-from refusals import refusal
 from torch import Tensor, nn
 
 from steadyseg.core.dropout import Dropout, set_dropout_active
@@ -194,36 +193,6 @@ def test_every_weight_gets_a_gradient() -> None:
 
 def test_stages_are_counted_as_published() -> None:
     assert tuple(stage_names(5, 4)) == NAMES and stage_names(2, 1) == ["enc1", "enc2", "dec3"]
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"channels": 0},
-        {"depth": 1},
-        {"depth": 8},
-        {"dropout": 1.0},
-        {"dropout": float("nan")},
-        {"dropout_places": ("enc6",)},
-        {"dropout_places": "enc3"},
-        {"depth": 3},  # without dec8, a place of dropout
-        {"prob": "relu"},
-        {"blur": 4},
-        {"padding": "valid"},
-        {"skip": "both"},
-        {"colour": "blue"},
-        {"channels": 2.5},
-    ],
-    ids=str,
-)
-def test_options_that_make_no_sense_are_refused_in_one_line(options: dict[str, Any]) -> None:
-    """They may come from a file's record, so wrong types are bad input too."""
-    refusal(build_network, "unet", {"channels": 2} | options, 4)
-
-
-def test_a_single_class_and_an_unknown_architecture_are_refused() -> None:
-    assert "two or more classes" in refusal(UNet, 1)
-    assert "unet, segnet, smp" in refusal(build_network, "resunet", {}, 11)
 
 
 def test_the_options_of_a_record_build_the_same_network() -> None:

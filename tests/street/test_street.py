@@ -7,10 +7,8 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from refusals import refusal
 
 from steadyseg.core.classes import CAMVID
-from steadyseg.core.errors import InputError
 from steadyseg.core.frame import Frame
 from steadyseg.street.drive import Street, StreetSet
 
@@ -129,19 +127,6 @@ def test_frames_carry_their_index_and_time() -> None:
     assert [frame.index for frame in frames] == [0, 1, 40]
     assert [frame.time_s for frame in frames] == [0.0, 0.05, 2.0]
     assert [frame.discontinuity for frame in frames] == [True, False, False]
-
-
-@pytest.mark.parametrize(
-    "options", [{"height": 31}, {"width": 4097}, {"fps": 0.0}, {"fps": float("nan")}, {"seed": -1}, {"noise": -0.1}]
-)
-def test_bad_options_are_refused(options: dict[str, float]) -> None:
-    with pytest.raises(InputError, match="street's"):
-        Street(**options)  # type: ignore[arg-type]
-
-
-def test_a_negative_index_and_an_empty_set_are_refused() -> None:
-    assert "frame index" in refusal(small(0).frame, -1)
-    assert "one picture or more" in refusal(StreetSet, 0)
 
 
 def test_pictures_of_a_set_are_repeatable_and_different() -> None:

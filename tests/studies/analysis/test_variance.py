@@ -2,7 +2,6 @@
 
 import pytest
 import torch
-from refusals import refusal
 
 from steadyseg.studies.analysis.measures.variance import DrawVariance
 
@@ -26,7 +25,3 @@ def test_one_draw_has_positions_alone_and_equal_draws_have_none() -> None:
     moments.add(maps)
     found = moments.result()
     assert found["draws"] == 0 and found["averaged"] == pytest.approx(found["positions"])
-
-
-def test_a_map_of_one_point_is_refused() -> None:
-    assert "one point" in refusal(DrawVariance().add, torch.ones(2, 3, 1, 1))

@@ -140,11 +140,6 @@ def test_void_pixels_have_no_say() -> None:
     assert (attacked[kept] == whole[kept]).all()
 
 
-def test_a_picture_all_void_is_left_alone() -> None:
-    images, labels = pictures(2), torch.full((2, 4, 5), 11)
-    assert (fgsm(nn.Conv2d(3, 4, 1), images, labels, void=11) == images).all()
-
-
 def test_budgets_are_of_pixels_whatever_the_normalisation() -> None:
     normalize = Normalize((0.4, 0.5, 0.6), (0.1, 0.2, 0.3))
     inner = Linear()

@@ -5,7 +5,6 @@ import math
 import numpy as np
 import pytest
 
-from steadyseg.core.errors import InputError
 from steadyseg.studies.robustness.measures.perturbations import GENERATED, PUBLISHED, compared_with, perturb
 
 MIDDLE = {"brightness": 15, "rotate": 15, "tilt": 15, "scale": 15, "translate": 7}
@@ -123,17 +122,3 @@ def test_brightness_moves_the_value_and_keeps_the_ratios() -> None:
         value = 120 + 255 * 0.015 * i
         assert frame == pytest.approx(np.broadcast_to([value / 2, 0.75 * value, value], frame.shape), abs=0.51)
     assert perturb(np.zeros((4, 4, 3), np.uint8), "brightness")[-1].std() == 0
-
-
-@pytest.mark.parametrize(
-    ("image", "name", "message"),
-    [
-        (picture(), "rotation", "did you mean rotate"),
-        (picture()[..., 0], "rotate", "RGB, got"),
-        (picture().astype(float), "rotate", "float64"),
-        (np.zeros((0, 4, 3), np.uint8), "rotate", "1x1 pixels or more"),
-    ],
-)
-def test_bad_input_is_one_clear_line(image: np.ndarray, name: str, message: str) -> None:
-    with pytest.raises(InputError, match=message):
-        perturb(image, name)
