@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from steadyseg.app.sources.source import MAX_PIXELS, LabelFolder, Source, SourceInfo, check_size, frame_name
+from steadyseg.app.sources.source import MAX_PIXELS, Source, SourceInfo, check_size, frame_name
 from steadyseg.core.errors import InputError
 from steadyseg.core.frame import Frame
 from steadyseg.core.system.pictures import HEIC, has_suffix, look_at, natural_order, read_upright, upright_size
@@ -37,12 +37,9 @@ class FolderSource(Source):
     """All readable images as frames, of any sizes. Unreadable images are counted and leave a gap in the frame
     numbers."""
 
-    def __init__(
-        self, paths: Sequence[Path], name: str, labels: LabelFolder | None = None, max_pixels: int = MAX_PIXELS
-    ) -> None:
+    def __init__(self, paths: Sequence[Path], name: str, max_pixels: int = MAX_PIXELS) -> None:
         self.losses: Counter[str] = Counter()
         self._paths = tuple(paths)
-        self._labels = labels
         headers, refused = list[Header](), list[InputError]()
         for path in self._paths:
             try:
@@ -58,8 +55,6 @@ class FolderSource(Source):
         )
         stems = [path.stem for path in self._paths]
         self._names = stems if len(set(stems)) == len(stems) else [path.name for path in self._paths]
-        if labels is not None:
-            labels.check_names(set(self._names))
 
     def __iter__(self) -> Iterator[Frame]:
         shape = (self.info.height, self.info.width)
@@ -72,8 +67,7 @@ class FolderSource(Source):
                 continue
             resized, shape = image.shape[:2] != shape, image.shape[:2]
             self.losses["size_change"] += resized
-            label = None if self._labels is None else self._labels.find(self._names[index], shape, self.losses)
-            yield Frame(image, index, index / FOLDER_FPS, label, discontinuity=fresh or resized)
+            yield Frame(image, index, index / FOLDER_FPS, discontinuity=fresh or resized)
             fresh = False
 
     def frame_name(self, index: int) -> str:

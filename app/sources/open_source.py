@@ -8,8 +8,8 @@ from pathlib import Path
 
 from steadyseg.app.sources.image_folder import IMAGE_SUFFIXES, FolderSource, list_images
 from steadyseg.app.sources.live import CameraConnection, LiveSource, Wanted
-from steadyseg.app.sources.source import MAX_PIXELS, LabelFolder, Source, SourceInfo
-from steadyseg.app.sources.url import SCHEMES, open_url, redact
+from steadyseg.app.sources.source import MAX_PIXELS, Source, SourceInfo
+from steadyseg.app.sources.url import SCHEMES, open_url
 from steadyseg.app.sources.video_file import open_file
 from steadyseg.core.classes import CAMVID, ClassList
 from steadyseg.core.errors import InputError
@@ -27,30 +27,24 @@ CAMERA = re.compile(r"([0-9]{1,4})(?::([0-9]{1,5})x([0-9]{1,5}))?(?::([0-9]{1,3}
 def open_source(
     spec: str | int | Path,
     *,
-    labels: str | Path | None = None,
     classes: ClassList = CAMVID,
     max_pixels: int = MAX_PIXELS,
 ) -> Source:
     """Opens a source: its name, a camera's number, or the path of a file or image folder.
 
     A text can name each of them. As a text, a file whose name is a number or begins like the street is written ./NAME.
-    `labels` is a folder of 8-bit label PNGs. Their names are the images' names, or 000000.png, 000001.png, ... for a
-    video. Their ids are checked against `classes`. Frames of a file have at most `max_pixels`. Raises InputError,
-    one line, for a source that cannot be opened.
+    Frames of a file have at most `max_pixels`; frames of the street have labels if `classes` are CamVid's. Raises
+    InputError, one line, for a source that cannot be opened.
     """
-    labels = None if labels is None else Path(labels)
     if isinstance(spec, Path):
-        return _open_path(spec, labels, classes, max_pixels)
+        return _open_path(spec, max_pixels)
     spec = str(spec)
-    if labels is not None and not is_path(spec):
-        shown = redact(spec) if "://" in spec else repr(spec)
-        raise InputError(f"labels {labels} given with {shown}; only a file or an image folder can have them")
     if camera := CAMERA.fullmatch(spec):
         width, height, fps = (int(part) if part else None for part in camera.group(2, 3, 4))
         return _open_camera(int(camera[1]), Wanted(width, height, fps, (camera[5] or "").upper()))
     if "://" in spec:
         return open_url(spec)
-    return _open_street(spec, classes) if is_street(spec) else _open_path(Path(spec), labels, classes, max_pixels)
+    return _open_street(spec, classes) if is_street(spec) else _open_path(Path(spec), max_pixels)
 
 
 def is_path(spec: str) -> bool:
@@ -81,7 +75,7 @@ def _open_street(spec: str, classes: ClassList) -> Source:
     return StreetSource(int(match[1] or 0), int(match[2] or STREET_FRAMES), classes)
 
 
-def _open_path(path: Path, labels: Path | None, classes: ClassList, max_pixels: int) -> Source:
+def _open_path(path: Path, max_pixels: int) -> Source:
     try:
         is_folder, is_file, is_device = path.is_dir(), path.is_file(), path.is_char_device()
         exists = path.exists()
@@ -91,16 +85,13 @@ def _open_path(path: Path, labels: Path | None, classes: ClassList, max_pixels: 
         raise InputError("not an address: its scheme lacks :// behind it; expected scheme://host/path")  # shows no key
     if not exists:
         raise InputError(f"no such file or folder: {str(path)!r}; expected {EXPECTED}")
-    if is_device and labels is None:
+    if is_device:
         return _open_camera(str(path), Wanted())
     if not (is_folder or is_file):
         raise InputError(f"{path}: neither a regular file nor a folder; expected {EXPECTED}")
-    known = None if labels is None else LabelFolder(labels, classes)
     if is_folder or path.suffix.lower() in IMAGE_SUFFIXES:
-        return FolderSource(list_images(path) if is_folder else (path,), str(path), known, max_pixels)
-    if known is not None:
-        known.check_names(None)
-    return open_file(path, known, max_pixels)
+        return FolderSource(list_images(path) if is_folder else (path,), str(path), max_pixels)
+    return open_file(path, max_pixels)
 
 
 class StreetSource(Source):

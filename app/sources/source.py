@@ -1,19 +1,13 @@
-"""The protocol of a source of frames, with its description, losses and true labels."""
+"""The protocol of a source of frames, with its description and losses."""
 
-import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from pathlib import Path
 from typing import Protocol, Self
 
-import numpy as np
-
-from steadyseg.core.classes import ClassList
 from steadyseg.core.errors import InputError
 from steadyseg.core.frame import Frame
-from steadyseg.core.system.pictures import has_suffix
 
 MAX_SIDE, MAX_PIXELS = 8192, 8192 * 4352
 """Limits of a frame in pixels per side and in all: 8K video has 7680 x 4320, in cinemas 8192 x 4320. A decoder holds
@@ -28,7 +22,6 @@ LOSSES = {
     "reconnect": "reconnections",
     "size_change": "changes of the frame size",
     "mended_time": "missing or backward time stamps mended",
-    "missing_label": "frames without a label",
 }
 """All causes in `Source.losses`, and the words after their number in messages."""
 
@@ -102,45 +95,6 @@ def check_size(name: str, width: int, height: int, max_pixels: int = MAX_PIXELS)
 def describe_losses(losses: Counter[str]) -> str:
     """One line such as "3 frames dropped for a newer one, 1 reconnections"; empty if nothing was lost."""
     return ", ".join(f"{count} {LOSSES[cause]}" for cause, count in losses.items() if count)
-
-
-class LabelFolder:
-    """True labels of a video: 8-bit grey or palette PNGs of class ids, named like their frames."""
-
-    def __init__(self, folder: Path, classes: ClassList) -> None:
-        if not folder.is_dir():
-            raise InputError(f"{folder}: no such folder of labels; expected PNGs named like the frames (000123.png)")
-        from steadyseg.core.system.file_names import Names
-        from steadyseg.seg.data.class_file import own_classes
-
-        self._folder = folder
-        self._classes, self._own = classes, own_classes(folder.parent, classes)
-        self._paths = {path.stem: path for path in folder.iterdir() if has_suffix(path, (".png",))}
-        self._names = Names(self._paths)
-
-    def check_names(self, names: set[str] | None) -> None:
-        """Raises InputError if no label can match: `names` of the frames, or None for numbered frames."""
-        numbered = filter(re.compile(r"\d{6}").fullmatch, self._paths)
-        matching = filter(self._names.find, names) if names is not None else numbered
-        if not any(True for _ in matching):
-            example = min(names) if names else "000123"
-            raise InputError(f"{self._folder}: no label is named like a frame; expected names such as {example}.png")
-
-    def find(self, name: str, shape: tuple[int, ...], losses: Counter[str]) -> np.ndarray | None:
-        """(H, W) uint8 ids of the frame with that name, or None, which is counted. InputError for another size."""
-        if len(fit := self._names.find(name)) != 1:
-            losses["missing_label"] += 1
-            return None
-        from steadyseg.seg.data.label_folder import read_label
-
-        label = read_label(path := self._paths[fit[0]], self._classes, self._own)
-        if label.shape != shape:
-            raise InputError(f"{path}: the label is {_size(label.shape)}, its frame {_size(shape)}; they must be equal")
-        return label
-
-
-def _size(shape: tuple[int, ...]) -> str:
-    return f"{shape[1]}x{shape[0]}"
 
 
 def require_end(source: Source) -> None:

@@ -21,7 +21,7 @@ from steadyseg.app.sources.ffmpeg import (
     to_rgb,
     video_stream,
 )
-from steadyseg.app.sources.source import MAX_PIXELS, LabelFolder, Source, SourceInfo, frame_name
+from steadyseg.app.sources.source import MAX_PIXELS, Source, SourceInfo
 from steadyseg.app.sources.times import FrameClock, stamp_s
 from steadyseg.core.errors import InputError
 from steadyseg.core.frame import Frame
@@ -37,7 +37,7 @@ TOLERATED = 2
 """Longest steps between frames by which a stated duration may exceed the frames: it is rounded, or the last stands."""
 
 
-def open_file(path: Path, labels: LabelFolder | None = None, max_pixels: int = MAX_PIXELS) -> "RecordedSource":
+def open_file(path: Path, max_pixels: int = MAX_PIXELS) -> "RecordedSource":
     """Opens a video file. Raises InputError, one line, unless it holds at least one decodable frame."""
     import av
 
@@ -52,18 +52,15 @@ def open_file(path: Path, labels: LabelFolder | None = None, max_pixels: int = M
         raise InputError(f"{path}: not a readable video{reason}") from None
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror})") from error
-    return RecordedSource(container, str(path), labels, max_pixels)
+    return RecordedSource(container, str(path), max_pixels)
 
 
 class RecordedSource(Source):
     """A source that owns its container. Opening decodes the first frame, so that every opened source has one."""
 
-    def __init__(
-        self, container: "InputContainer", name: str, labels: LabelFolder | None = None, max_pixels: int = MAX_PIXELS
-    ) -> None:
+    def __init__(self, container: "InputContainer", name: str, max_pixels: int = MAX_PIXELS) -> None:
         self.losses: Counter[str] = Counter()
         self._container = container
-        self._labels = labels
         self._stopped = threading.Event()
         self._begun = False
         try:
@@ -118,8 +115,7 @@ class RecordedSource(Source):
             self.losses["size_change"] += resized
             now_s = stamp_s(picture) or last_s
             last_s, longest_s = max(last_s, now_s), max(longest_s, now_s - last_s)
-            label = None if self._labels is None else self._labels.find(frame_name(index), shape, self.losses)
-            yield Frame(image, index, clock(stamp_s(picture)), label, discontinuity=index == 0 or resized)
+            yield Frame(image, index, clock(stamp_s(picture)), discontinuity=index == 0 or resized)
         if not self._stopped.is_set():
             left_s = stated_end_s(self._container, self._stream) - last_s - longest_s
             unseen = round(left_s * self.info.fps) if left_s > TOLERATED * longest_s else 0

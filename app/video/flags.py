@@ -58,8 +58,6 @@ class VideoJob:
     options: VideoOptions = field(default_factory=VideoOptions)
     masks: Path | None = None
     """Folder for label PNGs (palette) and 8-bit uncertainty PNGs."""
-    labels: Path | None = None
-    """Folder of label PNGs to measure against."""
     report: Path | None = None
     """JSON file for the report. `-`: a line of JSON a second on stdout, and the report as the last line."""
     overwrite: bool = False

@@ -41,20 +41,19 @@ def check_job(job: VideoJob) -> None:
 
 
 def refuse_own_input(job: VideoJob) -> None:
-    """Raises InputError if --overwrite would replace an input: masks get the names of frames, labels and images."""
+    """Raises InputError if --overwrite would replace an input: masks get the names of frames and images."""
     is_image = Path(job.source).suffix.lower() in IMAGE_SUFFIXES
     for written, read in (
         (job.output, job.source),
         (job.masks, os.path.dirname(job.source) or "." if is_image else job.source),
-        (job.masks, job.labels),
     ):
         if written and read and os.path.exists(written) and os.path.exists(read) and os.path.samefile(written, read):
             raise InputError(f"{written}: would be written over while it is read; choose another place")
 
 
 def needs_probs(job: VideoJob) -> bool:
-    """True if the job reads mean probabilities: for metrics against labels, or for sizes of prediction sets."""
-    return job.labels is not None or is_street(job.source) or job.options.view == "set-size"
+    """True if the job reads mean probabilities: for metrics of the street, or for sizes of prediction sets."""
+    return is_street(job.source) or job.options.view == "set-size"
 
 
 def open_for(job: VideoJob, take: TakeNetwork | None = None) -> Segmenter:
@@ -83,7 +82,7 @@ def open_recording(job: VideoJob, segmenter: Segmenter) -> Iterator[Recording]:
     options = job.options
     classes = display_classes(segmenter.classes)
     paint = open_painter(options, segmenter, classes)
-    with open_source(job.source, labels=job.labels, classes=segmenter.classes) as source:
+    with open_source(job.source, classes=segmenter.classes) as source:
         if job.masks:
             check_names({source.frame_name(index) for index in range(source.info.length or 0)})
         size = paint.size(source.info.width, source.info.height)

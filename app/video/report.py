@@ -125,9 +125,7 @@ class StreamReport:
             "verdict": describe_stream(record),
             **({"caveat": CAVEAT} if record["state"] in CLAIMS else {}),
         }
-        if self.metrics and not self.metrics.measurable:
-            record["notes"].append("the labels hold nothing but void, so nothing was measured")
-        elif self.metrics:
+        if self.metrics and self.metrics.measurable:
             result = self.metrics.result()
             record |= {"labelled_frames": self.metrics.frames, **{key: result[key] for key in METRIC_KEYS}}
         return record

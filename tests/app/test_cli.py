@@ -246,16 +246,6 @@ def test_a_run_folder_that_is_a_file_gets_one_line(tmp_path: Path, capsys: pytes
     assert "choose another --run" in line
 
 
-@pytest.mark.slow
-def test_labels_of_void_alone_do_not_lose_the_report(tmp_path: Path) -> None:
-    data, report = labelled_folder(tmp_path / "data", 2, label=11, splits=("train",)), tmp_path / "r.json"
-    flags = ["--labels", str(data / "trainannot"), "--report", str(report), "--model", "street-tiny"]
-    assert main(["video", str(data / "train"), *flags]) == 0
-    record = json.loads(report.read_text())
-    assert record["frames"] == 2 and "nll" not in record
-    assert "the labels hold nothing but void, so nothing was measured" in record["notes"]
-
-
 def test_a_model_with_other_classes_sees_the_street_without_its_labels() -> None:
     from steadyseg.app.sources.open_source import open_source
     from steadyseg.core.classes import ClassList

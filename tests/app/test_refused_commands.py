@@ -56,7 +56,6 @@ TABLES: dict[str, dict[str, str]] = {
             for words, said in {
                 "imgs/../imgs --masks imgs": READ,
                 "imgs/0.png --masks imgs": READ,
-                "imgs --masks labels --labels labels": READ,
                 "imgs/0.mp4 -o imgs/0.mp4": READ,
                 "imgs --masks masks": "would both be 0_uncertainty.png",
             }.items()

@@ -212,15 +212,6 @@ def test_masks_come_back_as_ids_and_grey_values(tmp_path: Path) -> None:
     assert (table[0], table[9], table[-1]) == ("id,name,red,green,blue", "8,Car,64,0,128", "11,void,0,0,0")
 
 
-def test_masks_are_labels_that_a_source_reads_again(tmp_path: Path) -> None:
-    (tmp_path / "images").mkdir()
-    Image.fromarray(quarters()).save(tmp_path / "images" / "street.png")
-    with open_source(str(tmp_path / "images")) as source:
-        MaskSink(tmp_path / "masks", CAMVID).write(made_maps(), source.frame_name(0))
-    with open_source(str(tmp_path / "images"), labels=tmp_path / "masks") as source:
-        assert (next(iter(source)).label == made_maps().label).all()
-
-
 @pytest.mark.parametrize(
     ("name", "message"), [("full", "is not empty"), ("file", "is a file"), ("no/where", "cannot be")]
 )

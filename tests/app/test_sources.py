@@ -378,50 +378,12 @@ def test_images_of_one_name_get_different_frame_names(tmp_path: Path) -> None:
         assert {source.frame_name(0), source.frame_name(1)} == {"a.png", "a.jpg"}
 
 
-def test_labels_come_with_the_images_of_their_name(tmp_path: Path) -> None:
-    for name in ("first", "second"):
-        save(tmp_path / "images" / f"{name}.png", quarters())
-    label = np.arange(48 * 64, dtype=np.uint8).reshape(48, 64) % 12
-    save(tmp_path / "labels" / "second.png", label)
-    frames, losses = read(tmp_path / "images", labels=tmp_path / "labels")
-    assert frames[0].label is None
-    assert (frames[1].label == label).all()
-    assert losses == {"missing_label": 1}
-
-
-def test_labels_come_with_the_frames_of_their_number(tmp_path: Path) -> None:
-    path = write_video(tmp_path / "made.mp4", grey_frames(3))
-    save(tmp_path / "labels" / "000001.png", np.full((48, 64), 3, np.uint8))
-    frames, _ = read(path, labels=tmp_path / "labels")
-    assert [frame.label is not None for frame in frames] == [False, True, False]
-    assert (frames[1].label == 3).all()
-
-
-@pytest.mark.parametrize(
-    ("name", "label", "message"),
-    [
-        ("000000.png", np.zeros((10, 10), np.uint8), "the label is 10x10, its frame 64x48"),
-        ("000000.png", np.full((48, 64), 77, np.uint8), "unknown class ids"),
-        ("other.png", np.zeros((48, 64), np.uint8), "no label is named like a frame"),
-    ],
-)
-def test_wrong_labels_are_refused(tmp_path: Path, name: str, label: np.ndarray, message: str) -> None:
-    path = write_video(tmp_path / "made.mp4", grey_frames(3))
-    save(tmp_path / "labels" / name, label)
-    with pytest.raises(InputError, match=message):
-        read(path, labels=tmp_path / "labels")
-
-
 @pytest.mark.parametrize("name", ["0", "street", "street:7"])
-def test_a_path_is_a_file_whatever_its_name_and_labels_may_be_a_text(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_path_is_a_file_whatever_its_name(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     write_video(tmp_path / "made.mp4", grey_frames(3)).rename(name)
-    label = np.full((48, 64), 3, np.uint8)
-    save(tmp_path / "labels" / "000001.png", label)
-    frames, losses = read(Path(name), labels="labels")
-    assert [frame.label is None for frame in frames] == [True, False, True] and losses["missing_label"] == 2
+    frames, _ = read(Path(name))
+    assert len(frames) == 3
 
 
 def test_a_camera_that_is_not_there_is_one_line(capfd: pytest.CaptureFixture[str]) -> None:

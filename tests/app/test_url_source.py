@@ -224,12 +224,6 @@ def test_no_part_of_a_credential_survives_in_any_address() -> None:
         assert "S3CR" not in shown and not shown.endswith("ET") and redact(shown) == shown, url
 
 
-def test_labels_for_a_stream_are_refused_without_showing_the_password(tmp_path: Path) -> None:
-    with pytest.raises(InputError) as caught:
-        open_source("rtsp://me:secret@cam/live", labels=tmp_path)
-    assert "only a file or an image folder" in str(caught.value) and "secret" not in str(caught.value)
-
-
 @pytest.mark.parametrize("word", ["p#s", "p/s", "p?s", "p@s"])
 def test_a_password_that_is_not_encoded_is_said(word: str) -> None:
     line = refusal(open_url, f"rtsp://u:{word}@127.0.0.1:9/street")
