@@ -9,7 +9,7 @@ from pathlib import Path
 from steadyseg.app.sources.image_folder import IMAGE_SUFFIXES, FolderSource, list_images
 from steadyseg.app.sources.live import CameraConnection, LiveSource, Wanted
 from steadyseg.app.sources.source import MAX_PIXELS, Source, SourceInfo
-from steadyseg.app.sources.url import SCHEMES, open_url
+from steadyseg.app.sources.url import open_url, require_separator
 from steadyseg.app.sources.video_file import open_file
 from steadyseg.core.classes import CAMVID, ClassList
 from steadyseg.core.errors import InputError
@@ -81,9 +81,8 @@ def _open_path(path: Path, max_pixels: int) -> Source:
         exists = path.exists()
     except OSError as error:
         raise InputError(f"{str(path)[:80]!r} cannot be looked at ({error.strerror}); expected {EXPECTED}") from error
-    if not exists and str(path).lower().startswith(tuple(f"{scheme}:" for scheme in SCHEMES)):
-        raise InputError("not an address: its scheme lacks :// behind it; expected scheme://host/path")  # shows no key
     if not exists:
+        require_separator(str(path))
         raise InputError(f"no such file or folder: {str(path)!r}; expected {EXPECTED}")
     if is_device:
         return _open_camera(str(path), Wanted())

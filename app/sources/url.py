@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from av.container import InputContainer
 
 SCHEMES = ("rtsp", "rtsps", "http", "https", "rtmp", "rtmps", "udp")
+LIKE_ADDRESS = re.compile(rf"[a-z][a-z0-9+.-]+:[/\\\\]|({'|'.join(SCHEMES)})(:|//)", re.IGNORECASE)
+"""Beginning of a mistyped address, such as rtmp:/host/key. A file of such a name is written ./NAME."""
 UDP = {"rtsp_transport": "udp"}
 POLL_S = 0.5
 """Time between two requests for a single picture."""
@@ -65,6 +67,12 @@ def open_url(
         return StreamConnection(container, redact(url), losses, stopped)
 
     return LiveSource(connection, attempts, first_delay_s)
+
+
+def require_separator(text: str) -> None:
+    """Raises InputError for an address whose scheme lacks ://, and shows nothing of it: a key may be any part."""
+    if "://" not in text and LIKE_ADDRESS.match(text):
+        raise InputError("not an address: its scheme lacks :// behind it; expected scheme://host/path, or ./FILE")
 
 
 def connect(url: str, timeout_s: float) -> "InputContainer":

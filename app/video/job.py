@@ -10,7 +10,7 @@ from steadyseg.app.palette import display_classes
 from steadyseg.app.sources.image_folder import IMAGE_SUFFIXES
 from steadyseg.app.sources.open_source import is_live, is_path, is_street, open_source
 from steadyseg.app.sources.source import SourceInfo, describe_losses
-from steadyseg.app.sources.url import redact
+from steadyseg.app.sources.url import redact, require_separator
 from steadyseg.app.video.caches import Recent
 from steadyseg.app.video.flags import VideoJob, VideoOptions, check_options
 from steadyseg.app.video.recording import Recording
@@ -35,6 +35,8 @@ def check_job(job: VideoJob) -> None:
     check_options(job.options)
     if is_path(job.source) and not os.path.exists(job.source):
         open_source(job.source)  # refuses what is not there before a network is opened
+    if job.output:
+        require_separator(job.output)
     if job.output and is_stream(job.output):
         require_stream(job.output)
     refuse_own_input(job)

@@ -23,7 +23,9 @@ from refusals import error_after_work, refusal
 
 from steadyseg.app.sources.live import LiveSource
 from steadyseg.app.sources.open_source import open_source
-from steadyseg.app.sources.url import open_url, redact
+from steadyseg.app.sources.url import open_url, redact, require_separator
+from steadyseg.app.video.flags import VideoJob
+from steadyseg.app.video.job import check_job
 from steadyseg.core.errors import InputError
 
 PAUSE_S = 0.5
@@ -277,3 +279,14 @@ def test_a_camera_that_offers_udp_alone_is_read(camera: tuple[Server, Proxy]) ->
             assert next(iter(source)).image.shape[1] in (480, 640)
     finally:
         server.kill()
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["rtmp:/host/KEY", "RTMP:host/KEY.mp4", "rtmpp:/host/KEY", "rtsp:\\\\host\\KEY", "rtmps:KEY", "rtmp//host/KEY"],
+)
+def test_an_address_without_its_separator_is_no_file_and_shows_no_key(text: str) -> None:
+    for refused in (refusal(check_job, VideoJob("street:7:2", output=text)), refusal(require_separator, text)):
+        assert "lacks ://" in refused and "KEY" not in refused
+    require_separator(f"./{text}")
+    require_separator("C:/video.mp4")

@@ -1,5 +1,6 @@
 """The one decoder of picture files: what it says of a size is what comes, and what could fill the memory is refused."""
 
+import os
 import struct
 import zlib
 from io import BytesIO
@@ -122,3 +123,19 @@ def test_a_file_of_several_pictures_is_refused(tmp_path: Path, name: str) -> Non
     first, second = (Image.fromarray(picture(seed)) for seed in range(2))
     first.save(tmp_path / name, save_all=True, append_images=[second])
     assert "several pictures in one file" in refusal(read_upright, tmp_path / name)
+
+
+def test_an_avif_that_claims_fewer_pixels_than_it_has_is_refused(tmp_path: Path) -> None:
+    """Pillow decodes all of them, and gives a picture of the claimed size."""
+    Image.new("RGB", (2000, 1500), "red").save(tmp_path / "i.avif", speed=10)
+    assert read_upright(tmp_path / "i.avif").shape == (1500, 2000, 3)
+    data = (tmp_path / "i.avif").read_bytes()
+    honest, claim = struct.pack(">II", 2000, 1500), struct.pack(">II", 16, 16)
+    assert data.count(honest) == 1
+    (tmp_path / "i.avif").write_bytes(data.replace(honest, claim))
+    assert "more than it claims" in refusal(read_upright, tmp_path / "i.avif")
+
+
+def test_a_pipe_of_a_pictures_name_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "i.png")
+    assert "no regular file" in refusal(read_upright, tmp_path / "i.png")

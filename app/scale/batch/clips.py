@@ -9,6 +9,7 @@ from pathlib import Path
 
 from steadyseg.app.sources.image_folder import IMAGE_SUFFIXES, VIDEO_SUFFIXES
 from steadyseg.app.sources.open_source import is_street
+from steadyseg.app.sources.url import require_separator
 from steadyseg.core.errors import InputError
 from steadyseg.core.system.files import read_small
 from steadyseg.core.system.pictures import has_suffix, natural_order
@@ -72,6 +73,7 @@ def _sources(spec: str, base: Path, where: str) -> list[str]:
         return _of_folder(Path(path))
     if os.path.isfile(path):  # a pipe or a device has no end
         return [path]
+    require_separator(spec)
     if not glob.has_magic(spec):
         raise InputError(f"{where}: no such file or folder of recordings: {str(base / spec)!r}")
     if not (found := sorted(glob.glob(path, recursive=True), key=natural_order)):
