@@ -127,7 +127,7 @@ STEADYSEG = Command(
             "steadyseg.app.export.verify:run_verify",
         ),
         "wrap": Command(
-            "Make a steadied .onnx file of another program's network, with the mean over time and uncertainty.",
+            "Make an .onnx file of another program's network, smoothed over time and with uncertainty.",
             "steadyseg.app.export.flags:WrapJob",
             "steadyseg.app.export.wrap:run_wrap",
         ),

@@ -1,4 +1,4 @@
-"""The film of the README: single frames, the same network steadied over time, and its uncertainty.
+"""The animation of the README: single frames, the same network smoothed over time, and its uncertainty, with a legend.
 
     python demos/draw_film.py [OUTPUT [SOURCE [FRAMES]]]
 
@@ -7,18 +7,22 @@ The README shows Udacity's `solidWhiteRight.mp4` (MIT); the default, the drawn s
 
 import sys
 from itertools import islice
+from typing import Literal
 
 import cv2
 import numpy as np
 from PIL import Image
 
 from steadyseg import Frame, Maps, MethodOptions, draw_overlay, draw_uncertainty, open_segmenter, open_source
+from steadyseg.app.video.legend import Legend
+from steadyseg.app.video.views import SCALES
 
 WIDTH, TITLE = 336, 24
 """Pixels of a picture's width, and of the line above it."""
 FPS, QUALITY = 12.5, 50
 """Every second frame of the source's 25 a second; quality of WebP."""
-MODES = {"single frames": "dnn", "steadied over time": "vq-dnn"}
+SINGLE, SMOOTHED = "single frames", "smoothed over time"
+MODES: dict[str, Literal["dnn", "vq-dnn"]] = {SINGLE: "dnn", SMOOTHED: "vq-dnn"}
 
 
 def titled(picture: np.ndarray, title: str) -> np.ndarray:
@@ -37,14 +41,16 @@ def main(output: str = "film.webp", source: str = "street:7", frames: str = "200
             (frame, {title: segmenter.step(frame) for title, segmenter in segmenters.items()})
             for frame in islice(opened, int(frames))
         ]
+    legend = Legend(segmenters[SMOOTHED].classes, (None, None, SCALES["uncertainty"]))
     pictures = []
     for frame, found in shown[::2]:
         parts = [
             titled(draw_overlay(frame.image, maps.label, segmenters[title].classes.palette()), title)
             for title, maps in found.items()
         ]
-        entropy = draw_uncertainty(found["steadied over time"].entropy)
-        pictures.append(Image.fromarray(np.hstack([*parts, titled(entropy, "bright: unsure")])))
+        entropy = draw_uncertainty(found[SMOOTHED].entropy)
+        picture = np.hstack([*parts, titled(entropy, "its uncertainty")])
+        pictures.append(Image.fromarray(legend.add(picture, found[SMOOTHED])))
     pictures[0].save(
         output, save_all=True, append_images=pictures[1:], duration=round(1e3 / FPS), loop=0, quality=QUALITY, method=4
     )

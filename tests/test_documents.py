@@ -11,6 +11,7 @@ from steadyseg.core.model.checkpoint import read_meta
 from steadyseg.core.model.model import REPLACED
 from steadyseg.seg.pretrained import find_checkpoint
 from steadyseg.studies.guide.measure import threshold_record
+from steadyseg.studies.guide.roads import THRESHOLDS
 from steadyseg.studies.harness.networks import digest_of, rests_on
 from steadyseg.studies.harness.pages import STUDIES, all_pages, page_of, pages_of, tables_of
 from steadyseg.studies.harness.tables import read_record, with_tables
@@ -24,6 +25,16 @@ SETTINGS = ("95 % interval", "openvino 2026.4.1", "tau 1.25", "2048 MB more")
 """Numbers with a point or a unit that nobody here measured: settings, versions, published figures."""
 EXPLAINED = [page for page in sorted((PROJECT / "docs" / "explanation").glob("*.md")) if page.stem != "methods"]
 """Explanations of what was measured; the numbers of the methods are constants of the code."""
+WITHOUT_FIGURES = [
+    page
+    for page in (
+        PROJECT / "docs" / "tutorial.md",
+        *sorted((PROJECT / "docs").glob("how-to/*.md")),
+        *sorted((PROJECT / "docs").glob("reference/*.md")),
+    )
+    if page.stem not in ("train", "security")
+]
+"""Pages of tasks and facts without measurements; tables of `train` have settings, of `security` limits."""
 TABLES = all_pages()
 FRONT = " ".join((PROJECT / "README.md").read_text().split())
 
@@ -132,9 +143,40 @@ def test_networks_carry_the_thresholds_of_the_guide() -> None:
         ), f"{name}: python -m steadyseg.studies.guide.measure writes them"
 
 
-def test_the_expected_accuracy_is_of_the_included_weights() -> None:
-    for name, found in read_record("familiarity", "expected.json").items():
-        assert found["digest"] == digest_of(name), f"{name}: python -m steadyseg.studies.familiarity.expected"
+@pytest.mark.parametrize("record", ["familiarity/expected", "guide/roads"])
+def test_figures_of_other_roads_are_of_the_included_weights(record: str) -> None:
+    for name, found in read_record(*f"{record}.json".split("/")).items():
+        assert found["digest"] == digest_of(name), f"{name}: python -m steadyseg.studies.{record.replace('/', '.')}"
+
+
+def test_the_first_sentence_of_the_front_page_is_of_the_record() -> None:
+    found = read_record("guide", "roads.json")["road-realtime"]["rows"]
+    place = THRESHOLDS.index(0.88)
+    shares = [(100 * one["right"][place], 100 * one["kept"][place]) for one in found.values()]
+    test, _, india, facades = shares
+    assert f"{test[0]:.1f} % are right on CamVid's test images, and {india[0]:.1f} % on Indian" in FRONT
+    assert f"These are {test[1]:.0f} and {india[1]:.0f} % of all pixels." in FRONT
+    assert f"{facades[0]:.1f} % are right, of {facades[1]:.0f} % of the pixels" in FRONT
+
+
+FORMATS = "CVAT for images 1.1", "CVAT for video 1.1", "bf16 from 8.0, fp16 from 7.0"
+VERSIONS = (
+    "5.24: SegFormer",
+    "8.4.190: YOLO",
+    "0.6: U-Net",
+    "0.29: LR-ASPP",
+    "timm 1.0",
+    "(0.5 for Inception",
+    "at 0.5, or logits",
+    "0.00392157",
+)
+
+
+@pytest.mark.parametrize("page", WITHOUT_FIGURES, ids=lambda page: page.stem)
+def test_tables_of_how_to_and_reference_pages_have_no_measured_numbers(page: Path) -> None:
+    """Measurements have records. What stays are settings, limits and versions of formats and libraries."""
+    rows = "\n\n".join(line for line in page.read_text().splitlines() if line.startswith("|"))
+    assert not unheld_numbers(rows, (*SETTINGS, *FORMATS, *VERSIONS))
 
 
 def test_quality_and_speed_of_the_front_page_are_of_one_commit_and_number_format() -> None:

@@ -22,6 +22,7 @@ BY_HAND = {
     "familiarity/record.json:streams/camvid-r*": VERSION_0_2,
     **{f"results/{name}.json:camvid-[!u]*": VERSION_0_2 for name in ("record", "protocol", "decay", "front")},
     "guide/record.json:camvid-[!u]*": VERSION_0_2,
+    "guide/roads.json:*": "the command in its page",
     "results/every.json:*": "`python -m steadyseg.studies.results.every`",
     "familiarity/record.json:regions/*": AT_COMMIT,
     "familiarity/record.json:classifiers/*": AT_COMMIT,

@@ -6,6 +6,8 @@ from typing import Any
 import numpy as np
 
 from steadyseg.studies.guide.measure import CLASSES, LEVELS, PAGE, WANTED, level_of
+from steadyseg.studies.guide.roads import LEFT_OUT
+from steadyseg.studies.guide.roads import THRESHOLDS as THRESHOLDS_OF_ROADS
 from steadyseg.studies.harness.study import Cache
 from steadyseg.studies.harness.tables import Tables, bind, table
 
@@ -16,7 +18,11 @@ THRESHOLDS = (0.0, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95)
 def tables() -> Tables:
     """The tables of the page by name; each is a function that writes the table."""
     record = {name: part["rows"] for name, part in Cache(PAGE / "record.json").record.items()}
-    return bind(record, {"wanted": wanted_table, "thresholds": thresholds_table})
+    by_road = {name: part["rows"] for name, part in Cache(PAGE / "roads.json").record.items()}
+    return {
+        **bind(record, {"wanted": wanted_table, "thresholds": thresholds_table}),
+        **bind(by_road, {"roads": roads_table}),
+    }
 
 
 def percent(share: float) -> str:
@@ -94,3 +100,21 @@ def thresholds_table(record: dict[str, Any]) -> str:
             )
     head = ["network", "threshold", "pixels that remain, %", "right among them, %"]
     return table([*head, *(f"{one}: missed, %" for one in CLASSES)], lines)
+
+
+def roads_table(record: dict[str, Any]) -> str:
+    """What remains at the threshold of the README, and what leaving out the least sure pixels buys."""
+    place, shares = THRESHOLDS_OF_ROADS.index(0.88), [LEFT_OUT.index(share) for share in (0.1, 0.2, 0.3)]
+    head = ["network", "pictures of", "pictures", "right, %", "at 0.88 remain, %", "right among them, %"]
+    return table(
+        [*head, *(f"without the least sure {100 * LEFT_OUT[share]:.0f} %: right, %" for share in shares)],
+        (
+            [
+                *(name, pictures, str(one["pictures"])),
+                *(percent(value) for value in (one["without"][0], one["kept"][place], one["right"][place])),
+                *(percent(one["without"][share]) for share in shares),
+            ]
+            for name, found in record.items()
+            for pictures, one in found.items()
+        ),
+    )
