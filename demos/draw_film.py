@@ -5,6 +5,8 @@
 The README shows Udacity's `solidWhiteRight.mp4` (MIT); the default, the drawn street, has no licence of its own.
 """
 
+print(__doc__.partition("\n\n")[0], flush=True)  # before the imports, which take seconds
+
 import sys
 from itertools import islice
 from typing import Literal

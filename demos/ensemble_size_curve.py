@@ -6,6 +6,8 @@ MODEL: an included network's name or a .safetensors file with dropout; DATA: the
 SPLIT/CLASS/*.jpg.
 """
 
+print(__doc__.partition("\n\n")[0], flush=True)  # before the imports, which take seconds
+
 import sys
 from pathlib import Path
 

@@ -2,8 +2,10 @@
 
     python demos/label_street.py [FOLDER [SEED]]
 
-Five drives on the procedural street, ten frames of each, with four classes of their own as COCO polygons.
+Five drives on the synthetic street, ten frames of each, with four classes of their own as COCO polygons.
 """
+
+print(__doc__.partition("\n\n")[0], flush=True)  # before the imports, which take seconds
 
 import json
 import sys

@@ -1,5 +1,9 @@
-"""Segments a video and prints the classes that are seen and how sure the network is: python demos/segment_video.py
-[FILE|street|0 [MODEL]]"""
+"""Segments a video and prints the classes that are seen, and how sure the network is.
+
+python demos/segment_video.py [FILE|street|0 [MODEL]]
+"""
+
+print(__doc__.partition("\n\n")[0], flush=True)  # before the imports, which take seconds
 
 import sys
 
@@ -8,8 +12,8 @@ import numpy as np
 from steadyseg import MethodOptions, open_segmenter, open_source, read_ahead, segment
 
 
-def main(spec: str = "street:7:50", model: str = "camvid-unet-s") -> None:
-    segmenter = open_segmenter(model, MethodOptions(mode="vq-dnn"))  # one pass a frame, averaged over the recent ones
+def main(spec: str = "street:7:50", model: str = "road-realtime") -> None:
+    segmenter = open_segmenter(model, MethodOptions(mode="vq-dnn"))  # smoothed over time
     names = segmenter.classes.names
     with open_source(spec) as source:
         for frame, maps in segment(read_ahead(source), segmenter):  # read_ahead decodes in a thread of its own

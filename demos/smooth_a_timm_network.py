@@ -5,6 +5,8 @@
 Any CNN made of modules will do; its weights, pretrained ones too, stay as they are. Nothing is fetched here.
 """
 
+print(__doc__.partition("\n\n")[0], flush=True)  # before the imports, which take seconds
+
 import sys
 
 import timm

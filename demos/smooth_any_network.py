@@ -2,8 +2,10 @@
 
     python demos/smooth_any_network.py
 
-Any callable that maps (1, 3, h, w) to logits will do; here it is an included network on the procedural street.
+Any callable that maps (1, 3, h, w) to logits will do; here it is an included network on the synthetic street.
 """
+
+print(__doc__.partition("\n\n")[0], flush=True)  # before the imports, which take seconds
 
 import torch
 
@@ -13,7 +15,7 @@ FRAMES = 60
 
 
 def main() -> None:
-    model = open_model("street-tiny")
+    model = open_model("road-realtime")
     network, meta = model.network(), model.meta
     set_dropout_active(network, False)
     normalize = Normalize(meta.mean, meta.std)

@@ -1,5 +1,6 @@
 """The demos run as their first lines say."""
 
+import ast
 import runpy
 import sys
 from pathlib import Path
@@ -26,6 +27,13 @@ def test_every_demo_is_run_here() -> None:
     assert {path.name for path in DEMOS.glob("*.py")} - {"toy.py"} == set(RUNS)  # a notebook imports toy.py
 
 
+@pytest.mark.parametrize("name", RUNS)
+def test_a_demo_first_says_what_it_does(name: str) -> None:
+    """Before its imports, which take seconds."""
+    text, first, *_ = ast.parse((DEMOS / name).read_text()).body
+    assert isinstance(text, ast.Expr) and ast.unparse(first) == "print(__doc__.partition('\\n\\n')[0], flush=True)"
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=pytest.mark.long if name in TAKE_LONG else ()) for name in RUNS]
@@ -47,7 +55,8 @@ def test_a_demo_runs_and_says_what_it_found(
     monkeypatch.setattr(sys, "argv", [name, *arguments])
     runpy.run_path(str(DEMOS / name), run_name="__main__")
     said = capsys.readouterr().out
-    assert expected in said
+    documented = ast.get_docstring(ast.parse((DEMOS / name).read_text())) or ""
+    assert said.startswith(documented.partition("\n\n")[0]) and expected in said
     if name == "smooth_a_timm_network.py":
         shares = [int(line.split("changes ")[1].split("%")[0]) for line in said.splitlines() if "changes" in line]
         assert len(shares) == 4 and max(shares) < 60  # what is smoothed is smoother

@@ -13,8 +13,8 @@ from steadyseg.studies.harness.trust import trust_tables
 from steadyseg.studies.results.front import front_table, places_table
 
 README = PROJECT / "README.md"
-RESULTS = PROJECT / "docs" / "explanation" / "results.md"
-CONFIDENCE = RESULTS.with_name("confidence.md")
+RESULTS = PROJECT / "docs" / "version-0.2" / "results.md"
+CONFIDENCE = PROJECT / "docs" / "explanation" / "confidence.md"
 ABSENT = "-"
 FIGURES = {
     "NLL": "nll",
