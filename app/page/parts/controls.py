@@ -76,7 +76,12 @@ def add_controls(model: str) -> Controls:
     first = read_graph(model).method.mode if is_graph(model) else FIRST_MODE
     mode = gr.Radio(list(MODES), value=first, label="Method", info="Smoothed: mean over recent frames.", elem_id="mode")
     samples = _slider(
-        "samples", "Samples per frame", "Forward passes with dropout that are averaged.", (1, MAX_SAMPLES, SAMPLES), 1, visible=False
+        "samples",
+        "Samples per frame",
+        "Forward passes with dropout that are averaged.",
+        (1, MAX_SAMPLES, SAMPLES),
+        1,
+        visible=False,
     )
     choices = second_choices(model, method_options())
     second = gr.Dropdown(choices, value="uncertainty", label="Second picture", elem_id="second")
