@@ -142,6 +142,9 @@ class Carrying(Protocol):
     def wait(self) -> None:
         """Waits for the network call that still runs, and forgets it."""
 
+    def carried_from(self) -> tuple[Maps, float]:
+        """The maps of the call that the newest maps were carried from, and the share of their accuracy that is lost."""
+
 
 class Segmenter:
     """Segments one stream with an executor; frames come in the order of their index."""
@@ -238,7 +241,8 @@ class Segmenter:
         if not maps.finite:
             self.resets["not_finite"] += 1
             about["probs"] = None if maps.probs is None else np.full_like(maps.probs, 1.0 / len(maps.probs))
-        familiarity, accuracy = maps.familiarity, float(maps.confidence.mean()) / 255
+        seen, lost = (maps, 0.0) if maps.network or not self._carrying else self._carrying.carried_from()
+        familiarity, accuracy = maps.familiarity, float(seen.confidence.mean()) / 255
         self._score_gap = self._score_gap + gap if gap else 0
         if scores is not None and self.reference is not None:
             score = self._mean_score(scores.score, self._score_gap, maps.finite)
@@ -247,9 +251,10 @@ class Segmenter:
             score, about["energy"] = self._told
             familiarity = self.reference.share(score)
             if self._expected and maps.finite:
-                accuracy = self._expected.of(accuracy, score, maps.label)
+                accuracy = self._expected.of(accuracy, score, seen.label)
         elif familiarity is not None:
-            accuracy = maps.expected_accuracy
+            accuracy = seen.expected_accuracy
+        accuracy *= 1.0 - lost
         known = familiarity if self._expected else None
         verdict = verdict_of(maps.finite, known, accuracy, self.method.calibrated)
         return about | {"familiarity": familiarity, "expected_accuracy": accuracy, "verdict": verdict}

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from steadyseg.core.errors import InputError, shorten
+from steadyseg.core.expected import carried_loss
 from steadyseg.core.frame import FrameScores, Maps
 from steadyseg.core.method import Method
 from steadyseg.core.motion import Motion, compose, inside
@@ -101,6 +102,11 @@ class CarryingExecutor:
         """Waits for the network call that still runs, and forgets it."""
         while self._running:
             self._running.pop().answer.exception()
+
+    def carried_from(self) -> tuple[Maps, float]:
+        """As the protocol."""
+        assert self._shown is not None
+        return self._shown[0], carried_loss(self._since.gap)
 
     def _is_due(self) -> bool:
         assert self._since.motion is not None

@@ -3,6 +3,7 @@
 from typing import Any
 
 from steadyseg.studies.harness.tables import Tables, bind, read_record, table
+from steadyseg.studies.results.carried import carried_table
 from steadyseg.studies.results.decay import decay_table
 from steadyseg.studies.results.every import every_table
 from steadyseg.studies.results.front import SHOWN
@@ -21,6 +22,7 @@ def tables() -> Tables:
     return {
         **bind(read_record("results"), {"rule": rule_table}),
         "decay": decay_table,
+        "carried": carried_table,
         "every": every_table,
         "protocol": protocol_table,
         "replica": replica_table,

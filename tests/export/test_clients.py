@@ -20,9 +20,12 @@ from made.methods import opened
 from made.waiting import PATIENCE_S
 
 from steadyseg.core.errors import InputError
+from steadyseg.core.expected import LOST_A_FRAME
 from steadyseg.core.frame import Frame
-from steadyseg.core.motion import MotionEstimator
+from steadyseg.core.motion import Motion, MotionEstimator
 from steadyseg.export.file.onnx_file import read_onnx
+from steadyseg.runtime import every
+from steadyseg.runtime.kernels.carried import LOSS
 from steadyseg.street.drive import Street
 
 Command = list[str]
@@ -165,6 +168,58 @@ def test_python_says_what_it_could_not_read(graphs: Graphs, tmp_path: Path) -> N
         (tmp_path / f"{number:05}.png").write_bytes(b"")
         done = ran(command)
         assert done.returncode == code and words in done.stderr.splitlines()[-1], done
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["motion", "dnn"])
+def test_python_carries_maps_as_video_does(
+    graphs: Graphs, pictures: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """The client warps finished maps, and the product probabilities: labels differ on edges."""
+    monkeypatch.syspath_prepend(CLIENTS / "python")
+    client = importlib.import_module("steadyseg_every").EveryClient(graphs(name), every=3)
+    segmenter = opened(graphs(name), every=3, executor="onnxruntime", precision="fp32", device="cpu", keep_probs=True)
+    for number, image in enumerate(decoded(pictures)):
+        theirs, ours = client.step(image, min(number, 1)), segmenter.step(Frame(image, number, number / 25))
+        assert (client.calls, client.frames) == (segmenter.network_frames, number + 1)
+        assert (theirs["label"] == ours.label).mean() > (EQUAL_WITH_MOTION if ours.network else 0.97)
+        for shade in ("confidence", "entropy", "disagreement"):
+            assert np.abs(theirs[shade].astype(int) - getattr(ours, shade)).mean() < (0.5 if ours.network else 2)
+        if "probs" in theirs:
+            assert ours.probs is not None
+            np.testing.assert_allclose(theirs["probs"], ours.probs, atol=1e-3)
+        if "expected_accuracy" in theirs:
+            assert theirs["expected_accuracy"][0] == pytest.approx(ours.expected_accuracy, abs=1e-3)
+    assert client.calls == 3
+
+
+@pytest.mark.slow
+def test_the_python_client_runs_the_network_on_some_frames_alone(graphs: Graphs, pictures: Path) -> None:
+    command, source = [*PYTHON, str(graphs("motion"))], [str(pictures / "%05d.png"), "--every"]
+    done = ran([*command, *source, "4"])
+    assert done.returncode == 0 and b"the network ran on 2 of 8 frames" in done.stderr, done
+    assert not faults(ran([*command, *source, "often"]), "--every must be a whole number, 1 to 30, or auto, got often")
+    assert not faults(ran([*PYTHON, str(graphs("vq-dnn")), *source, "4"]), "follows no motion")
+
+
+def test_the_python_client_has_the_constants_and_motions_of_the_product(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(CLIENTS / "python")
+    theirs = importlib.import_module("steadyseg_every")
+    for name in ("MOST", "AUTO_MOST", "AUTO_DOUBT", "CHANGED_DOUBT"):
+        assert getattr(theirs, name) == getattr(every, name)
+    assert (theirs.LOSS, theirs.LOST_A_FRAME) == (LOSS, LOST_A_FRAME)
+    estimate, first = MotionEstimator(), None
+    for number, frame in enumerate(Street(seed=3, height=96, width=128).frames(4)):
+        motion = estimate(frame.image, (48, 64), number)
+        if motion is None:
+            continue
+        inside = every.inside(motion.source)
+        then = {"motion": motion.source[None], "trust": motion.trust[None]}
+        ours = every.compose(first, Motion(motion.source, motion.trust * inside))
+        found = theirs.compose(first and {"motion": first.source[None], "trust": first.trust[None]}, then)
+        np.testing.assert_allclose(found["motion"][0], ours.source, atol=1e-6)
+        np.testing.assert_allclose(found["trust"][0], ours.trust, atol=1e-6)
+        first = ours
 
 
 @pytest.mark.slow

@@ -1,6 +1,8 @@
 """Maps that are carried between network calls: the composed motion, the kernel against torch, and when calls come."""
 
+import dataclasses
 import threading
+from concurrent.futures import Future
 from typing import Any
 
 import numpy as np
@@ -9,6 +11,7 @@ import torch
 from refusals import refusal
 
 from steadyseg import Frame, Maps, open_segmenter
+from steadyseg.core.expected import LOST_A_FRAME
 from steadyseg.core.motion import Motion, compose, inside, no_motion, warp
 from steadyseg.core.prediction import Prediction
 from steadyseg.core.preprocess import enlarge
@@ -106,6 +109,25 @@ def test_a_still_picture_keeps_its_maps_and_a_drive_its_labels(executor: Any, mo
         one, other = whole.step(frame), carried.step(frame)
         assert (one.label == other.label).mean() > 0.95
         assert other.expected_accuracy > 0.5 and other.verdict == one.verdict
+
+
+def test_the_expected_accuracy_falls_with_each_frame_that_maps_are_carried() -> None:
+    """It is that of the last call, of a checkpoint without statistics and of a graph, whose maps bring their own."""
+
+    class Told(CarryingExecutor):
+        def _run(self, call: Any, image: np.ndarray, gap: int, motion: Motion | None) -> None:
+            super()._run(call, image, gap, motion)
+            maps = dataclasses.replace(call.answer.result()[0], familiarity=0.5, expected_accuracy=0.8)
+            call.answer = Future()
+            call.answer.set_result((maps, None))
+
+    frames = drive(5)
+    whole = open_segmenter("street-tiny", every=4)
+    graph = Segmenter(Told(open_segmenter("street-tiny")._executor, 4))
+    for segmenter, at_call in ((whole, open_segmenter("street-tiny").step(frames[0]).expected_accuracy), (graph, 0.8)):
+        found = [segmenter.step(frame).expected_accuracy for frame in frames[:4]]
+        assert found == pytest.approx([at_call * (1 - LOST_A_FRAME * age) for age in range(4)], abs=1e-6)
+        assert segmenter.step(frames[4]).network
 
 
 class Held(CarryingExecutor):

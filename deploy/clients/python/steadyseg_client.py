@@ -8,6 +8,7 @@ the temporal state stays on the card; this path was never run.
 """
 
 import argparse
+import importlib
 import json
 import math
 import sys
@@ -112,7 +113,10 @@ class Client:
         the states, as after a seek. A scene cut or a frame of another size resets them too."""
         if self.previous != frame.shape:
             gap, self.previous = 0, frame.shape
-        motion = self.flow(frame, gap) if self.motion else {}
+        return self.compute(frame, gap, self.flow(frame, gap) if self.motion else {})
+
+    def compute(self, frame, gap, motion):
+        """`step` with the inputs of `Flow`."""
         outputs = self.run({"frame": frame[None], "gap": [[max(gap, 1)]], "reset": [[gap == 0]]} | motion)
         return {name: outputs[name].numpy()[0] for name in self.outputs if not name.startswith("state_")}
 
@@ -156,8 +160,11 @@ def main():
     parser.add_argument("source", help="a video, pictures as %%05d.png, or a camera's number")
     parser.add_argument("-o", "--output", type=Path, help="folder for class ids (png) and overlays (jpg)")
     parser.add_argument("--device", choices=PROVIDERS, default="cpu")
+    parser.add_argument("--every", help="N or auto: run the network on some frames (needs steadyseg_every.py)")
     given = parser.parse_args()
-    client = Client(given.model, given.device)
+    more = {"every": given.every} if given.every else {}
+    kind = importlib.import_module("steadyseg_every").EveryClient if more else Client
+    client = kind(given.model, given.device, **more)
     video = cv2.VideoCapture(int(given.source) if given.source.isdecimal() else given.source)
     if not video.isOpened():
         parser.error(f"source {given.source}: no video that OpenCV opens")
@@ -169,6 +176,8 @@ def main():
                 raise ValueError(f"source {given.source}: no frame that OpenCV decodes")
             if number < (promised := int(video.get(cv2.CAP_PROP_FRAME_COUNT))):  # 0 or less for a camera
                 print(f"note: the source has about {promised} frames, and {number} were decoded", file=sys.stderr)
+            if given.every:
+                print(f"the network ran on {client.calls} of {client.frames} frames", file=sys.stderr)
             return 0
         frame = np.ascontiguousarray(picture[..., ::-1])
         maps = client.step(frame)
