@@ -178,22 +178,28 @@ def test_a_temperature_for_one_mode_is_none_for_another(calibrated: Path, capsys
     assert f"no temperature was fitted for dnn (there is one for: {FITTED})" in line
 
 
-def test_a_single_still_is_too_little(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    data, output = labelled_folder(tmp_path / "data", 1), str(tmp_path / "c.safetensors")
-    line = one_line_error(capsys, "calibrate", "street-tiny", "--data", str(data), "-o", output, "--protocol", "stills")
-    assert "1 image is too little" in line
+REFUSED = {
+    "calibrate": [
+        ((2, 11), "", "0 labelled pixels are too few"),
+        ((2, None), "", "check that these labels are of these images"),
+        ((1, None), "--protocol stills", "1 image is too little"),
+        ((), "--risk-class Road", f"{FRAMES} images hold Road; to bound its misses by 0.05, 19 or more"),
+    ],
+    "evaluate": [((2, 3), "", "all labelled pixels are Road")],
+}
+"""By command: how many pictures with which label, or the street, further words, and what the line says."""
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("label", "words"), [(11, "0 labelled pixels are too few"), (None, "check that these labels are of these images")]
-)
-def test_labels_that_nothing_can_be_fitted_to_are_one_line(
-    label: int | None, words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(("command", "row"), [(command, row) for command, rows in REFUSED.items() for row in rows])
+def test_labels_that_nothing_can_be_fitted_to_or_measured_on_are_one_line(
+    command: str, row: tuple[tuple[int, ...], str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    data, output = labelled_folder(tmp_path / "data", 2, label), tmp_path / "c.safetensors"
-    line = error_after_work(capsys, "calibrate", "street-tiny", "--data", str(data), "-o", str(output))
-    assert words in line and not output.exists()
+    made, flags, words = row
+    data = labelled_folder(tmp_path / "data", *made) if made else "street"
+    output = ["-o", tmp_path / "c.safetensors"] if command == "calibrate" else []
+    assert words in error_after_work(capsys, command, "street-tiny", "--data", data, *output, *flags.split())
+    assert not (tmp_path / "c.safetensors").exists()
 
 
 @pytest.mark.slow
@@ -225,13 +231,6 @@ def test_random_weights_are_refused_before_the_fit(tmp_path: Path, capsys: pytes
 
 
 @pytest.mark.slow
-def test_labels_of_one_class_alone_are_no_measurement(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    data = labelled_folder(tmp_path / "one", 2, label=3)
-    line = error_after_work(capsys, "evaluate", "street-tiny", "--data", data)
-    assert "all labelled pixels are Road" in line
-
-
-@pytest.mark.slow
 def test_figures_name_their_classes_and_the_split_that_is_there(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -244,12 +243,3 @@ def test_figures_name_their_classes_and_the_split_that_is_there(
     assert result["absent_classes"] == [name for name in result["class_names"] if name not in ("Sky", "Road")]
     printed = capsys.readouterr().out
     assert "mIoU is of 2 of 11 classes (no pixel of Building" in printed and "accuracy of 0.7500" in printed
-
-
-@pytest.mark.slow
-def test_too_few_images_for_the_risk_are_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    output = tmp_path / "c.safetensors"
-    line = error_after_work(
-        capsys, "calibrate", "street-tiny", "--data", "street", "-o", str(output), "--risk-class", "Road"
-    )
-    assert f"{FRAMES} images hold Road" in line and "by 0.05, 19 or more" in line and not output.exists()

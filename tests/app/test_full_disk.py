@@ -11,7 +11,9 @@ import numpy as np
 import onnx
 import pytest
 import torch
+from made.batches import contents
 from made.trainings import TINY_SEGMENTATION, boxes_folder, epochs_logged
+from made.video import write_video
 from PIL import Image
 from refusals import error_after_work, refusal
 from safetensors.torch import load_file
@@ -75,6 +77,23 @@ def test_a_video_plays_up_to_where_the_disk_was_full(
     assert len(pictures) <= 2 * written
     for picture in pictures:
         Image.open(picture).load()
+
+
+@pytest.mark.long
+def test_a_batch_keeps_the_videos_that_were_done(
+    disk: Path, model: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    videos, out, frames = tmp_path / "videos", disk / "out", 30
+    videos.mkdir()
+    for seed in range(12):
+        noise = np.random.default_rng(seed).integers(0, 255, (frames, 96, 128, 3), np.uint8)
+        write_video(videos / f"clip{seed:02}.mp4", noise)
+    fill(disk, 1_500_000)
+    words = ["batch", videos, "-o", out, "--masks", "--model", model, "--executor", "torch"]
+    assert "No space left on device" in error_after_work(capsys, *words, code=1)
+    done = len(list(out.glob("clip*")))
+    assert 0 < done < 12 and [path.name for path in out.glob(".*")] == [".lock"]
+    assert len(contents(out)) == done * (2 * frames + 1)
 
 
 def test_a_training_keeps_the_last_state_and_goes_on_from_it(

@@ -109,31 +109,14 @@ def test_an_interrupt_in_what_feeds_a_loop_names_the_place(
     assert f"interrupted at {place}" in capsys.readouterr().err.splitlines()[-1]
 
 
-def test_without_a_split_to_measure_on_it_says_what_is_there(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    line = one_line_error(capsys, "evaluate", "street-tiny", "--data", str(data))
-    assert "no test or val" in line and "--split train" in line
-
-
-@pytest.mark.parametrize(
-    ("flags", "words"),
-    [
-        (["--protocol", "stream", "--mode", "vq-dnn"], "--protocol moving-stills"),
-        (["--data", "street", "--protocol", "stills"], "the street has none"),
-    ],
-)
-def test_what_it_is_not_for_is_refused(
-    data: Path, model: Path, flags: list[str], words: str, capsys: pytest.CaptureFixture[str]
+def test_what_cannot_be_measured_on_is_one_line(
+    data: Path, model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    where = [] if "--data" in flags else ["--data", data]
-    assert words in one_line_error(capsys, "evaluate", model, *where, "--split", "held-out", *flags)
-
-
-def test_a_network_without_such_a_record_is_named(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    line = one_line_error(capsys, "evaluate", "street-tiny", "--data", data)
+    assert "no test or val" in line and "--split train" in line
+    stream = ["--data", data, "--split", "held-out", "--protocol", "stream", "--mode", "vq-dnn"]
+    assert "--protocol moving-stills" in one_line_error(capsys, "evaluate", model, *stream)
     line = error_after_work(capsys, "evaluate", "street-tiny", "--data", data, "--split", "held-out")
     assert "street-tiny" in line and "held out" in line
-
-
-def test_another_data_folder_is_refused(model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     other = street_folder(tmp_path / "other", {"train": range(4)}, (64, 96))
-    line = error_after_work(capsys, "evaluate", model, "--data", other, "--split", "held-out")
-    assert "a_004" in line
+    assert "a_004" in error_after_work(capsys, "evaluate", model, "--data", other, "--split", "held-out")

@@ -38,28 +38,22 @@ TABLES: dict[str, dict[str, str]] = {
         "street --model GRAPH.ONNX": "GRAPH.ONNX: no",
         "zeros.mp4 --model street-tiny": "zeros.mp4",
         "http://[::1 --model street-tiny": "",
-        **{
-            f"street:1:2 --model street-tiny {flags}": words
-            for flags, words in {
-                "-o text.mp4": "--overwrite",
-                "-o out.mp4 --report nowhere/r.json": "nowhere",
-                "--report text.mp4": ".json",
-                "--report r.json": "--overwrite",
-                "--mode dnn --samples 5": "which has no dropout, got 5",
-                "--size 200000": "use a smaller size",
-                "--size 0": "must be 32 pixels or more, got 0",
-                "--mode vq-dnn --view set-size": "for vq-dnn, tau 1.25, motion, geometric",
-            }.items()
-        },
-        **{
-            f"{words} --model street-tiny --overwrite": said
-            for words, said in {
-                "imgs/../imgs --masks imgs": READ,
-                "imgs/0.png --masks imgs": READ,
-                "imgs/0.mp4 -o imgs/0.mp4": READ,
-                "imgs --masks masks": "would both be 0_uncertainty.png",
-            }.items()
-        },
+    },
+    "video street:1:2 --model street-tiny": {
+        "-o text.mp4": "--overwrite",
+        "-o out.mp4 --report nowhere/r.json": "nowhere",
+        "--report text.mp4": ".json",
+        "--report r.json": "--overwrite",
+        "--mode dnn --samples 5": "which has no dropout, got 5",
+        "--size 200000": "use a smaller size",
+        "--size 0": "must be 32 pixels or more, got 0",
+        "--mode vq-dnn --view set-size": "for vq-dnn, tau 1.25, motion, geometric",
+    },
+    "video --model street-tiny --overwrite": {
+        "imgs/../imgs --masks imgs": READ,
+        "imgs/0.png --masks imgs": READ,
+        "imgs/0.mp4 -o imgs/0.mp4": READ,
+        "imgs --masks masks": "would both be 0_uncertainty.png",
     },
     "batch": {
         "imgs -o text.mp4": "cannot be written to",
@@ -68,38 +62,31 @@ TABLES: dict[str, dict[str, str]] = {
         "imgs -o out --max-frames 0": "--max-frames must be 1 or more, got 0",
         "-o out": "no videos were named",
     },
-    "evaluate": {
-        "street-tiny --data street --every 2": "--every 2: stills are no stream",
-        "street-tiny --data street --protocol stream --every 0": "every must be a whole number, 1 to 30",
-        **{
-            f"street-tiny --data street {flags}": words
-            for flags, words in {
-                "--config size=0": "must be 32 pixels or more, got 0",
-                "--seed one": "--seed",
-                "--mode vq-dnn": "--protocol stream",
-                "--report r.json": "--overwrite",
-            }.items()
-        },
+    "evaluate street-tiny --data street": {
+        "--every 2": "--every 2: stills are no stream",
+        "--protocol stream --every 0": "every must be a whole number, 1 to 30",
+        "--config size=0": "must be 32 pixels or more, got 0",
+        "--seed one": "--seed",
+        "--split held-out --protocol stills": "the street has none",
+        "--mode vq-dnn": "--protocol stream",
+        "--report r.json": "--overwrite",
     },
     "calibrate": {
-        **{
-            f"street-tiny --data street -o c.safetensors {flags}": words
-            for flags, words in {
-                "--coverage 1.5": "--coverage must lie between 0 and 1, got 1.5",
-                "--coverage nan": "--coverage must lie between 0 and 1",
-                "--risk 1": "--risk must lie between 0 and 1, got 1",
-                "--risk-class Roof": "risk class Roof: no such class; this network knows Sky, Building",
-                "--protocol moving-stills": "moves photographs",
-                "--protocol stills --mode vq-dnn": "--protocol stream or --mode dnn",
-                "--samples 3": "no dropout, got 3",
-                "--tau 0": "tau must be a positive",
-                "--int8": "--int8 needs the recordings",
-                "--familiarity": "--familiarity needs the recordings",
-            }.items()
-        },
         "street-tiny --data street -o old.safetensors": "--overwrite",
         "street-tiny --data street -o c.pt": ".safetensors",
         "street-tiny --data street -o nowhere/c.safetensors": "make it first",
+    },
+    "calibrate street-tiny --data street -o c.safetensors": {
+        "--coverage 1.5": "--coverage must lie between 0 and 1, got 1.5",
+        "--coverage nan": "--coverage must lie between 0 and 1",
+        "--risk 1": "--risk must lie between 0 and 1, got 1",
+        "--risk-class Roof": "risk class Roof: no such class; this network knows Sky, Building",
+        "--protocol moving-stills": "moves photographs",
+        "--protocol stills --mode vq-dnn": "--protocol stream or --mode dnn",
+        "--samples 3": "no dropout, got 3",
+        "--tau 0": "tau must be a positive",
+        "--int8": "--int8 needs the recordings",
+        "--familiarity": "--familiarity needs the recordings",
     },
     "suspects": {
         "imgs --model street-tiny -n 0 -o s": "-n must be 1 or more, got 0",
@@ -115,55 +102,48 @@ TABLES: dict[str, dict[str, str]] = {
         "import own/coco.json -o own --overwrite": "would be replaced while",
         "export own -o own --overwrite": "would be replaced while",
     },
-    "export": {
-        **{
-            f"street-tiny {flags}": words
-            for flags, words in {
-                "": "--output",
-                "-o m.onnx --size 180x7": "32 pixels or more",
-                "-o m.onnx --size 0": "32 pixels or more",
-                "-o m.onnx --size 180\0x\0007": "HEIGHT or HEIGHTxWIDTH",
-                "-o m.onnx --mode vq-dnn": NO_MEAN,
-                "-o m.onnx --tau 4": NO_MEAN,
-                "-o m.onnx --motion on": "add --stateful",
-                "-o m.onnx --motion on --stateful --mode dnn": "which has no memory",
-                "-o m.onnx --stateful --precision bf16": "run the graph file in it: steadyseg video",
-                "-o m.onnx --stateful --precision int8": "run the checkpoint in it: steadyseg video",
-                "-o m.onnx --stateful --precision fp16 --mode bnn --samples 2": "one pass a frame, got 2",
-                "-o m.onnx --with-proof": "--with-proof is for one graph file with a state",
-                "-o x --target web --with-proof": "--with-proof is for one graph file with a state",
-                "-o m.pt": "is a .onnx file",
-                "-o x": "is a .onnx file",
-                "-o nowhere/m.onnx": "there is no folder nowhere",
-                "--target web -o no/such/place": "does not exist",
-                "--target web -o x --samples 5": "--samples 5",
-                "--target web -o x --motion on": "--motion on",
-                "--target web -o x --precision bf16": "--precision bf16",
-                "--target web -o x --precision fp16": "a page runs fp32",
-                "--target web -o imgs --overwrite": "is not replaced",
-            }.items()
-        },
+    "export street-tiny": {
+        "": "--output",
+        "-o m.onnx --size 180x7": "32 pixels or more",
+        "-o m.onnx --size 0": "32 pixels or more",
+        "-o m.onnx --size 180\0x\0007": "HEIGHT or HEIGHTxWIDTH",
+        "-o m.onnx --mode vq-dnn": NO_MEAN,
+        "-o m.onnx --tau 4": NO_MEAN,
+        "-o m.onnx --motion on": "add --stateful",
+        "-o m.onnx --motion on --stateful --mode dnn": "which has no memory",
+        "-o m.onnx --stateful --precision bf16": "run the graph file in it: steadyseg video",
+        "-o m.onnx --stateful --precision int8": "run the checkpoint in it: steadyseg video",
+        "-o m.onnx --stateful --precision fp16 --mode bnn --samples 2": "one pass a frame, got 2",
+        "-o m.onnx --with-proof": "--with-proof is for one graph file with a state",
+        "-o x --target web --with-proof": "--with-proof is for one graph file with a state",
+        "-o m.pt": "is a .onnx file",
+        "-o x": "is a .onnx file",
+        "-o nowhere/m.onnx": "there is no folder nowhere",
+        "--target web -o no/such/place": "does not exist",
+        "--target web -o x --samples 5": "--samples 5",
+        "--target web -o x --motion on": "--motion on",
+        "--target web -o x --precision bf16": "--precision bf16",
+        "--target web -o x --precision fp16": "a page runs fp32",
+        "--target web -o imgs": "exists already",
+        "--target web -o imgs --overwrite": "is not replaced",
     },
     "bench": {
         "no-such-model": "unknown model 'no-such-model'",
         "absent.onnx": "absent.onnx",
         "m --config row_seconds=no": "row_seconds must be a number, got 'no'",
-        **{
-            f"street-tiny {flags}": words
-            for flags, words in {
-                "--only bare vq": "unknown row 'vq'; choose from bare_plain, bare, dnn",
-                "--source absent.mp4": "no such video file",
-                "--config row_seconds=0": "--config row_seconds must lie above 0",
-                "--size 7": "height must be 32 pixels or more",
-                "--executor onnxruntime": "ONNX Runtime runs graph files",
-                "--executor openvino --device cuda": "runs on the CPU, got device cuda",
-                "--report r.json": "r.json: exists already",
-            }.items()
-        },
+    },
+    "bench street-tiny": {
+        "--only bare vq": "unknown row 'vq'; choose from bare_plain, bare, dnn",
+        "--source absent.mp4": "no such video file",
+        "--config row_seconds=0": "--config row_seconds must lie above 0",
+        "--size 7": "height must be 32 pixels or more",
+        "--executor onnxruntime": "ONNX Runtime runs graph files",
+        "--executor openvino --device cuda": "runs on the CPU, got device cuda",
+        "--report r.json": "r.json: exists already",
     },
 }
-"""By command: words of a command line in the folder of `made_folder` (\\0 stands for a space within a word), and what
-its one line says."""
+"""By how a command line begins: its further words in the folder of `made_folder`, and what its one line says. \\0 is
+a space within a word."""
 CALLS = [(f"{command} {words}".strip(), said) for command, table in TABLES.items() for words, said in table.items()]
 
 

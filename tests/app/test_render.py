@@ -9,7 +9,6 @@ import cv2
 import numpy as np
 import pytest
 from made.methods import opened_by_torch
-from refusals import one_line_error
 
 from steadyseg.app.cli import main
 from steadyseg.app.contact_sheet import Cell, colored, strip, write_sheet
@@ -217,17 +216,6 @@ def test_a_video_shows_them(model: str, tmp_path: Path) -> None:
     black = (pictures["set-size"] < 20).mean()
     assert 0.3 < black < 0.7
     assert np.abs(pictures["set-size"] - pictures["uncertainty"]).mean() > 5
-
-
-@pytest.mark.parametrize(
-    ("chosen", "mode", "said"),
-    [("street-tiny", "vq-dnn", "for vq-dnn, tau 1.25, motion, geometric"), ("", "dnn", "for dnn")],
-)
-def test_without_thresholds_it_is_one_line(
-    model: str, chosen: str, mode: str, said: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    line = one_line_error(capsys, "video", "street", "--model", chosen or model, "--mode", mode, "--view", "set-size")
-    assert "steadyseg calibrate" in line and said in line
 
 
 # --- the legend below a picture, and the colours that it names

@@ -154,12 +154,6 @@ def test_a_file_that_appears_meanwhile_is_left_alone_and_the_video_kept(tmp_path
     assert other in str(caught.value) and len(read(tmp_path / other)) == 1
 
 
-def test_a_place_that_cannot_take_the_video_is_refused_at_once(tmp_path: Path) -> None:
-    (tmp_path / "there.mp4").touch()
-    assert "choose another name or add --overwrite" in refusal(VideoSink, tmp_path / "there.mp4", 64, 48, 25.0)
-    assert "a video is a .mp4, .mov, .mkv file" in refusal(VideoSink, tmp_path / "out", 64, 48, 25.0)
-
-
 @pytest.mark.skipif(not Path("/proc/self").is_dir(), reason="needs a folder that even root cannot write to")
 @pytest.mark.parametrize(
     "make", [lambda path: VideoSink(path, 64, 48, 25.0).__enter__(), lambda p: MaskSink(p, CAMVID)]

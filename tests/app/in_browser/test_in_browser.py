@@ -13,11 +13,10 @@ import onnx
 import pytest
 from made.browser_parity import first_graph
 from made.local_server import send, serving, without_proxy
-from refusals import one_line_error, refusal
+from refusals import refusal
 
 from steadyseg.app.cli import main
 from steadyseg.app.in_browser import runtime
-from steadyseg.app.in_browser import site as writer
 from steadyseg.app.in_browser.site import WEB
 from steadyseg.core.system import fetching
 from steadyseg.export.file.onnx_file import check_onnx
@@ -53,17 +52,6 @@ def test_its_graphs_take_frames_of_one_size_and_resize_no_picture(site: Path) ->
         assert sizes == [1, 96, 128, 3]
         enlargements = [node for node in graph.node if node.op_type == "Resize"]
         assert not any(one.name == "antialias" and one.i for node in enlargements for one in node.attribute)
-
-
-def test_an_existing_folder_is_replaced_only_where_it_is_one_of_ours(
-    site: Path, model: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert "exists already" in one_line_error(capsys, "export", model, "--target", "web", "-o", site)
-    (tmp_path / "diary.txt").write_text("kept")
-    assert "is not replaced" in one_line_error(
-        capsys, "export", model, "--target", "web", "-o", tmp_path, "--overwrite"
-    )
-    assert (tmp_path / "diary.txt").read_text() == "kept"
 
 
 def test_the_runtime_is_fetched_once_and_held_to_its_hash(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -113,15 +101,3 @@ def test_a_fixed_graph_computes_what_the_free_one_does(site: Path, tmp_path: Pat
         found = [one({**inputs, **states[index]}) for index, one in enumerate((run, run_free))]
         states = [{name: one[name.replace("_in", "_out")] for name in state} for one in found]
         assert all(np.array_equal(found[0][name], found[1][name]) for name in ("label", "confidence", "entropy"))
-
-
-def test_a_folder_cut_off_half_way_leaves_nothing(site: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    file = first_graph(site)
-
-    def full(*_: object) -> None:
-        raise OSError(28, "No space left on device", "x")
-
-    monkeypatch.setattr(writer, "write_sample", full)
-    with pytest.raises(OSError, match="No space"):
-        writer.write_site(tmp_path / "site", [file], {})
-    assert not list(tmp_path.iterdir())

@@ -14,7 +14,6 @@ from made.batches import contents, rows
 from made.processes import workers_of
 from made.video import write_video
 from made.waiting import PATIENCE_S, wait_for
-from refusals import error_after_work
 
 PROJECT = Path(__file__).parents[3]
 VIDEOS, FRAMES = 12, 30
@@ -101,21 +100,3 @@ def test_ctrl_c_ends_it_with_what_is_whole(videos: Path, model: str, tmp_path: P
     summary = json.loads((out / "summary.json").read_text())
     whole = len(done(out))  # a worker may be ended between a folder's name and its word to the driver
     assert 0 < summary["done"] <= whole < VIDEOS and not left_in(out)
-
-
-@pytest.mark.long
-def test_a_full_disk_ends_it_in_one_line_and_what_was_done_is_whole(
-    videos: Path, model: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    place = tmp_path / "disk"
-    place.mkdir()
-    if os.geteuid() != 0 or subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1500k", "tmpfs", place]).returncode:
-        pytest.skip("no small file system can be mounted here")
-    try:
-        command = ["batch", videos, "-o", place / "out", "--masks", "--model", model, "--executor", "torch"]
-        line = error_after_work(capsys, *command, code=1)
-        assert "No space left on device" in line
-        assert 0 < len(done(place / "out")) < VIDEOS and not left_in(place / "out")
-        assert len(contents(place / "out")) == len(done(place / "out")) * (2 * FRAMES + 1)
-    finally:
-        subprocess.run(["umount", place], check=True)
