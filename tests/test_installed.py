@@ -1,6 +1,5 @@
 """The built wheel in an environment of its own, used from a folder outside of the checkout."""
 
-import json
 import os
 import re
 import signal
@@ -169,22 +168,6 @@ def test_demo_answers(page: str) -> None:
     with urllib.request.urlopen(page, timeout=PATIENCE_S) as answer:
         text = answer.read().decode()
     assert answer.status == 200 and "SteadySeg" in text
-
-
-def test_video_of_the_street(installed: Path, tmp_path: Path) -> None:
-    run(
-        installed,
-        tmp_path,
-        *["video", "street:7:5", "--model", "street-tiny", "-o", "out.mp4", "--report", "report.json"],
-    )
-    assert (tmp_path / "out.mp4").stat().st_size > 10_000
-    assert json.loads((tmp_path / "report.json").read_text())["frames"] == 5
-
-
-def test_export(installed: Path, tmp_path: Path) -> None:
-    run(installed, tmp_path, *["export", "street-tiny", "--stateful", "-o", "street.onnx"])
-    run(installed, tmp_path, *["video", "street:7:2", "--model", "street.onnx", "-o", "again.mp4"])
-    assert (tmp_path / "again.mp4").exists()
 
 
 @pytest.mark.parametrize("command", ["bench", "train seg", "batch"])

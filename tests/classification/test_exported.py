@@ -12,7 +12,7 @@ from made.classifier import save_classifier
 from steadyseg.classification.exported import ExportedClassifier
 from steadyseg.classification.options import ClassifierOptions
 from steadyseg.classification.pretrained import read_classifier
-from steadyseg.core.dropout import draw_mask, export_mask, set_dropout_active
+from steadyseg.core.dropout import draw_mask, set_dropout_active
 
 NETWORKS = {
     "ours": ClassifierOptions(channels=4, dropout=0.3, smoothing=True),
@@ -37,12 +37,3 @@ def test_passes_as_a_batch_are_passes_one_by_one(name: str, tmp_path: Path) -> N
     assert len(drawn.unique(dim=0)) == 9
     set_dropout_active(step.network, False)
     assert step.trace_masks(32) == [] and step(image)[2].abs().max() < 1e-6
-
-
-def test_a_graph_s_masks_are_independent_between_pictures() -> None:
-    torch.manual_seed(1)
-    draws = torch.stack([export_mask(torch.ones(3, 5, 4, 6), 0.25) > 0 for _ in range(600)]).double()
-    assert draws.mean().item() == pytest.approx(0.75, abs=0.01)
-    one, other = (draws[:, place].flatten(1) - 0.75 for place in (0, 2))
-    correlation = (one * other).mean(0) / (0.25 * 0.75)  # of the same point in two pictures
-    assert correlation.abs().max() < 5 / 600**0.5

@@ -2,6 +2,7 @@
 else."""
 
 import copy
+import re
 from functools import cache
 from typing import Any
 
@@ -18,43 +19,23 @@ from steadyseg.core.errors import InputError
 from steadyseg.core.insertion import InsertionPoint, PrependedLayer, insert_dropout, insert_smoothing
 from steadyseg.core.smoothing import SpatialSmoothing
 
+TABLE = """
+resnet18: maxpool 64 layer2 64 layer3 128 layer4 256
+vgg11_bn: features.3 64 features.7 128 features.14 256 features.21 512 features.28 512
+mobilenet_v2: features.2 16- features.4 24- features.7 32- features.14 96-
+densenet121: features.pool0 64 features.transition1.pool 128- features.transition2.pool 256- \
+features.transition3.pool 512-
+efficientnet-b0: _blocks.1 16- _blocks.3 24- _blocks.5 40- _blocks.11 112-
+tu-mobilenetv3_small_100: model.blocks.0 16 model.blocks.1 16- model.blocks.2 24- model.blocks.4 48-
+tu-regnetx_002: model.s1 32 model.s2 24 model.s3 56 model.s4 152
+tu-convnext_atto: model.stages_1 40- model.stages_2 80- model.stages_3 160-
+"""
+"""Read off the definitions: every pooling or strided stage but the stem, its channels, and a minus where what enters it
+was not activated."""
 PLACES = {
-    "resnet18": [("maxpool", 64, True), ("layer2", 64, True), ("layer3", 128, True), ("layer4", 256, True)],
-    "vgg11_bn": [
-        ("features.3", 64, True),
-        ("features.7", 128, True),
-        ("features.14", 256, True),
-        ("features.21", 512, True),
-        ("features.28", 512, True),
-    ],
-    "mobilenet_v2": [
-        ("features.2", 16, False),
-        ("features.4", 24, False),
-        ("features.7", 32, False),
-        ("features.14", 96, False),
-    ],
-    "densenet121": [
-        ("features.pool0", 64, True),
-        ("features.transition1.pool", 128, False),
-        ("features.transition2.pool", 256, False),
-        ("features.transition3.pool", 512, False),
-    ],
-    "efficientnet-b0": [
-        ("_blocks.1", 16, False),
-        ("_blocks.3", 24, False),
-        ("_blocks.5", 40, False),
-        ("_blocks.11", 112, False),
-    ],
-    "tu-mobilenetv3_small_100": [
-        ("model.blocks.0", 16, True),
-        ("model.blocks.1", 16, False),
-        ("model.blocks.2", 24, False),
-        ("model.blocks.4", 48, False),
-    ],
-    "tu-regnetx_002": [("model.s1", 32, True), ("model.s2", 24, True), ("model.s3", 56, True), ("model.s4", 152, True)],
-    "tu-convnext_atto": [("model.stages_1", 40, False), ("model.stages_2", 80, False), ("model.stages_3", 160, False)],
+    name: [(place, int(channels), not minus) for place, channels, minus in re.findall(r"(\S+) (\d+)(-?)", words)]
+    for name, words in re.findall(r"(\S+): (.*)", TABLE)
 }
-"""Read off the definitions: every pooling or strided stage but the stem, and whether what enters it was activated."""
 FEW = ("resnet18", "vgg11_bn", "tu-mobilenetv3_small_100", "tu-convnext_atto")
 """Poolings and strides, activated maps and linear maps, and a stem of two levels."""
 FIRST_CHANGED = {"vgg11_bn": 1, "tu-convnext_atto": 3}
@@ -183,22 +164,6 @@ def test_classifiers_and_feature_extractors_of_timm(options: dict[str, Any]) -> 
     assert all(equal(run(identity, x), expected))
     assert all(equal(smooth_maps, run(by_hand, x)))
     assert not torch.equal(smooth_maps[-1], expected[-1])
-
-
-def test_the_prob_of_a_place_follows_its_activation() -> None:
-    network = copy.deepcopy(bare("tu-mobilenetv3_small_100"))
-    insert_smoothing(network, prob="relu6", linear_prob="signed-tanh", size=3)
-    layers = [module.layer for module in list_inserted(network)]
-    assert [layer.prob.name for layer in layers] == ["relu6", "signed-tanh", "signed-tanh", "signed-tanh"]  # type: ignore[union-attr]
-    assert [(layer.blur.size, layer.blur.padding) for layer in layers] == [(3, "same")] * 4  # type: ignore[union-attr]
-
-
-def test_dropout_and_smoothing_share_their_places() -> None:
-    network = copy.deepcopy(bare("mobilenet_v2"))
-    smoothed, dropped = insert_smoothing(network), insert_dropout(network, 0.3, 4)
-    assert smoothed == dropped
-    masked = network.get_submodule("features.14")
-    assert isinstance(masked.layer, Dropout) and isinstance(masked.module.layer, SpatialSmoothing)
 
 
 def test_inference_mode_changes_nothing() -> None:

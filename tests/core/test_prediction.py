@@ -53,11 +53,6 @@ def test_disagreement_is_the_mean_divergence_from_the_mixture_and_never_negative
     torch.testing.assert_close(mixture.disagreement, divergence, rtol=0, atol=1e-12)
 
 
-def test_opposite_certain_members_disagree_by_ln_two() -> None:
-    mixture = mean_prediction([Prediction(one[None], torch.zeros(1)) for one in torch.eye(2)])
-    assert mixture.disagreement.item() == pytest.approx(math.log(2), abs=1e-6)
-
-
 @pytest.mark.parametrize("weight", [0.0, 0.25, 1.0])
 def test_a_blend_is_the_weighted_mixture_of_both_statistics(weight: float) -> None:
     first, second = members(2)
@@ -66,16 +61,6 @@ def test_a_blend_is_the_weighted_mixture_of_both_statistics(weight: float) -> No
     torch.testing.assert_close(
         blend.member_entropy, (1 - weight) * first.member_entropy + weight * second.member_entropy
     )
-
-
-def test_blending_one_by_one_gives_the_mean() -> None:
-    group = members(5)
-    running = group[0]
-    for count, member in enumerate(group[1:], start=2):
-        running = running.blend(member, 1.0 / count)
-    mean = mean_prediction(group)
-    torch.testing.assert_close(running.probs, mean.probs, rtol=0, atol=1e-14)
-    torch.testing.assert_close(running.member_entropy, mean.member_entropy, rtol=0, atol=1e-14)
 
 
 def test_the_mean_of_nothing_is_refused() -> None:

@@ -1,16 +1,14 @@
 """Temporal smoothing against the explicit weighted sum exp(-age / tau)."""
 
 import math
-from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from torch import Tensor
 
-from steadyseg.core.errors import InputError
 from steadyseg.core.prediction import Prediction
-from steadyseg.core.temporal import State, TemporalSmoothing, forget
+from steadyseg.core.temporal import State, TemporalSmoothing
 
 
 def stream(count: int, shape: tuple[int, ...] = (2, 4, 3, 5), seed: int = 0) -> list[Prediction]:
@@ -84,35 +82,11 @@ def test_extreme_decay_times_give_the_newest_frame_or_the_plain_mean(tau: float)
     torch.testing.assert_close(result.probs, expected)
 
 
-@pytest.mark.parametrize("tau", [0.0, math.nan, math.inf])
-def test_a_decay_time_must_be_a_positive_number(tau: float) -> None:
-    with pytest.raises(InputError, match="tau must be a positive"):
-        TemporalSmoothing(tau)
-
-
 def test_time_does_not_run_backwards() -> None:
     rule, (first, second) = TemporalSmoothing(1.25), stream(2)
     state = rule(first, None)[1]
     with pytest.raises(ValueError, match="gap must be 1 or more"):
         rule(second, state, gap=0)
-
-
-def test_streams_of_a_batch_have_gaps_and_resets_of_their_own() -> None:
-    rule, frames = TemporalSmoothing(1.25), stream(4)
-    gaps = [[1, 1], [3, 1], [1, 2], [2, 1]]
-    batched: State | None = None
-    alone: list[State | None] = [None, None]
-    for number, (frame, gap) in enumerate(zip(frames, gaps, strict=True)):
-        resets = torch.tensor([[0.0], [float(number == 2)]])
-        if batched is not None:
-            batched = forget(batched, resets)
-        result, batched = rule(frame, batched, torch.tensor(gap)[:, None])
-        for place in (0, 1):
-            one = Prediction(frame.probs[place, None], frame.member_entropy[place, None])
-            before = None if resets[place] else alone[place]
-            expected, alone[place] = rule(one, before, gap[place])
-            torch.testing.assert_close(result.probs[place, None], expected.probs)
-            torch.testing.assert_close(result.member_entropy[place, None], expected.member_entropy)
 
 
 def test_the_geometric_mean_is_the_normalised_product_of_powers() -> None:
@@ -133,31 +107,3 @@ def test_no_frame_excludes_a_class_from_the_geometric_mean() -> None:
     results, _ = run(TemporalSmoothing(geometric=True), [sure, *[other] * 40])
     torch.testing.assert_close(results[0].probs, sure.probs, rtol=0, atol=1e-6)
     torch.testing.assert_close(results[-1].probs, other.probs)
-
-
-@pytest.mark.parametrize(
-    "rule",
-    [
-        TemporalSmoothing(1.25),
-        TemporalSmoothing(8.0, motion=True, gated=True),
-        TemporalSmoothing(1.25, motion=True, geometric=True),
-    ],
-    ids=str,
-)
-@pytest.mark.parametrize("value", [math.nan, math.inf])
-def test_a_frame_of_nan_is_as_if_dropped_and_leaves_the_other_stream_alone(
-    rule: TemporalSmoothing, value: float
-) -> None:
-    generator = torch.Generator().manual_seed(0)
-    logits = 3 * torch.randn((6, 2, 4, 3, 5), dtype=torch.float64, generator=generator)
-    expected = [run(rule, [Prediction.from_logits(one[place, None]) for one in logits])[0] for place in (0, 1)]
-    kept = [Prediction.from_logits(logits[index, 1, None]) for index in (0, 1, 3, 4, 5)]
-    expected[1] = run(rule, kept, [1, 1, 2, 1, 1])[0]
-    expected[1].insert(2, expected[1][1])  # the past is what the frame shows
-    logits[2, 1, 0, 1, 1] = value
-    results: list[Any] = run(rule, [Prediction.from_logits(one) for one in logits])[0]
-    for index, result in enumerate(results):
-        for place in (0, 1):
-            torch.testing.assert_close(result.probs[place], expected[place][index].probs[0])
-            torch.testing.assert_close(result.member_entropy[place], expected[place][index].member_entropy[0])
-    assert [result.finite.tolist() for result in results] == [[[True], [index != 2]] for index in range(6)]

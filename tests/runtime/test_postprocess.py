@@ -3,7 +3,6 @@ core/preprocess.enlarge."""
 
 import threading
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 import pytest
@@ -114,28 +113,6 @@ def test_of_equal_classes_the_first_is_the_label(stride: int) -> None:
     assert not maps.label.any() and (maps.entropy == 255).all() and not maps.disagreement.any()
     logits[[200, 255]] = 9.0
     assert (FusedPostprocess(256, stride=stride)([logits], (5 * stride, 6 * stride)).label == 200).all()
-
-
-@pytest.mark.parametrize("stride", [1, 2])
-@pytest.mark.parametrize("value", [np.nan, np.inf])
-@pytest.mark.parametrize(
-    "options", [{}, {"samples": 3}, {"tau": None, "samples": 3}, {"motion": True, "gated": True, "tau": 8.0}], ids=str
-)
-def test_a_frame_of_nan_is_left_out_of_the_mean(options: dict[str, Any], value: float, stride: int) -> None:
-    """The frame is spoilt in its last pass alone, when others are in the mean already."""
-    size, samples = (20 * stride, 30 * stride), options.get("samples", 1)
-    run = frames(6, 11, (20, 30), samples)
-    good, bad = (FusedPostprocess(11, stride=stride, **options) for _ in range(2))
-    dropped = [good(passes, size, 1 + (index == 3)) for index, passes in enumerate(run) if index != 2]
-    run[2][-1][4, 5, 6] = value
-    found = [bad(passes, size) for passes in run]
-    assert (found[2].confidence == 0).all() and (found[2].entropy == 255).all() and (found[2].disagreement == 255).all()
-    expected = found[1].label if options.get("tau", 1.25) else np.zeros(size)
-    np.testing.assert_array_equal(found[2].label, expected)
-    for ours, theirs in zip([*found[:2], *found[3:]], dropped, strict=True):
-        assert np.abs(np.array(ours[1:]).astype(int) - np.array(theirs[1:])).max() <= 1
-        assert (ours.label == theirs.label).mean() > 0.999
-    np.testing.assert_allclose(bad.probs, good.probs, atol=3e-5)
 
 
 def test_minus_infinity_is_a_probability_of_0_unless_no_class_is_left() -> None:

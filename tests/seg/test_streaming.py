@@ -96,14 +96,6 @@ def test_forward_is_the_chain_of_its_stages_and_what_the_executor_runs(mode: Mod
         np.testing.assert_array_equal(outputs.prediction.probs[0].numpy(), probs(maps))
 
 
-def test_preprocessing_resizes_and_normalises() -> None:
-    module = segmenter("dnn").module
-    batch = module.preprocess(torch.from_numpy(picture(1, 64, 96))[None])
-    expected = (picture(1, 64, 96) / 255 - np.array(MEAN)) / np.array(STD)
-    np.testing.assert_allclose(batch[0].permute(1, 2, 0).numpy(), expected, atol=1e-5)
-    assert module.preprocess(torch.zeros(1, 720, 1280, 3, dtype=torch.uint8)).shape == (1, 3, 64, 128)
-
-
 # the maps
 
 
@@ -360,9 +352,3 @@ def test_a_temperature_may_be_changed_later() -> None:
         assert one.method.temperature == 2.0
         results.append(probs(one.step(frame(0))))
     np.testing.assert_array_equal(*results)
-
-
-@pytest.mark.parametrize("mode", ["bnn", "vq-bnn"])
-def test_a_network_without_dropout_has_no_random_looks(mode: ModeName) -> None:
-    with pytest.raises(InputError, match=f"use mode {mode.replace('bnn', 'dnn')}"):
-        StreamingSegmenter(UNet(4, UNetOptions(channels=2, dropout=0.0)), MEAN, STD, 64, method(mode))
