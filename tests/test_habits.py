@@ -1,4 +1,4 @@
-"""Documents for contributors are true: the version, the places that CONTRIBUTING.md names, the linters' list."""
+"""Documents for contributors are true, and the sentences of code and documents keep plain habits."""
 
 import importlib
 import re
@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from english import found, texts
 
 import steadyseg
 
@@ -69,3 +70,18 @@ def test_no_process_of_ours_imports_from_the_folder_in_use() -> None:
     ]
     started = [line for line in lines if "sys.executable," in line]
     assert len(started) >= 2 and all('sys.executable, "-P"' in line for line in started), started
+
+
+ALLOWED = {"that of": 0, "; None:": 0, "Published are": 0, "is said": 0, "two semicolons": 0}
+"""Sentences that still have a habit. A number may only fall: who mends a sentence lowers it."""
+
+
+@pytest.fixture(scope="module")
+def seen() -> dict[str, list[str]]:
+    return found(texts(PROJECT))
+
+
+@pytest.mark.parametrize("habit", ALLOWED)
+def test_no_more_sentences_have_a_habit_that_makes_a_reader_read_twice(seen: dict[str, list[str]], habit: str) -> None:
+    listed = "\n".join(line.removeprefix(f"{PROJECT}/") for line in seen[habit])
+    assert len(seen[habit]) == ALLOWED[habit], f"{len(seen[habit])} sentences, {ALLOWED[habit]} are allowed:\n{listed}"

@@ -123,7 +123,7 @@ def open_page(command: str) -> None:
 
 
 def test_the_program_takes_every_command_in_the_text() -> None:
-    """Those of the code blocks: tests/app/test_command_lines.py."""
+    """Those of the code blocks: tests/app/test_settings.py."""
     found = re.findall(r"`steadyseg ([^`\n]+)`", README)
     assert len(found) >= len(TABLE)
     for program, command, words in (find_command(shlex.split(line), STEADYSEG) for line in found):

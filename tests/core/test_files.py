@@ -1,14 +1,18 @@
-"""Files and folders that appear whole or not at all, and the check of a place before the work."""
+"""Files and folders that appear whole or not at all, and what the machine has."""
 
+import math
 import os
 import subprocess
 import sys
+from collections import deque
 from pathlib import Path
 
 import pytest
 from refusals import refusal
 
 from steadyseg.core.errors import InputError
+from steadyseg.core.segmenter import MAX_TIMES, StageClock
+from steadyseg.core.system import machine
 from steadyseg.core.system.files import (
     cache_file,
     private_folder,
@@ -173,3 +177,50 @@ def test_a_pipe_a_device_and_a_huge_file_are_no_small_files(tmp_path: Path) -> N
         with pytest.raises(OSError, match=reason):
             read_small(place, 10)
     assert read_small(tmp_path / "large", 11) == bytes(11)
+
+
+CASES = {
+    "v2 in a container": ("0::/\n", {"cpu.max": "150000 100000\n"}, 1.5),
+    "v2 without a limit": ("0::/\n", {"cpu.max": "max 100000\n"}, math.inf),
+    "v2 of systemd, limited above": (
+        "0::/user.slice/run.scope\n",
+        {"user.slice/cpu.max": "50000 100000\n", "user.slice/run.scope/cpu.max": "max 100000\n"},
+        0.5,
+    ),
+    "v2, a group that is not visible": ("0::/docker/abc\n", {"cpu.max": "100000 100000\n"}, 1.0),
+    "v1": (
+        "9:memory:/docker/abc\n4:cpu,cpuacct:/docker/abc\n",
+        {"cpu,cpuacct/cpu.cfs_quota_us": "200000\n", "cpu,cpuacct/cpu.cfs_period_us": "100000\n"},
+        2.0,
+    ),
+    "v1 without a limit": (
+        "4:cpu,cpuacct:/\n",
+        {"cpu,cpuacct/cpu.cfs_quota_us": "-1\n", "cpu,cpuacct/cpu.cfs_period_us": "100000\n"},
+        math.inf,
+    ),
+    "a damaged file": ("0::/\n", {"cpu.max": "lots\n"}, math.inf),
+    "no groups": ("", {}, math.inf),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_quota_is_read(case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    process, files, wanted = CASES[case]
+    monkeypatch.setattr(machine, "CGROUPS", tmp_path / "groups")
+    monkeypatch.setattr(machine, "OWN_GROUPS", tmp_path / "process")
+    (tmp_path / "process").write_text(process)
+    for name, text in files.items():
+        path = tmp_path / "groups" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    assert machine.cpu_quota() == wanted
+    assert 1 <= machine.available_cpus() <= max(1, math.ceil(wanted) if wanted < math.inf else 10**6)
+
+
+def test_percentiles_are_those_of_the_samples_and_memory_is_bounded() -> None:
+    clock = StageClock()
+    clock.samples["decode"] = deque()  # no sample, no row
+    for value in range(MAX_TIMES + 101):
+        clock.add("network", float(value))
+    assert len(clock.samples["network"]) == MAX_TIMES
+    assert clock.summary() == {"network": {"latency_p50_ms": 5100.5, "latency_p95_ms": 9600.05}}

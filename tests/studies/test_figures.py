@@ -15,6 +15,8 @@ from steadyseg.app.commands import STEADYSEG, find_command
 from steadyseg.core.errors import CheckFailed
 from steadyseg.seg.data.held_out import CAMVID_STRETCHES
 from steadyseg.seg.pretrained import read_segmenter
+from steadyseg.studies.familiarity.by_network import save
+from steadyseg.studies.familiarity.collect import begin
 from steadyseg.studies.figures import __main__ as figures
 from steadyseg.studies.figures.by_hand import BY_HAND
 from steadyseg.studies.figures.step import Step, fit_split
@@ -91,3 +93,10 @@ def test_two_commands_that_measure_at_the_same_time_keep_each_others_rows(tmp_pa
     second.put("b", "2", {"x": 2.0}, {})
     kept = Cache(tmp_path / "record.json")
     assert kept.get("a", "1") == {"x": 1.0} and kept.get("b", "2") == {"x": 2.0}
+
+
+def test_results_of_other_weights_are_dropped_and_those_of_the_same_stay(tmp_path: Path) -> None:
+    for left in (["about.pickle"], ["about.pickle", "test.pickle"]):
+        save(tmp_path / "test.pickle", "test")
+        begin(tmp_path, {"weights": "new"})
+        assert sorted(file.name for file in tmp_path.iterdir()) == left
