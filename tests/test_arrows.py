@@ -55,8 +55,7 @@ app/scale/engines: app core core/system
 app/scale/batch: PRODUCT app/scale app/scale/engines app/sources app/video
 steadyseg: PRODUCT app/export app/sources app/video classification classification/data
 """
-"""Folder: what its files may import besides each other. Studies may import all of it, their own folder and the
-harness."""
+"""Folder: what its files may import besides each other. Studies may import all of it."""
 ALLOWED = {
     folder: {one for word in words.split() for one in GROUPS.get(word, [word])}
     for folder, words in re.findall(r"^(\S+):(.*(?:\n  .*)*)", ARROWS, re.MULTILINE)

@@ -159,8 +159,7 @@ def test_the_weights_are_those_of_the_product() -> None:
 
 
 def test_the_spread_is_of_the_weights_and_of_the_motion() -> None:
-    """On a still input the spread is the weights' spread, less the part that moves the mean; on a moving input it is
-    more."""
+    """On a still input the spread is the weights' spread, less the part that moves the mean."""
     still, moving = np.full(40, -10.0), np.linspace(-10.0, -6.0, 40)
     weights = past_weights(40, TAU)[-1]
     alone = weight_variance(still[:1])[0] * (1 - (weights**2).sum())

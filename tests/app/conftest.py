@@ -1,5 +1,4 @@
-"""The page under test, once for all its tests: a small model, a server in this process, and a browser with a made
-camera."""
+"""The page under test, once for all its tests: a small model, a server in this process, a browser with a camera."""
 
 import dataclasses
 import os

@@ -68,8 +68,7 @@ def test_another_size_is_measured_as_if_it_were_the_networks_own(tmp_path: Path)
 def test_a_strangers_file_carries_its_calibration(
     graphs: Graphs, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Temperature, prediction sets, a class's bound and what remains above thresholds; evaluate, video and page read
-    them."""
+    """Temperature, sets, a class's bound and what remains above thresholds; evaluate, video and page read them."""
     other, mine, fitted = (tmp_path / f"{name}.onnx" for name in ("other", "mine", "fitted"))
     network, own = onnx.load(graphs("logits")), read_onnx(graphs("logits")).meta
     del network.metadata_props[:]

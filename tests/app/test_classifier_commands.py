@@ -1,5 +1,4 @@
-"""`evaluate`, `calibrate` and `models` on image classifiers: what they report, and one line and exit code 2 for bad
-input."""
+"""`evaluate`, `calibrate` and `models` on image classifiers: what they report and what they refuse."""
 
 import json
 from pathlib import Path

@@ -1,5 +1,4 @@
-"""What a classifier knows of its training domain: fitted by the command, told by `evaluate` and the study
-`robustness`."""
+"""What a classifier knows of its training domain: fitted by a command, told by `evaluate` and `robustness`."""
 
 import contextlib
 import io
@@ -112,8 +111,7 @@ def test_the_score_is_the_distance_to_the_nearest_class(knowing: Path, data: Pat
 
 
 def test_the_share_of_novel_views_and_its_interval_are_printed(calibration: tuple[Path, str]) -> None:
-    """120 held-out pictures as they are and by another camera: 11 of 240 are novel, (1 + 11) / 241 < 5 %;
-    Clopper-Pearson."""
+    """11 of 240 views of 120 held-out pictures are novel, (1 + 11) / 241 < 5 %; Clopper-Pearson."""
     said = "of 240 held-out views 4.6% are novel (95 % interval, were they independent: 2.3% to 8.1%)"
     assert said in calibration[1]
 

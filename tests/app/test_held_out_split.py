@@ -1,5 +1,4 @@
-"""The pictures that a segmentation training held out, found by its record: what to fit on, so that val and test
-report."""
+"""The pictures that a segmentation training held out: what to fit on, so that val and test report."""
 
 import dataclasses
 import json

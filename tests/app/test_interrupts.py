@@ -1,5 +1,4 @@
-"""Ctrl-C, SIGTERM and SIGHUP end a process alike, once, and never inside a write: with real signals to real
-processes."""
+"""Ctrl-C, SIGTERM and SIGHUP end a real process alike, once, and never inside a write."""
 
 import os
 import pty

@@ -71,8 +71,7 @@ def test_graph_files_find_the_suspect_too(graphs: Graphs, tmp_path: Path) -> Non
 
 
 def label_map(number: int) -> np.ndarray:
-    """(96, 128) ids of a street, with noise whose regions touch at corners, have holes and lie in each other's holes;
-    void is 255."""
+    """(96, 128) ids of a street, 255 for void, with noise whose regions touch at corners and have holes."""
     (frame,) = Street(seed=7 + number, height=96, width=128).frames(1, 100)
     assert frame.label is not None
     ids = np.where(frame.label < len(CAMVID), frame.label, 255).astype(np.uint8)

@@ -1,5 +1,4 @@
-"""What a network knows of its training domain: fitted by the command, kept in the checkpoint, told by every
-executor."""
+"""What a network knows of its training domain: fitted, kept in the checkpoint, told by every executor."""
 
 import dataclasses
 import json
@@ -190,8 +189,7 @@ def test_the_graph_tells_the_same(knowing: Path, tmp_path: Path) -> None:
 
 @pytest.mark.long
 def test_any_graph_file_learns_it(graphs: Graphs, tmp_path: Path, capsys: Any) -> None:
-    """From pictures of another aspect than the graph's, and the stages that its convolutions show: 4 of the U-Net's
-    decoder. Its file carries a proof of the result."""
+    """Its file carries a proof. The pictures have another aspect, and its convolutions show 4 stages."""
     path, square = tmp_path / "k.onnx", street_drive((64, 64))
     assert main(["calibrate", str(graphs("vq-dnn")), "--data", str(square), "--familiarity", "-o", str(path)]) == 0
     assert capsys.readouterr().err.split("familiarity compares")[1].splitlines()[0].count(",") == 3

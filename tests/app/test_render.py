@@ -195,8 +195,7 @@ def test_shades_count_the_classes_within_the_threshold() -> None:
 
 @pytest.mark.slow
 def test_a_video_shows_them(model: str, tmp_path: Path) -> None:
-    """With the threshold at the median of the second class's probability, half of the pixels have two classes or
-    more."""
+    """At the median of the second class's probability, half of the pixels have two classes or more."""
     segmenter = opened_by_torch(model, mode="vq-dnn", motion=True, keep_probs=True)
     _, maps = next(iter(segment(Street().frames(1), segmenter)))
     assert maps.probs is not None

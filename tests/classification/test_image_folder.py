@@ -1,5 +1,4 @@
-"""Class folders and archives of them: pixels in their places, every fault in one line, the real sets beside plain
-readers."""
+"""Class folders and archives of them: pixels in their places, every fault in one line, and the real sets."""
 
 import io
 import struct

@@ -1,5 +1,4 @@
-"""Our classifiers against torchvision's, timm's and functions written from the published tables: weights, logits, map
-sizes."""
+"""Our classifiers against torchvision's, timm's and functions from the published tables."""
 
 import re
 from collections.abc import Iterator
@@ -181,8 +180,7 @@ def masks_for(network: nn.Module, x: Tensor) -> list[Tensor]:
 
 
 def written(model: str, smoothing: bool, **options: Any) -> tuple[Tensor, Tensor]:
-    """Logits of a network with drawn BatchNorms and fixed dropout masks, and of the published functions, each over its
-    deviation."""
+    """Logits with drawn BatchNorms and fixed masks, ours and of the published functions, over their deviation."""
     torch.manual_seed(0)
     network = randomised(built(model, channels=4, dropout=0.5, smoothing=smoothing, **options)).double()
     x = random_input(32).double()

@@ -1,5 +1,4 @@
-"""Classification training through the command line: learnt, resumed, refused; its loss by hand and its presets'
-rates."""
+"""Classification training by the command: learnt, resumed, refused; its loss by hand, its presets' rates."""
 
 import dataclasses
 import io

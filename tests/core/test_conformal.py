@@ -104,8 +104,7 @@ def test_too_few_pixels_for_a_coverage_are_refused() -> None:
 
 
 def image(generator: np.random.Generator, pixels: int = 60) -> tuple[Tensor, Tensor]:
-    """(2, N) probabilities and labels of an image that is easy or hard as a whole; class 1 is the one that is
-    missed."""
+    """(2, N) probabilities and labels of an image that is easy or hard as a whole; class 1 is missed."""
     hardness = generator.uniform(1.0, 6.0)
     labels = (generator.random(pixels) < 0.4).astype(np.uint8)
     labels[0] = 1

@@ -1,5 +1,4 @@
-"""The common corruptions: the library's own types, the same for the same seed, nothing of it left in NumPy's
-generator."""
+"""The common corruptions: the library's own types, repeatable, nothing of them left in NumPy's generator."""
 
 import numpy as np
 import pytest

@@ -1,5 +1,4 @@
-"""Smoothing and dropout put into real encoders: where they go, that they change exactly what they should, and nothing
-else."""
+"""Smoothing and dropout put into real encoders: where they go, and that nothing else changes."""
 
 import copy
 import re
@@ -30,8 +29,7 @@ tu-mobilenetv3_small_100: model.blocks.0 16 model.blocks.1 16- model.blocks.2 24
 tu-regnetx_002: model.s1 32 model.s2 24 model.s3 56 model.s4 152
 tu-convnext_atto: model.stages_1 40- model.stages_2 80- model.stages_3 160-
 """
-"""Read off the definitions: every pooling or strided stage but the stem, its channels, and a minus where what enters it
-was not activated."""
+"""Every pooling or strided stage but the stem, its channels, a minus where a linear map enters it."""
 PLACES = {
     name: [(place, int(channels), not minus) for place, channels, minus in re.findall(r"(\S+) (\d+)(-?)", words)]
     for name, words in re.findall(r"(\S+): (.*)", TABLE)
@@ -39,8 +37,7 @@ PLACES = {
 FEW = ("resnet18", "vgg11_bn", "tu-mobilenetv3_small_100", "tu-convnext_atto")
 """Poolings and strides, activated maps and linear maps, and a stem of two levels."""
 FIRST_CHANGED = {"vgg11_bn": 1, "tu-convnext_atto": 3}
-"""The first stage output after a place: 0 is the image (VGG: before the first pool); ConvNeXt's stem takes two
-levels."""
+"""The first stage output after a place: 0 is the image; ConvNeXt's stem takes two levels."""
 SIZE = (97, 131)
 """Odd, so that a map after a place has an uneven half."""
 
@@ -269,8 +266,7 @@ def test_what_is_added_in_place_after_an_activation_makes_the_map_linear() -> No
 
 
 def test_a_freed_activation_does_not_lend_its_identity_to_a_linear_map() -> None:
-    """One activation used often, as in EfficientNet: the outputs of its later calls are freed, their addresses
-    reused."""
+    """One activation is used often: the outputs of its later calls are freed and their addresses reused."""
     shared = {"conv": linear(3), "act": nn.SiLU(), "linear": linear(), "up": nn.Upsample(scale_factor=2)}
     maps = {f"linear{i}": linear() for i in range(8)}
     pools = {f"pool{i}": nn.MaxPool2d(2) for i in range(8)}

@@ -1,5 +1,4 @@
-"""MC dropout with a shared prefix against whole passes in a loop, and dropout switched off against no dropout at
-all."""
+"""MC dropout with a shared prefix against whole passes, and dropout switched off against none at all."""
 
 import dataclasses
 

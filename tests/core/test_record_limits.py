@@ -1,5 +1,4 @@
-"""Sizes and values that a record names are checked before anything is fetched, built or allocated. A record's
-network is built before the weights are read, so the number of weights is limited."""
+"""What a record names is checked before anything is fetched, built or allocated, its weights too."""
 
 import dataclasses
 import json

@@ -1,5 +1,4 @@
-"""The training loop: schedules, exact accumulation, averaged weights, decay, failures and resuming, on tiny
-networks."""
+"""The training loop on tiny networks: schedules, accumulation, averages, decay, failures, resuming."""
 
 import json
 import math
@@ -351,8 +350,7 @@ def test_a_non_finite_loss_stops_with_its_step_and_keeps_the_last_state(tmp_path
 
 
 def test_a_non_finite_gradient_of_a_finite_loss_stops_too(tmp_path: Path) -> None:
-    """sqrt has value 0 and slope infinity at 0: a step would make every weight NaN, and the epoch's end would keep
-    them."""
+    """sqrt has slope infinity at 0: a step would make every weight NaN, and the epoch's end would keep them."""
 
     def rooted(logits: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
         return (logits - logits.detach()).abs().sqrt().sum(), (targets != VOID).sum()

@@ -122,8 +122,7 @@ def hostile(graphs: Graphs, path: Path) -> Iterator[tuple[str, str]]:
 
 
 def refuses_hostile(client: Command, graphs: Graphs, tmp_path: Path, *source: str) -> None:
-    """Values that would read or write past an end, divide by zero or compute for ever; `source`: words after the
-    file."""
+    """Values that would read past an end, divide by zero or compute for ever; `source`: words after the file."""
     path, found = tmp_path / "hostile.onnx", []
     for what, part in hostile(graphs, path):
         if fault := faults(ran([*client, str(path), *source], input=b""), f"malformed {part} ("):

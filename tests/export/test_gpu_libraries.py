@@ -1,5 +1,4 @@
-"""CUDA's libraries: the locked wheels bring all that ONNX Runtime's provider needs, and a missing library is
-reported."""
+"""CUDA's libraries: the locked wheels bring what ONNX Runtime's provider needs; a missing one is named."""
 
 import re
 import subprocess

@@ -1,5 +1,4 @@
-"""Exported files from anywhere: a whole one of ours opens and runs, everything else is refused in one line with its
-cause."""
+"""Exported files from anywhere: a whole one of ours opens, everything else is refused with its cause."""
 
 import dataclasses
 import itertools

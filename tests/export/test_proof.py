@@ -60,8 +60,7 @@ def test_the_file_is_there_while_its_proof_runs(
 
 
 def test_the_random_proof_sees_a_wrong_rate(graphs: Graphs) -> None:
-    """The graph drops 20 %, torch drops 35 %: the same mean nearly, another variance. The export has
-    proved the same rate."""
+    """The graph drops 20 %, torch drops 35 %: nearly the same mean, another variance."""
     torch.manual_seed(0)
     step = ExportedStep(opened_by_torch("street-tiny", mode="vq-bnn").module, HEIGHT, WIDTH)
     traced = Traced(step, onnx.load(graphs("vq-bnn")), step.signature(HEIGHT, WIDTH))

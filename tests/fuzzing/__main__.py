@@ -30,8 +30,7 @@ GOOD_ENDS = ("whole", "refused")
 
 
 def fuzz(name: str, kind: Kind, numbers: range, folder: Path, keep: Path | None) -> dict[str, Any]:
-    """Figures of one kind of file. The undamaged files are opened first and must pass; a file's number decides all its
-    damage."""
+    """Figures of one kind of file. Undamaged files must pass; a file's number decides its damage."""
     originals = kind.seeds(folder)
     whole = [try_kind(kind, path) for path in originals]
     for path, trial in zip(originals, whole, strict=True):

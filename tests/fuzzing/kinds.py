@@ -1,5 +1,4 @@
-"""The fuzzed kinds of files: for each its seeds, its mutations, and the product's code that opens it, stage by
-stage."""
+"""The fuzzed kinds of files: seeds, mutations, and the product's code that opens them, stage by stage."""
 
 import contextlib
 import json

@@ -13,8 +13,7 @@ ODD: tuple[Any, ...] = (None, True, *NUMBERS, "", "x" * 3000, "\x1b[2J\n", "\ud8
 
 
 def damage_bytes(data: bytes, dice: Random, start: int = 0) -> bytes:
-    """Applies one to eight damages behind the first `start` bytes: flips, extreme numbers, pieces lost, doubled or
-    moved."""
+    """Applies one to eight damages behind the first `start` bytes: flips, extremes, pieces lost or moved."""
     found = bytearray(data)
     for _ in range(dice.choice((1, 1, 2, 4, 8))):
         place, other = (dice.randrange(start, max(len(found), start + 1)) for _ in range(2))
@@ -85,8 +84,7 @@ def damage_message(message: Any, dice: Random) -> Any:
 
 
 def _damage_list(values: Any, dice: Random) -> None:
-    """Damages a repeated field: an entry is removed, moved to the end, doubled, or changed if it is a number or a
-    text."""
+    """Damages a repeated field: an entry is removed, moved to the end, doubled, or changed."""
     place, way = dice.randrange(len(values)), dice.randrange(4)
     entry = values[place]
     if way == 0 or (way == 1 and hasattr(entry, "CopyFrom")):

@@ -94,8 +94,7 @@ def dependency(config: dict[str, Any], element: str) -> dict[str, Any]:
 
 
 def request_seeds(folder: Path) -> list[Path]:
-    """Requests of the page's own scripts, as bytes: a live frame, its end, an upload, a file job, a run, the page
-    itself."""
+    """Requests of the page's scripts, as bytes: a live frame, its end, an upload, a job, a run, the page."""
     running = server()
     address = f"http://127.0.0.1:{running.port}"
     with httpx.Client(base_url=address, timeout=60) as client:

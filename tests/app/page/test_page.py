@@ -1,5 +1,4 @@
-"""The parts behind the page: settings, live streams and their workers, its two addresses, file jobs, and the
-command."""
+"""The parts behind the page: settings, streams and their workers, the two addresses, file jobs, the command."""
 
 import asyncio
 import dataclasses

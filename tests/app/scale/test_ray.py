@@ -1,5 +1,4 @@
-"""The Ray engine by a real Ray: what it refuses, that nothing listens beyond loopback, and that a batch on it is a
-batch."""
+"""A real Ray: what the engine refuses, that nothing listens beyond loopback, that a batch on it is a batch."""
 
 import contextlib
 import importlib.util
@@ -51,8 +50,7 @@ def test_a_dead_worker_is_an_answer_and_has_a_successor(embedded: RayPool) -> No
 
 
 def listening() -> set[str]:
-    """Addresses at which something of this user's listens, in hexadecimal as /proc has them, with the inode of the
-    socket."""
+    """Addresses at which something listens, in hexadecimal as /proc has them, and their sockets' inodes."""
     found = set()
     for table in ("tcp", "tcp6"):
         for line in Path(f"/proc/net/{table}").read_text().splitlines()[1:]:

@@ -17,14 +17,12 @@ from steadyseg.core.model.checkpoint import load_checkpoint
 ROOT = Path(__file__).parents[3]
 EPOCHS = 30
 ONE_MACHINE = {"OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo", "TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1"}
-"""Without the last entry, torch 2.15's surviving agent gives a new agent no address, and both time out after a
-minute."""
+"""Without the last entry, torch 2.15's surviving agent gives a new agent no address: both time out."""
 TORCHRUN = [sys.executable, "-m", "torch.distributed.run"]
 
 
 def agent(port: int, frames: Path, run: Path, keeps_meeting_place: bool) -> "subprocess.Popen[str]":
-    """What one machine runs. The one that keeps the meeting place must live: with it torchrun's memory of the run is
-    gone."""
+    """What one machine runs. The one that keeps the meeting place must live, or torchrun forgets the run."""
     meet = ["--nnodes", "2", "--nproc_per_node", "1", "--max_restarts", "3", "--local_addr", "127.0.0.1"]
     meet += ["--rdzv_backend", "c10d", "--rdzv_endpoint", f"127.0.0.1:{port}", "--rdzv_id", "test"]
     meet += ["--rdzv_conf", f"is_host={int(keeps_meeting_place)}"]

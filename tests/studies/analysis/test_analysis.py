@@ -133,8 +133,7 @@ def test_the_landscapes_centre_is_the_loss_that_evaluate_measures(room: Path, tm
 
 @pytest.mark.slow
 def test_the_loss_is_looked_at_with_dropout_where_asked(room: Path, tmp_path: Path) -> None:
-    """Both studies draw the masks of a mini-batch from one seed, so they see one loss, and not the loss with dropout
-    off."""
+    """Both studies draw the masks of a mini-batch from one seed, so they see one loss."""
 
     def losses(out: str, *flags: str) -> list[float]:
         given = (str(room / "drop.safetensors"), "--data", str(room / "pictures"), "--split", "test", "--images", "6")
