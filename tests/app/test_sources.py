@@ -343,16 +343,6 @@ def test_other_kinds_of_image_are_converted_and_said(tmp_path: Path) -> None:
     assert abs(frames[4].image.mean() - 40_000 / 257) < 1
 
 
-def test_photographs_are_turned_as_their_exif_data_ask(tmp_path: Path) -> None:
-    turned_by_quarter = Image.Exif()
-    turned_by_quarter[0x0112] = 6  # as a phone held upright writes
-    Image.fromarray(quarters()).save(tmp_path / "photo.jpg", exif=turned_by_quarter, quality=95, subsampling=0)
-    with open_source(str(tmp_path / "photo.jpg")) as source:
-        assert (source.info.width, source.info.height) == (48, 64)
-        image = next(iter(source)).image
-    assert np.abs(image.astype(int) - np.rot90(quarters(), -1)).mean() < 3
-
-
 def test_unreadable_images_are_counted_and_keep_their_number(tmp_path: Path) -> None:
     for index in (0, 2):
         save(tmp_path / "images" / f"{index}.png", quarters())
@@ -440,14 +430,6 @@ def test_a_device_that_is_unplugged_ends_in_one_line() -> None:
             frames.extend(source)
     camera.join()
     assert source.losses["read_error"] == 1
-
-
-def test_the_street_is_a_source_with_labels() -> None:
-    with open_source("street:7:5") as source:
-        assert (source.info.name, source.info.length, source.info.live) == ("street:7", 5, False)
-        first = next(iter(source))
-    assert first.image.shape == (source.info.height, source.info.width, 3)
-    assert first.label is not None and first.discontinuity
 
 
 # --- frame times rise whatever the stamps do

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from made.robustness import classifier, stills_folder
+from made.robustness import stills_folder
 from refusals import one_line_error
 
 from steadyseg.seg.pretrained import find_checkpoint
@@ -104,61 +104,41 @@ def test_a_pretrained_network_on_two_stills_of_camvid(data_dir: Path, tmp_path: 
 # bad input
 
 
-@pytest.mark.parametrize(
-    ("flags", "words"),
-    [
-        (["--config", "types=gausian_noise"], "did you mean gaussian_noise? There are gaussian_noise, shot_noise"),
-        (["--config", "severities=6"], "--config severities must be of 1, 2, 3, 4, 5, got 6"),
-        (["--config", "severities=2,2"], "--config severities names something twice: 2 2"),
-        (["--images", "0"], "--images must be 1 or more, got 0"),
-        (["--config", "stream_frames=1"], "--config stream_frames must be 2 or more"),
-        (["--config", "eps=0"], "--config eps must lie in (0, 255], got 0"),
-        (["--config", "noise=1.5"], "--config noise must lie in (0, 1], got 1.5"),
-        (["--only", "ood"], "--only ood: --ood names no video"),
-        (["--only", "attacks", "--ood", "x.mp4"], "--ood is for the study ood"),
-        (["--ood", "nowhere.mp4", "--only", "ood"], "no such file or folder: 'nowhere.mp4'"),
-        (["--split", "train"], "train: no such folder"),
-        (["--config", "device=tpu"], "unknown device 'tpu'"),
-    ],
-)
-def test_bad_flags_are_one_line(
-    flags: list[str], words: str, room: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    line = refused(capsys, room / "still.safetensors", "--data", room / "stills", "--output", tmp_path / "out", *flags)
-    assert words in line
-    assert not list(tmp_path.iterdir())
+FLAGS = {
+    "--config types=gausian_noise": "did you mean gaussian_noise? There are gaussian_noise, shot_noise",
+    "--config severities=6": "--config severities must be of 1, 2, 3, 4, 5, got 6",
+    "--config severities=2,2": "--config severities names something twice: 2 2",
+    "--images 0": "--images must be 1 or more, got 0",
+    "--config stream_frames=1": "--config stream_frames must be 2 or more",
+    "--config eps=0": "--config eps must lie in (0, 255], got 0",
+    "--config noise=1.5": "--config noise must lie in (0, 1], got 1.5",
+    "--only ood": "--only ood: --ood names no video",
+    "--only attacks --ood x.mp4": "--ood is for the study ood",
+    "--ood nowhere.mp4 --only ood": "no such file or folder: 'nowhere.mp4'",
+    "--split train": "train: no such folder",
+    "--config device=tpu": "unknown device 'tpu'",
+}
+REFUSED = {f"still.safetensors --data stills {flags}": words for flags, words in FLAGS.items()} | {
+    "--data stills": "say which network",
+    "camvid-unet-x --data stills": "unknown model 'camvid-unet-x'",
+    "network.onnx --data stills": "give the checkpoint it was exported from",
+    "drop.safetensors --data stills": "no class folders",
+    "still.safetensors --data pictures": "testannot: no such folder",
+    "sure.safetensors --data stills --config sample_counts=5": "no dropout to draw",
+    "still.safetensors --data small": "32x32 pixels or more, got 64x24",
+    "drop.safetensors --data pictures --calibrated on": "--calibrated on: drop is not calibrated",
+}
+"""By networks, data and flags of the study: what its one line says."""
 
 
-@pytest.mark.parametrize(
-    ("models", "data", "words"),
-    [
-        ([], "stills", "say which network"),
-        (["camvid-unet-x"], "stills", "unknown model 'camvid-unet-x'"),
-        (["network.onnx"], "stills", "give the checkpoint it was exported from"),
-        (["drop.safetensors"], "stills", "no class folders"),
-        (["still.safetensors"], "pictures", "testannot: no such folder"),
-    ],
-)
-def test_networks_and_data_that_do_not_go_together_are_one_line(
-    models: list[str], data: str, words: str, room: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    paths = [str(room / name) if name.endswith(".safetensors") else name for name in models]
-    assert words in refused(capsys, *paths, "--data", room / data, "--output", tmp_path / "out")
-    assert not list(tmp_path.iterdir())
-
-
-def test_dropout_passes_of_a_network_without_dropout_are_refused(
-    room: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    plain = classifier(tmp_path / "plain.safetensors", dropout=0.0)
-    flags = ("--data", room / "pictures", "--config", "sample_counts=5", "--output", tmp_path / "out")
-    assert "no dropout to draw" in refused(capsys, plain, *flags)
-
-
-def test_pictures_under_32_pixels_are_one_line(room: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    small = stills_folder(tmp_path / "small", count=2, size=(24, 64))
-    line = refused(capsys, room / "still.safetensors", "--data", small, "--output", tmp_path / "out")
-    assert "32x32 pixels or more, got 64x24" in line
+@pytest.mark.parametrize("words", REFUSED)
+def test_bad_input_is_one_line(words: str, room: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out, small = tmp_path / "out", tmp_path / "small"
+    places = {path.name: path for path in room.iterdir()} | {"small": small}
+    if "small" in words:
+        stills_folder(small, count=2, size=(24, 64))
+    line = refused(capsys, *(places.get(word, word) for word in words.split()), "--output", out)
+    assert REFUSED[words] in line and not out.exists()
 
 
 def test_a_missing_package_is_one_line_with_what_brings_it(
@@ -179,13 +159,6 @@ def test_a_report_that_exists_is_kept_without_overwrite(
     line = refused(capsys, room / "still.safetensors", "--data", room / "stills", "--output", tmp_path)
     assert "report.json: exists already" in line and "--overwrite" in line
     assert (tmp_path / "report.json").read_text() == "precious"
-
-
-def test_a_network_that_is_not_calibrated_is_refused_where_that_is_asked_for(
-    room: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    flags = ("--data", room / "pictures", "--calibrated", "on", "--output", tmp_path / "out")
-    assert "--calibrated on: drop is not calibrated" in refused(capsys, room / "drop.safetensors", *flags)
 
 
 def test_the_help_lists_what_can_be_analyzed_and_imports_no_torch() -> None:
