@@ -251,7 +251,7 @@ def test_a_camera_that_is_killed_and_returns_with_another_size(camera: tuple[Ser
     server, proxy = camera
     sizes: list[tuple[int, int]] = []
     streams = [0]
-    with open_url(f"rtsp://127.0.0.1:{proxy.port}/street", timeout_s=2, first_delay_s=0.1) as source:
+    with open_url(f"rtsp://127.0.0.1:{proxy.port}/street", timeout_s=PATIENCE_S, first_delay_s=0.1) as source:
         for frame in source:
             if frame.discontinuity:
                 sizes.append(frame.image.shape[:2])

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from made.waiting import PATIENCE_S
 from refusals import refusal
 
 from steadyseg import Frame, Maps, open_segmenter
@@ -141,7 +142,7 @@ class Held(CarryingExecutor):
     def _run(self, call: Any, image: np.ndarray, gap: int, motion: Motion | None) -> None:
         if gap:
             self.began.append(self.frames)
-            self.go.wait(60)
+            self.go.wait(PATIENCE_S)
         super()._run(call, image, gap, motion)
         call.seconds = 1.0  # a slow network
 
@@ -154,7 +155,7 @@ def test_in_live_no_frame_waits_for_the_network_and_each_has_maps_of_its_own_tim
     assert [maps.network for maps in shown] == [True, False, False, False]
     assert held.began == [2] and held.calls == 1  # the second frame's call still runs
     held.go.set()
-    held._running[0].answer.result(60)
+    held._running[0].answer.result(PATIENCE_S)
     shown += [segmenter.step(frame) for frame in frames[4:]]
     assert held.calls >= 2 and held.began[:2] == [2, 5]
     segmenter.wait()

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from made.waiting import PATIENCE_S
 
 from fuzzing import trial
 from fuzzing.trial import try_file
@@ -54,7 +55,7 @@ def crashes(path: Path) -> Iterator[str]:
 def test_every_end_of_a_trial_is_told(
     stages: trial.Stages, end: str, why: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(trial, "SECONDS", 1)
+    monkeypatch.setattr(trial, "SECONDS", 1 if end == "hang" else int(PATIENCE_S))
     found = try_file(stages, Path("x"))
     assert found.end == end and why in found.why
     assert found.stages == (("opened", "run") if end == "whole" else ("opened",))
