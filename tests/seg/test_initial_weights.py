@@ -1,4 +1,4 @@
-"""A training begins with other weights: another network's, or those of ImageNet from a package."""
+"""A training begins with the weights of another network, or with ImageNet weights from a package."""
 
 import importlib.util
 from dataclasses import replace

@@ -50,7 +50,7 @@ def test_a_machine_that_is_lost_and_comes_back_changes_nothing(tmp_path: Path) -
         assert (first.returncode, second.returncode) == (0, 0), said
         weights[name], meta = load_checkpoint(run / "model.safetensors")
         assert meta.training["processes"] == 2 and epochs_logged(run) >= EPOCHS
-        if not loses:  # each word is said once
+        if not loses:  # each word comes once
             assert said.splitlines().count(str(run / "model.safetensors")) == 1
             assert said.count("8 images, 0 held out, 2 steps an epoch, on cpu in fp32, 2 processes") == 1
             assert [event["event"] for event in events(run)] == ["step", "step", "epoch"] * EPOCHS
