@@ -56,9 +56,7 @@ def test_a_demo_first_says_what_it_does(name: str) -> None:
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=pytest.mark.long if name in TAKE_LONG else ()) for name in RUNS]
 )
-def test_a_demo_runs_and_says_what_it_found(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_demo_runs_and_says_what_it_found(name, tmp_path, monkeypatch, capsys):
     arguments, expected = RUNS[name]
     if PICTURE in arguments:
         arguments = [str(tmp_path / "film.webp"), "7", "4"]

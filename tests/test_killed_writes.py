@@ -7,7 +7,6 @@ import json
 import multiprocessing
 import os
 import signal
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -97,14 +96,7 @@ IN_FILES, IN_VIDEOS = [(os, "fsync"), (os, "replace")], [(VideoSink, "_check_roo
         ("out.mp4", film, filmed, IN_VIDEOS),
     ],
 )
-def test_what_was_there_is_whole_and_the_next_run_works(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    name: str,
-    write: Callable[[Path, int], None],
-    read: Callable[[Path], object],
-    moments: list[tuple[object, str]],
-) -> None:
+def test_what_was_there_is_whole_and_the_next_run_works(tmp_path, monkeypatch, name, write, read, moments):
     path = tmp_path / name
     for moment in moments:
         write(path, OLD)

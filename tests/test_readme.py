@@ -152,9 +152,7 @@ def test_the_commands_of_the_table_run_in_their_order(folder: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("snippet", PYTHON, ids=["included", "own"])
-def test_a_snippet_runs_offline_as_its_comment_says(
-    snippet: str, folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_snippet_runs_offline_as_its_comment_says(snippet, folder, capsys):
     if offline := re.search(r"[Oo]ffline: ((?:\w+=\w+(?:, )?)+)", snippet):
         snippet = snippet.replace('weights="DEFAULT"', offline[1].removesuffix(", "))
     names: dict[str, Any] = {}

@@ -22,7 +22,7 @@ CEILINGS = {
     "runtime": (3_110, 25),
     "app": (11_380, 114),
     "studies": (10_330, 116),
-    "tests": (32_360, 220),
+    "tests": (31_080, 192),
 }
 """Lines and files of Python by folder, 3 % above what was reached; lines are as ruff formats them."""
 FLAGS, SETTINGS = 191, 124

@@ -10,7 +10,7 @@ import numpy as np
 import onnx
 import pytest
 import torch
-from made.graphs import HEIGHT, WIDTH, Graphs
+from made.graphs import HEIGHT, WIDTH
 from made.pictures import labelled_folder, picture, save_split
 from refusals import error_after_work, one_line_error
 
@@ -51,9 +51,6 @@ def evaluated(model: Path | str, folder: Path, *flags: str, data: str = "street"
     return json.loads(path.read_text())
 
 
-# whole runs
-
-
 @pytest.mark.slow
 def test_another_size_is_measured_as_if_it_were_the_networks_own(tmp_path: Path) -> None:
     tensors, meta = load_checkpoint(find_checkpoint("street-tiny"))
@@ -65,9 +62,7 @@ def test_another_size_is_measured_as_if_it_were_the_networks_own(tmp_path: Path)
 
 
 @pytest.mark.slow
-def test_a_strangers_file_carries_its_calibration(
-    graphs: Graphs, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_strangers_file_carries_its_calibration(graphs, tmp_path, capsys):
     """Temperature, sets, a class's bound and what remains above thresholds; evaluate, video and page read them."""
     other, mine, fitted = (tmp_path / f"{name}.onnx" for name in ("other", "mine", "fitted"))
     network, own = onnx.load(graphs("logits")), read_onnx(graphs("logits")).meta
@@ -118,9 +113,7 @@ def test_the_fit_is_stored_with_what_it_was_fitted_on_and_nothing_else_changes(c
 
 
 @pytest.mark.slow
-def test_evaluate_uses_the_temperature_or_not_as_asked(
-    calibrated: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_evaluate_uses_the_temperature_or_not_as_asked(calibrated, tmp_path, capsys):
     record, stream = read_meta(calibrated).calibration[FITTED], ("--protocol", "stream", "--mode", "vq-dnn")
     used, default = (evaluated(calibrated, tmp_path, *stream, *flags) for flags in (WITH, ()))
     assert used["fitted_on"] == {key: record[key] for key in ("data", "split", "protocol", "frame_list_hash")}
@@ -168,9 +161,6 @@ def test_moving_stills_measure_the_temporal_mean_on_photographs(tmp_path: Path) 
     assert stills["nll"] != result["nll"]
 
 
-# bad input
-
-
 @pytest.mark.slow
 def test_a_temperature_for_one_mode_is_none_for_another(calibrated: Path, capsys: pytest.CaptureFixture[str]) -> None:
     line = one_line_error(capsys, "evaluate", str(calibrated), "--data", "street", "--mode", "dnn", *WITH)
@@ -191,9 +181,7 @@ REFUSED = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("command", "row"), [(command, row) for command, rows in REFUSED.items() for row in rows])
-def test_labels_that_nothing_can_be_fitted_to_or_measured_on_are_one_line(
-    command: str, row: tuple[tuple[int, ...], str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_labels_that_nothing_can_be_fitted_to_or_measured_on_are_one_line(command, row, tmp_path, capsys):
     made, flags, words = row
     data = labelled_folder(tmp_path / "data", *made) if made else "street"
     output = ["-o", tmp_path / "c.safetensors"] if command == "calibrate" else []
@@ -205,9 +193,7 @@ def test_labels_that_nothing_can_be_fitted_to_or_measured_on_are_one_line(
 @pytest.mark.parametrize(
     ("factor", "words"), [(0.4, "far less sure than it is right"), (5.0, "far surer than it is right")]
 )
-def test_a_temperature_beyond_the_usual_grid_is_fitted_and_explained(
-    factor: float, words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_temperature_beyond_the_usual_grid_is_fitted_and_explained(factor, words, tmp_path, capsys):
     """The logits of `street-tiny` times a factor: an unsure network and an overconfident one."""
     tensors, meta = load_checkpoint(find_checkpoint("street-tiny"))
     scaled = {name: tensors[name] * (factor if name.startswith("head.") else 1) for name in tensors}
@@ -230,9 +216,7 @@ def test_random_weights_are_refused_before_the_fit(tmp_path: Path, capsys: pytes
 
 
 @pytest.mark.slow
-def test_figures_name_their_classes_and_the_split_that_is_there(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_figures_name_their_classes_and_the_split_that_is_there(tmp_path, capsys):
     data = tmp_path / "data"
     label = np.full((48, 64), 3, np.uint8)
     label[:12] = 0

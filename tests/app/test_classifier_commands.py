@@ -54,12 +54,7 @@ def evaluated(model: Path, data: Path, folder: Path, *flags: str) -> dict[str, A
     return json.loads(path.read_text())
 
 
-# evaluate
-
-
-def test_one_pass_over_the_data_gives_every_ensemble_size(
-    mc: Path, data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_one_pass_over_the_data_gives_every_ensemble_size(mc, data, tmp_path, capsys):
     result = evaluated(mc, data, tmp_path, "--samples", "6")
     assert (result["mode"], result["samples"], result["frames"]) == ("bnn", 6, 48)
     assert (result["data"], result["split"], len(result["frame_list_hash"])) == ("animals", "test", 12)
@@ -91,12 +86,7 @@ def test_seed_mode_and_members_are_heard(mc: Path, plain: Path, data: Path, tmp_
     assert both["rows"][0]["nll"] == alone["nll"] and both["disagreement"] > 0
 
 
-# calibrate
-
-
-def test_both_modes_are_fitted_and_used_where_they_are(
-    calibrated: Path, mc: Path, likely: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_both_modes_are_fitted_and_used_where_they_are(calibrated, mc, likely, tmp_path, capsys):
     fitted = read_meta(calibrated).calibration
     assert {name: record["samples"] for name, record in fitted.items()} == {"dnn": 1, "bnn x3": 3}
     assert all((r["data"], r["split"], r["frames"]) == ("likely", "train", 120) for r in fitted.values())
@@ -113,9 +103,6 @@ def test_both_modes_are_fitted_and_used_where_they_are(
     off = evaluated(calibrated, likely, tmp_path, "--samples", "3", "--calibrated", "off")
     assert off["nll"] == evaluated(mc, likely, tmp_path, "--samples", "3")["nll"] and "conformal" not in off
     assert "fitted on this split" not in capsys.readouterr().err
-
-
-# models
 
 
 def test_pretrained_networks_and_all_networks_to_train_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
@@ -140,8 +127,6 @@ def test_the_default_split_is_found_in_archives_too(tmp_path: Path, files: tuple
         (tmp_path / name).touch()
     assert default_split(tmp_path, model) == split
 
-
-# bad input
 
 REFUSED: list[tuple[str, str]] = [
     ("video street --model cifar10-resnet18-plain", "-plain: an image classifier, which segments nothing; steadyseg"),
@@ -179,24 +164,14 @@ REFUSED: list[tuple[str, str]] = [
 
 
 @pytest.mark.parametrize(("command", "words"), REFUSED)
-def test_what_a_classifier_cannot_do_is_one_line(
-    mc: Path,
-    plain: Path,
-    data: Path,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    command: str,
-    words: str,
-) -> None:
+def test_what_a_classifier_cannot_do_is_one_line(mc, plain, data, tmp_path, capsys, command, words):
     given = command.format(mc=mc, plain=plain, out=tmp_path / ("c.onnx" if "export" in command else "c.safetensors"))
     more = ("--data", data) if command.startswith(("evaluate", "calibrate")) else ()
     assert words in one_line_error(capsys, *given.split(), *more)
     assert not list(tmp_path.iterdir())
 
 
-def test_data_that_do_not_fit_the_network_are_one_line(
-    mc: Path, data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_data_that_do_not_fit_the_network_are_one_line(mc, data, tmp_path, capsys):
     fewer = save_pictures(tmp_path / "fewer", 1, names=ANIMALS[:4])
     line = one_line_error(capsys, "evaluate", mc, "--data", fewer)
     assert "4 classes (cat, dog, eel, ...)" in line and "has 6" in line

@@ -116,9 +116,7 @@ def test_the_share_of_novel_views_and_its_interval_are_printed(calibration: tupl
     assert said in calibration[1]
 
 
-def test_a_graph_file_says_that_it_knows_nothing_of_it(
-    knowing: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_graph_file_says_that_it_knows_nothing_of_it(knowing, tmp_path, monkeypatch, capsys):
     def traced(*_: object) -> None:
         raise InputError("the rest of an export says nothing of it")
 

@@ -196,9 +196,7 @@ def test_evaluating_twice_with_one_seed_gives_the_same_figures(tmp_path: Path, m
 
 
 @pytest.mark.slow
-def test_evaluate_measures_the_network_on_some_frames(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_evaluate_measures_the_network_on_some_frames(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr("steadyseg.app.evaluation.data.STREET_FRAMES", 5)
     flags, found = ["--data", "street", "--protocol", "stream", "--mode", "vq-dnn", "--report"], []
     for every in ("1", "2"):

@@ -13,9 +13,7 @@ NETWORK, METHOD = "road-mobile", {"mode": "dnn", "executor": "openvino"}
 @pytest.mark.slow
 @pytest.mark.parametrize("number", ["bf16", "int8"])
 @pytest.mark.parametrize(("source", "step"), [("street:7", 3), ("video/udacity_solidWhiteRight.mp4", 10)])
-def test_a_frame_is_as_familiar_in_each_number_format(
-    number: str, source: str, step: int, request: pytest.FixtureRequest
-) -> None:
+def test_a_frame_is_as_familiar_in_each_number_format(number, source, step, request):
     if number == "bf16" and not cpu_has_bf16():
         pytest.skip("this processor does not compute in bf16")
     full, other = (opened(NETWORK, **METHOD, precision=each) for each in ("fp32", number))

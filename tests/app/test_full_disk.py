@@ -53,9 +53,7 @@ def fill(disk: Path, free_bytes: int) -> Path:
 
 
 @pytest.mark.slow
-def test_a_video_plays_up_to_where_the_disk_was_full(
-    disk: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_video_plays_up_to_where_the_disk_was_full(disk, tmp_path, capsys):
     noise = tmp_path / "noise"
     noise.mkdir()
     for number in range(60):
@@ -80,9 +78,7 @@ def test_a_video_plays_up_to_where_the_disk_was_full(
 
 
 @pytest.mark.long
-def test_a_batch_keeps_the_videos_that_were_done(
-    disk: Path, model: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_batch_keeps_the_videos_that_were_done(disk, model, tmp_path, capsys):
     videos, out, frames = tmp_path / "videos", disk / "out", 30
     videos.mkdir()
     for seed in range(12):
@@ -96,9 +92,7 @@ def test_a_batch_keeps_the_videos_that_were_done(
     assert len(contents(out)) == done * (2 * frames + 1)
 
 
-def test_a_training_keeps_the_last_state_and_goes_on_from_it(
-    disk: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_training_keeps_the_last_state_and_goes_on_from_it(disk, tmp_path, capsys):
     data, run = boxes_folder(tmp_path / "data", 4 * [range(1, 12)], background=0), disk / "run"
     arguments = ["train", "seg", "--data", data, "--run", run, *TINY_SEGMENTATION, "--device", "cpu", "--epochs", "4"]
     ballast = fill(disk, 1_100_000)  # a state has 770 kB: one state fits, two do not

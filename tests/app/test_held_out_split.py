@@ -48,8 +48,8 @@ def test_it_is_measured_on_what_was_held_out(data: Path, model: Path, tmp_path: 
 
 @pytest.mark.parametrize(("mode", "frames"), [("dnn", 2), ("vq-dnn", 7)])
 def test_the_network_sees_each_frame_once_and_gives_the_record_of_two_passes(
-    mode: str, frames: int, data: Path, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    mode, frames, data, model, tmp_path, monkeypatch
+):
     """A mode of one frame needs the two labelled frames of a clip alone. A file without room computes all twice."""
     seen, drawn, counts, records = [], [], [], []
     run, warp = StagedNetwork.suffix, moving_stills.warp_still
@@ -68,9 +68,7 @@ def test_the_network_sees_each_frame_once_and_gives_the_record_of_two_passes(
     assert counts == [(looked + once, still), (2 * looked + 3 * once, 2 * still)] and records[0] == records[1]
 
 
-def test_ctrl_c_names_the_place_last_and_leaves_no_file(
-    data: Path, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_ctrl_c_names_the_place_last_and_leaves_no_file(data, model, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(SegmenterFits, "look", lambda _: None)  # the look at a few pictures before the fit
     monkeypatch.setattr(StagedNetwork, "suffix", lambda *_: os.kill(os.getpid(), signal.SIGINT))
     flags = ["--data", str(data), "--split", "held-out", "--mode", "dnn", "-o", str(tmp_path / "c.safetensors")]
@@ -83,15 +81,7 @@ def test_ctrl_c_names_the_place_last_and_leaves_no_file(
 @pytest.mark.parametrize(
     ("command", "place"), [("evaluate", "2 of 3 (stills dnn)"), ("calibrate", "3 of 6 (thresholds)")]
 )
-def test_an_interrupt_in_what_feeds_a_loop_names_the_place(
-    command: str,
-    place: str,
-    data: Path,
-    model: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_an_interrupt_in_what_feeds_a_loop_names_the_place(command, place, data, model, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(SegmenterFits, "look", lambda _: None)  # the look at a few pictures before the fit
     step = Segmenter.step
     frames = iter(range(6))
@@ -108,9 +98,7 @@ def test_an_interrupt_in_what_feeds_a_loop_names_the_place(
     assert f"interrupted at {place}" in capsys.readouterr().err.splitlines()[-1]
 
 
-def test_what_cannot_be_measured_on_is_one_line(
-    data: Path, model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_cannot_be_measured_on_is_one_line(data, model, tmp_path, capsys):
     line = one_line_error(capsys, "evaluate", "street-tiny", "--data", data)
     assert "no test or val" in line and "--split train" in line
     stream = ["--data", data, "--split", "held-out", "--protocol", "stream", "--mode", "vq-dnn"]

@@ -1,17 +1,12 @@
 """A checkpoint of the Hugging Face Hub, from the Hub's cache: nothing here reaches the network."""
 
-from pathlib import Path
-
-import pytest
 from refusals import refusal
 
 from steadyseg import HubModel
 from steadyseg.runtime.open_model import open_checkpoint
 
 
-def test_a_checkpoint_of_the_hub_opens_and_an_absent_one_is_one_line(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_checkpoint_of_the_hub_opens_and_an_absent_one_is_one_line(tmp_path, monkeypatch):
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     kept, commit = tmp_path / "models--you--streets", "0" * 40
     for folder in ("refs", f"snapshots/{commit}"):

@@ -109,9 +109,7 @@ def test_every_pixel_that_was_exported_is_imported(tool: Tool, tmp_path: Path) -
         assert tuple(one.text for one in found_names) == given.names
 
 
-def test_masks_are_exported_with_the_pictures_of_their_source(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_masks_are_exported_with_the_pictures_of_their_source(tmp_path, capsys):
     source, masks, out, own = (tmp_path / name for name in ("drives", "masks", "out", "own"))
     sink, pictures = MaskSink(masks, CAMVID), sorted(drives(source).iterdir())[:2]
     for number, path in enumerate(pictures):

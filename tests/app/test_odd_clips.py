@@ -49,9 +49,7 @@ def encode(path: Path, images: list[np.ndarray], stamps_ms: list[int] | None = N
 @pytest.mark.parametrize(
     ("suffix", "jump_ms"), [(".mkv", 2**58), (".mp4", 10 * 3_600_000)], ids=["nine million years", "ten hours"]
 )
-def test_times_that_no_file_can_hold_leave_video_and_report(
-    tmp_path: Path, model: str, suffix: str, jump_ms: int
-) -> None:
+def test_times_that_no_file_can_hold_leave_video_and_report(tmp_path, model, suffix, jump_ms):
     images = [np.full((48, 64, 3), 20 + index, np.uint8) for index in range(5)]
     path = encode(tmp_path / "far.mkv", images, [0, 40, jump_ms, jump_ms + 40, jump_ms + 80])
     out, report = tmp_path / f"out{suffix}", tmp_path / "report.json"

@@ -102,8 +102,8 @@ def test_int8_has_scales_of_its_own(knowing: Path, recordings: Path, tmp_path: P
 
 
 def test_int8_without_a_scale_of_its_own_knows_nothing_and_is_taken_on_request_alone(
-    knowing: Path, recordings: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+    knowing, recordings, tmp_path, capsys
+):
     later, older = tmp_path / "later.safetensors", tmp_path / "older.safetensors"
     tensors, meta = load_checkpoint(knowing)
     save_checkpoint(
@@ -124,9 +124,7 @@ def test_int8_without_a_scale_of_its_own_knows_nothing_and_is_taken_on_request_a
     assert not unproven.int8_is_proven and dataclasses.replace(unproven, familiarity={}).int8_is_proven
 
 
-def test_the_expected_accuracy_is_near_the_true_one_of_another_drive(
-    knowing: Path, recordings: Path, tmp_path: Path
-) -> None:
+def test_the_expected_accuracy_is_near_the_true_one_of_another_drive(knowing, recordings, tmp_path):
     flags = ["--data", str(recordings), "--split", "val", "--protocol", "stream", "--mode", "vq-dnn", "--motion", "off"]
     path = tmp_path / "record.json"
     assert main(["evaluate", str(knowing), *flags, "--report", str(path)]) == 0

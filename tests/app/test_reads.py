@@ -85,9 +85,7 @@ def street(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ids=["video", "video torch", "evaluate", "evaluate int8", "calibrate", "export", "export web"],
 )
 @pytest.mark.slow
-def test_a_segmentation_checkpoint_is_read_once(
-    street: Path, tmp_path: Path, words: str, whole_reads: Callable[[Path], int], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_segmentation_checkpoint_is_read_once(street, tmp_path, words, whole_reads, monkeypatch):
     if "--target web" in words and not cache_path().is_file():
         pytest.skip(
             f"onnxruntime-web is not kept here ({cache_path()}): python -m steadyseg.app.in_browser.runtime fetches it"

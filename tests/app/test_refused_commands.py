@@ -170,7 +170,5 @@ def assert_refused(folder: Path, words: list[str], said: str, capsys: pytest.Cap
 
 
 @pytest.mark.parametrize(("words", "said"), CALLS)
-def test_bad_input_is_one_line_and_changes_no_file(
-    words: str, said: str, made_folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_bad_input_is_one_line_and_changes_no_file(words, said, made_folder, capsys):
     assert_refused(made_folder, words.split(" "), said, capsys)

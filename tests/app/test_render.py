@@ -177,9 +177,6 @@ def test_colours_fade_with_the_confidence() -> None:
     assert (shown[141:] > 0.25).all() and (np.diff(shown) >= 0).all()
 
 
-# --- sizes of prediction sets
-
-
 def maps_with(probs: np.ndarray) -> Maps:
     none = np.zeros(probs.shape[1:], np.uint8)
     return Maps(none, none, none, none, probs.astype(np.float32))
@@ -215,9 +212,6 @@ def test_a_video_shows_them(model: str, tmp_path: Path) -> None:
     black = (pictures["set-size"] < 20).mean()
     assert 0.3 < black < 0.7
     assert np.abs(pictures["set-size"] - pictures["uncertainty"]).mean() > 5
-
-
-# --- the legend below a picture, and the colours that it names
 
 
 CLASSES = display_classes(CAMVID)
@@ -288,9 +282,6 @@ def test_a_contact_sheet_has_the_colours_of_a_video() -> None:
     sure = dataclasses.replace(maps, confidence=np.full_like(maps.label, 255))
     drawn = draw_segmentation(picture, sure, CLASSES.palette()).astype(int)
     assert np.abs(colored(picture, maps.label, CAMVID) - drawn).max() <= 2
-
-
-# --- the strip of time of a finished file
 
 
 def figures(index: int, familiarity: float, accuracy: float) -> FrameFigures:

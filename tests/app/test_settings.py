@@ -94,9 +94,7 @@ def test_later_words_count_and_flags_count_most(tmp_path: Path) -> None:
     assert config.exclude is None and config.unet.dropout_places == () and config.classes == Path("c.json")
 
 
-def test_a_run_and_the_list_are_files_that_make_the_same_training(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_run_and_the_list_are_files_that_make_the_same_training(tmp_path, capsys):
     expected = read("train", "seg", "--preset", "mobile", "--config", "hue=0.2", "--seed", "5").config
     (tmp_path / "config.json").write_text(json.dumps(config_record(expected) | {"processes": 2}))
     assert read("train", "seg", "--config", str(tmp_path / "config.json")).config == expected
@@ -147,9 +145,7 @@ def command_lines(page: Path) -> Iterator[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if any(command_lines(page))], ids=str)
-def test_the_program_takes_every_command_line_of_the_page(
-    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_program_takes_every_command_line_of_the_page(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "recipe.toml").write_text("[loop]\nepochs = 3\n")
     (tmp_path / "runs/mine").mkdir(parents=True)

@@ -281,9 +281,7 @@ def test_a_stream_by_udp_is_a_live_source() -> None:
     assert source.info.live and {frame.image.shape for frame in frames} == {(48, 64, 3)}
 
 
-def test_a_server_that_is_not_there_or_never_answers_is_one_line(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_server_that_is_not_there_or_never_answers_is_one_line(monkeypatch, capsys):
     command = ["video", "street:7:2", "--model", "street-tiny", "-o"]
     refused = error_after_work(capsys, *command, f"rtmp://me:secret@127.0.0.1:{free_port()}/live/word")
     assert "Connection refused" in refused and "secret" not in refused and "word" not in refused

@@ -56,9 +56,7 @@ def test_a_photograph_is_opened_once_and_given_twice_a_second(tmp_path: Path) ->
     assert lasted_s > 1.4 and used_s < 0.5 * lasted_s
 
 
-def test_a_picture_that_stands_for_long_in_a_recording_is_no_failure(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_picture_that_stands_for_long_in_a_recording_is_no_failure(tmp_path, monkeypatch):
     monkeypatch.setattr("steadyseg.app.page.live.source_feed.PATIENCE_S", 2.0)
     film = write_video(tmp_path / "film.mp4", grey_frames(2), times_s=(0.0, 9.0))
     watch = SourceFeed(str(film)).subscribe()

@@ -301,9 +301,7 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("ftp://somewhere/film.mp4", "cannot read ftp://; expected rtsp, rtsps, http, https"),
     ],
 )
-def test_what_is_no_source_is_refused_in_one_line(
-    hostile: Path, monkeypatch: pytest.MonkeyPatch, spec: str, message: str
-) -> None:
+def test_what_is_no_source_is_refused_in_one_line(hostile, monkeypatch, spec, message):
     monkeypatch.chdir(hostile)
     assert message in refusal(open_source, spec)
 
@@ -430,9 +428,6 @@ def test_a_device_that_is_unplugged_ends_in_one_line() -> None:
             frames.extend(source)
     camera.join()
     assert source.losses["read_error"] == 1
-
-
-# --- frame times rise whatever the stamps do
 
 
 def times(stamps: list[float | None]) -> tuple[list[float], int]:

@@ -132,9 +132,7 @@ def test_a_lost_stream_is_reconnected_and_finally_given_up(server: str) -> None:
 
 
 @pytest.mark.slow
-def test_a_camera_that_is_gone_for_good_leaves_the_video_and_the_report(
-    server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_camera_that_is_gone_for_good_leaves_the_video_and_the_report(server, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr("steadyseg.app.sources.live.LONGEST_DELAY_S", 0.01)
     output, report = tmp_path / "out.mp4", tmp_path / "report.json"
     arguments = ["video", f"http://{server}/live", "-o", output, "--report", report, "--model", "street-tiny"]
@@ -229,9 +227,6 @@ def test_no_part_of_a_credential_survives_in_any_address() -> None:
 def test_a_password_that_is_not_encoded_is_said(word: str) -> None:
     line = refusal(open_url, f"rtsp://u:{word}@127.0.0.1:9/street")
     assert "encode # as %23" in line and word not in line
-
-
-# --- GStreamer's RTSP server, killed in the middle of a stream and started again with pictures of another size
 
 
 @pytest.fixture

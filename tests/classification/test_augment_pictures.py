@@ -109,9 +109,6 @@ def test_a_random_part_of_a_picture_is_resized() -> None:
     assert (made.diff(dim=-1) >= 0).all() and 8 < widths.min() < 40 < widths.max() <= 64
 
 
-# the library's parts
-
-
 def test_a_policy_is_read_or_refused() -> None:
     for text in ("m9", "rand-m9-z4", "rand-m0.5", "rand-"):
         message = refusal(rand_augment, text, GREY)

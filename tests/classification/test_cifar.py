@@ -123,8 +123,6 @@ def test_the_real_subset_is_known_and_balanced(data_dir: Path, name: str, per_cl
         assert Counter(found.labels.tolist()) == dict.fromkeys(range(len(found.classes)), count)
 
 
-# the download
-
 FILES = {"train": b"train " * 50_000, "test": b"test " * 1000, "meta": b"meta"}
 FOLDER = "cifar-made"
 
@@ -165,13 +163,7 @@ def library(requests: list[str], monkeypatch: pytest.MonkeyPatch) -> Iterator[Li
         yield type("Made", (CIFAR10,), at | lists)
 
 
-def test_the_command_fetches_once_and_says_where(
-    library: Library,
-    requests: list[str],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_the_command_fetches_once_and_says_where(library, requests, tmp_path, monkeypatch, capsys):
     monkeypatch.setitem(cifar.LIBRARIES, "cifar100", library)
     monkeypatch.setitem(cifar.SHA256, "cifar100", SHA256)
     root = tmp_path / "data" / "cifar100"
@@ -187,9 +179,7 @@ def test_the_command_fetches_once_and_says_where(
     assert "already there" in capsys.readouterr().out and len(requests) == 1
 
 
-def test_what_cannot_be_fetched_or_written_is_one_line(
-    library: Library, requests: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_cannot_be_fetched_or_written_is_one_line(library, requests, tmp_path, monkeypatch):
     """Files of the user are never overwritten; a full disk is not a broken connection."""
     root, folder = tmp_path / "root", tmp_path / "root" / FOLDER
     assert "its hash differs" in refusal(download_cifar, library, root, SHA256[::-1])

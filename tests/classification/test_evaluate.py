@@ -65,9 +65,6 @@ def slow_softmax(network: torch.nn.Module, pictures: Tensor, temperature: float 
         return torch.softmax(network(x.float()).double() / temperature, 1).numpy()
 
 
-# predictions by ensemble size
-
-
 @pytest.mark.parametrize("temperature", [1.0, 2.5])
 def test_every_size_is_the_mean_of_that_many_whole_passes(files: dict[str, Path], temperature: float) -> None:
     batch, classifier = noise(first=512), opened(files, "mc0", seed=3)
@@ -116,9 +113,6 @@ def test_batches_hold_every_picture_as_it_is_seen(tmp_path: Path, monkeypatch: p
     assert [batch_size(size) for size in (8, 32, 64, 224, 4096)] == [256, 256, 256, 20, 1]
 
 
-# metrics
-
-
 def made_predictions(sizes: int, seed: int, count: int = 40, classes: int = 12) -> tuple[list[Prediction], Tensor]:
     generator = np.random.default_rng(seed)
     members = generator.dirichlet([0.3] * classes, (sizes, count))
@@ -158,9 +152,6 @@ def test_accuracy_by_class_counts_each_class_alone() -> None:
     assert metrics.figures()["top_5_accuracy"] is None  # of three classes five are always right
 
 
-# calibration
-
-
 @pytest.mark.parametrize(("mode", "samples"), [("dnn", 1), ("bnn", 3)])
 def test_the_fitted_temperature_has_the_least_nll(files: dict[str, Path], mode: str, samples: int) -> None:
     """Labels drawn from the network's own predictions at temperature 2; NLL in float64 at it and beside it."""
@@ -190,9 +181,6 @@ def test_too_few_images_are_called_images(files: dict[str, Path]) -> None:
     assert "more than 5 labelled images" in refusal(scores.threshold, 0.9)
 
 
-# what is refused, and the number of passes
-
-
 @pytest.mark.parametrize(
     ("asked", "mode", "has_dropout", "expected"),
     [
@@ -209,9 +197,7 @@ def test_too_few_images_are_called_images(files: dict[str, Path]) -> None:
         (5, "dnn", True, "use mode bnn"),
     ],
 )
-def test_passes_are_fifty_where_there_is_dropout(
-    asked: int | None, mode: str | None, has_dropout: bool, expected: int | str
-) -> None:
+def test_passes_are_fifty_where_there_is_dropout(asked, mode, has_dropout, expected):
     if isinstance(expected, int):
         assert default_samples(asked, mode, has_dropout) == expected
     else:
@@ -231,9 +217,7 @@ def test_passes_are_fifty_where_there_is_dropout(
     ],
     ids="not-square giant void more-classes other-names other-colours another-size".split(),
 )
-def test_no_classifier_and_members_of_another_kind_are_refused(
-    files: dict[str, Path], tmp_path: Path, changes: dict[str, Any], words: str
-) -> None:
+def test_no_classifier_and_members_of_another_kind_are_refused(files, tmp_path, changes, words):
     path = save_classifier(tmp_path / "other.safetensors", **changes)
     assert words in refusal(lambda: build_members([read_classifier(files["mc0"]), read_classifier(path)]))
 
@@ -243,8 +227,6 @@ def test_a_segmentation_network_is_refused_by_its_architecture() -> None:
 
     assert "'unet', a segmentation network" in refusal(read_classifier, find_checkpoint("street-tiny"))
 
-
-# held-out pictures
 
 LABELS = np.random.default_rng(0).permutation(np.repeat(np.arange(4), (100, 50, 50, 10)))
 

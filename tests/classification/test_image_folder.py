@@ -49,13 +49,8 @@ def lay(folder: Path, content: Mapping[str, bytes] = GOOD) -> Path:
     return folder
 
 
-# what is read
-
-
 @pytest.mark.parametrize("zipped", [False, True])
-def test_class_ids_go_by_the_sorted_folder_names_and_pixels_are_those_of_the_files(
-    tmp_path: Path, zipped: bool
-) -> None:
+def test_class_ids_go_by_the_sorted_folder_names_and_pixels_are_those_of_the_files(tmp_path, zipped):
     root = tmp_path / "mine"
     if zipped:
         pack(root / "train.zip")
@@ -124,9 +119,6 @@ def test_a_square_picture_is_seen_whole_and_another_in_its_middle() -> None:
     resized = np.asarray(Image.fromarray(square).resize((48, 48), 2))
     np.testing.assert_array_equal(square_view(square, 48), resized)
     np.testing.assert_array_equal(square_view(wide, 16), centre_view(wide, 16))
-
-
-# what is refused
 
 
 def test_damaged_pictures_and_pictures_of_other_modes_are_named_once(tmp_path: Path) -> None:
@@ -240,9 +232,6 @@ def test_more_pictures_than_memory_is_kept_for(tmp_path: Path, monkeypatch: pyte
     assert "9 pictures of 16x16" in message and "unpack it into train/" in message
     monkeypatch.setattr(image_folder, "MAX_ENTRIES", 8)
     assert "9 files, at most 8" in refusal(open_classification, tmp_path, "train")
-
-
-# the real sets
 
 
 def test_the_real_sample_is_what_torchvision_reads(data_dir: Path) -> None:

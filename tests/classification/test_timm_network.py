@@ -118,9 +118,7 @@ def test_other_networks_of_tokens_draw_too(name: str, options: dict[str, Any], c
         ("swin_tiny_patch4_window7_224", {}, "layers.3", (2, 768, 7, 7)),
     ],
 )
-def test_stages_are_what_the_library_lists(
-    name: str, options: dict[str, Any], last: str, shape: tuple[int, ...]
-) -> None:
+def test_stages_are_what_the_library_lists(name, options, last, shape):
     """Maps, tokens, and maps whose channels come last."""
     network = built(name, **options)
     taps = StageFeatures(network, (last,))

@@ -61,12 +61,7 @@ def prepared(data: Path, run: Path, **changes: Any) -> TrainingParts:
     return prepare_classification(config_of(data, **changes), Run(run, CPU))
 
 
-# whole trainings
-
-
-def test_the_command_trains_a_network_that_has_learnt_and_can_be_used(
-    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_command_trains_a_network_that_has_learnt_and_can_be_used(data, tmp_path, capsys):
     run = tmp_path / "run"
     assert main([*arguments(data, run, epochs=6), "--dropout", "0.1", "--smoothing"]) == 0
     assert "convolutions keep the default memory layout" in capsys.readouterr().err, "widths of 2 to 8, strided"
@@ -90,9 +85,7 @@ def test_the_command_trains_a_network_that_has_learnt_and_can_be_used(
 MIXED = PictureOptions("resized", rand_augment="rand-m9-n2", erasing=0.5, mixup=1.0, cutmix=0.8, label_smoothing=0.1)
 
 
-def test_a_run_is_not_overwritten_and_goes_on_with_its_own_flags_alone(
-    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_run_is_not_overwritten_and_goes_on_with_its_own_flags_alone(data, tmp_path, capsys):
     run = tmp_path / "run"
     assert main(arguments(data, run, epochs=1)) == 0
     before = {path.name: path.read_bytes() for path in run.iterdir()}
@@ -120,9 +113,7 @@ def test_a_run_is_not_overwritten_and_goes_on_with_its_own_flags_alone(
         "--network vgg11 --config stem=true",
     ],
 )
-def test_settings_that_make_no_sense_are_refused_before_anything_is_written(
-    data: Path, tmp_path: Path, flags: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_settings_that_make_no_sense_are_refused_before_anything_is_written(data, tmp_path, flags, capsys):
     error_after_work(capsys, *arguments(data, tmp_path / "run", epochs=1), *flags.split())
     assert not (tmp_path / "run").exists()
 
@@ -163,13 +154,8 @@ def test_a_picture_that_cannot_be_read_is_named_in_one_line(data: Path, tmp_path
     assert str(bad) in refusal(list, prepared(broken, tmp_path / "run", loaders=workers).batches(0))
 
 
-# the loss, by hand
-
-
 @pytest.mark.parametrize("smoothing", [0.0, 0.3])
-def test_the_loss_is_the_smoothed_cross_entropy_and_the_size_of_the_batch(
-    data: Path, tmp_path: Path, smoothing: float
-) -> None:
+def test_the_loss_is_the_smoothed_cross_entropy_and_the_size_of_the_batch(data, tmp_path, smoothing):
     made = prepared(data, tmp_path, pictures=PictureOptions(label_smoothing=smoothing))
     logits = torch.randn(5, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
     labels = torch.tensor([0, 3, 1, 1, 2])
@@ -182,9 +168,6 @@ def test_the_loss_is_the_smoothed_cross_entropy_and_the_size_of_the_batch(
     assert float(mixed) == pytest.approx(float(expected), rel=1e-12) and float(mixed_weight) == 5
 
 
-# batches and held-out pictures
-
-
 def all_batches(made: TrainingParts, epoch: int) -> list[Tensor]:
     return [part.clone() for batch in made.batches(epoch) for part in batch]
 
@@ -192,9 +175,7 @@ def all_batches(made: TrainingParts, epoch: int) -> list[Tensor]:
 @pytest.mark.parametrize(
     "pictures", [PictureOptions(), CLASS_PRESETS["adamw-imagenet"].pictures], ids=["weak", "strong"]
 )
-def test_batches_depend_on_seed_and_epoch_alone_and_not_on_workers(
-    data: Path, tmp_path: Path, pictures: PictureOptions
-) -> None:
+def test_batches_depend_on_seed_and_epoch_alone_and_not_on_workers(data, tmp_path, pictures):
     made = prepared(data, tmp_path, pictures=pictures)
     first = all_batches(made, 3)
     torch.manual_seed(5)
@@ -236,9 +217,6 @@ def test_colours_are_those_of_all_pixels() -> None:
     np.testing.assert_allclose(mean, images.mean((0, 1, 2)) / 255, atol=5e-5)
     np.testing.assert_allclose(std[:2], images.std((0, 1, 2))[:2] / 255, atol=5e-5)
     assert mean[2] == 0.2 and std[2] == 1e-3  # no division by 0 where a channel never changes
-
-
-# presets
 
 
 def rates(name: str, steps_per_epoch: int = 10) -> list[float]:
@@ -284,9 +262,6 @@ def test_a_preset_keeps_of_a_network_what_it_has_and_what_the_user_asks_for_stay
     assert "channels" in refusal(build_classifier, config.classifier, 10)
 
 
-# real data
-
-
 def test_cifar_is_seen_as_published(data_dir: Path, tmp_path: Path) -> None:
     made = prepared(data_dir / "cifar10", tmp_path, size=0, loop={"batch_size": 128})
     meta = made.describe(0.0)
@@ -296,9 +271,7 @@ def test_cifar_is_seen_as_published(data_dir: Path, tmp_path: Path) -> None:
     assert pictures.shape == (128, 3, 32, 32) and labels.shape == (128,) and abs(float(pictures.mean())) < 0.5
 
 
-def test_pretrained_weights_bring_their_own_colours(
-    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_pretrained_weights_bring_their_own_colours(data, tmp_path, monkeypatch):
     """The record says what the training began with; the options of its network say that the weights are in the file."""
     options = ClassifierOptions(network="timm:vit_tiny_patch16_224", pretrained=True)
     network = build_classifier(dataclasses.replace(options, pretrained=False), 4)  # without fetching them

@@ -20,9 +20,6 @@ def built(network: str, classes: int = 5, **options: Any) -> Any:
     return build_classifier(ClassifierOptions(network, **options), classes).eval()
 
 
-# the published networks
-
-
 RENAMED = {"branch.to_qkv": "attn.qkv", "branch.to_out": "attn.proj", "branch.0": "mlp.fc1", "branch.2": "mlp.fc2"}
 
 
@@ -128,9 +125,6 @@ def test_the_published_sizes() -> None:
         assert sum(p.numel() for p in made.parameters()) / 1e6 == pytest.approx(millions, rel=0.02)
 
 
-# attention and heads
-
-
 @pytest.mark.parametrize(("window", "reach"), [(1, 0), (3, 1), (5, 2), (8, 8)])
 def test_a_patch_attends_to_its_neighbourhood_and_the_class_token(window: int, reach: int) -> None:
     for class_token in (False, True):
@@ -143,9 +137,6 @@ def test_a_patch_attends_to_its_neighbourhood_and_the_class_token(window: int, r
         expected = ((rows - 5).abs() <= reach) & ((columns - 7).abs() <= reach)
         assert torch.equal(reached[int(class_token) :].view(8, 8), expected)
         assert not class_token or (reached[0] and seen[0].all())
-
-
-# parts
 
 
 @pytest.mark.parametrize(

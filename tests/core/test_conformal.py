@@ -41,9 +41,6 @@ def fitted(probs: Tensor, labels: Tensor) -> ConformalScores:
     return scores
 
 
-# sets
-
-
 @pytest.mark.parametrize("coverage", [0.5, 0.8, 0.9, 0.99])
 @pytest.mark.parametrize("pixels", [400, 999])
 def test_thresholds_are_the_corrected_quantiles_of_the_sorted_scores(pixels: int, coverage: float) -> None:
@@ -98,9 +95,6 @@ def test_too_few_pixels_for_a_coverage_are_refused() -> None:
     assert "more than 8 labelled" in refusal(fitted(probs[:, :8], labels[:8]).threshold, 0.9)
     assert fitted(probs, labels).threshold(0.9) >= slow_scores(probs, labels)[-1]
     assert "more than 0 labelled" in refusal(ConformalScores(VOID).threshold, 0.9)
-
-
-# risk
 
 
 def image(generator: np.random.Generator, pixels: int = 60) -> tuple[Tensor, Tensor]:

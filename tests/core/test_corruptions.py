@@ -66,8 +66,6 @@ def test_a_view_is_corrupted_like_its_copy() -> None:
         assert (corrupt(turned, name, 3) == corrupt(turned.copy(), name, 3)).all()
 
 
-# faults of cameras and transmission
-
 STREET = Street(height=96, width=128).frame(0).image
 
 

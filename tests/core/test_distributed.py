@@ -86,9 +86,6 @@ def trained(
     return made, losses, [event.metrics for event in events if isinstance(event, EpochDone)]
 
 
-# what torchrun starts
-
-
 def work(name: str, out: Path, processes: Processes) -> None:
     """A job in a folder of its own."""
     out.mkdir(exist_ok=True)
@@ -165,9 +162,6 @@ def spread(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
-# alone
-
-
 def test_one_process_needs_nobody() -> None:
     assert SINGLE_PROCESS.is_main and SINGLE_PROCESS.all_gather("x") == ["x"]
     assert SINGLE_PROCESS.sums(1.0, 2.5) == (1.0, 2.5)
@@ -210,9 +204,6 @@ def test_synchronised_statistics_leave_a_network_what_it_is(encoder: str) -> Non
     assert any(isinstance(module, nn.SyncBatchNorm) for module in found.modules())
     assert not any(isinstance(module, nn.BatchNorm2d) for module in found.modules())
     torch.testing.assert_close(found(x), expected)
-
-
-# two processes
 
 
 @pytest.mark.slow

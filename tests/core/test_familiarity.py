@@ -91,7 +91,7 @@ def test_a_channel_that_never_varies_and_a_class_that_never_occurs_are_no_harm()
     assert torch.isfinite(found.matrix).all() and torch.isfinite(found.centres).all()
 
 
-def test_logit_statistics_of_a_hand_made_case() -> None:
+def test_logit_statistics_of_a_hand_made_case():
     # two classes, one row of two sampled places: a sure and an unsure one
     logits = torch.tensor([[2.0, 0.0], [0.0, 0.0]]).T.repeat_interleave(4, 1)[None, :, None, :]
     entropy, lead, spread = logit_statistics(logits)[0].tolist()

@@ -23,9 +23,7 @@ from steadyseg.core.system.files import (
 )
 
 
-def test_a_file_is_flushed_and_replaced_whole_and_an_interruption_leaves_the_old_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_is_flushed_and_replaced_whole_and_an_interruption_leaves_the_old_one(tmp_path, monkeypatch):
     path, calls, fsync, replace = tmp_path / "a.bin", list[str](), os.fsync, os.replace
 
     def interrupted(*_: object) -> None:

@@ -157,9 +157,7 @@ def test_a_pipe_of_a_pictures_name_is_not_waited_for(tmp_path: Path) -> None:
         (10, 160, 32, (32, 512)),
     ],
 )
-def test_the_height_is_given_and_the_width_keeps_the_aspect(
-    frame_height: int, frame_width: int, height: int, expected: tuple[int, int]
-) -> None:
+def test_the_height_is_given_and_the_width_keeps_the_aspect(frame_height, frame_width, height, expected):
     assert network_size(frame_height, frame_width, height) == expected
 
 

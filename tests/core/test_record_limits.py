@@ -36,9 +36,7 @@ FIT = {"mode": "vq-dnn", "samples": 1, "tau": 8.0, "motion": True, "temperature"
 
 
 @pytest.mark.parametrize("encoder", ["tu-hf-hub:timm/resnet18.a1_in1k", "tu-local-dir:FOLDER", "tu-FOLDER/x"])
-def test_an_encoder_from_elsewhere_is_refused_before_the_network_or_the_disk_is_asked(
-    encoder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_encoder_from_elsewhere_is_refused_before_the_network_or_the_disk_is_asked(encoder, tmp_path, monkeypatch):
     (tmp_path / "config.json").write_text(json.dumps({"architecture": "resnet18", "num_classes": 3}))
     asked: list[object] = []
     monkeypatch.setattr(socket, "getaddrinfo", lambda *given, **_: asked.append(given))
@@ -151,9 +149,7 @@ def reset_peak() -> int:
     ],
     ids=str,
 )
-def test_a_small_file_with_a_record_of_a_giant_is_refused(
-    tmp_path: Path, architecture: str, options: dict[str, Any]
-) -> None:
+def test_a_small_file_with_a_record_of_a_giant_is_refused(tmp_path, architecture, options):
     classes = ClassList.of_names("ab") if architecture == "classifier" else CAMVID
     meta = CheckpointMeta(architecture, options, classes, 64, 64, (0.4,) * 3, (0.3,) * 3)  # type: ignore[arg-type]
     save_checkpoint(tmp_path / "m.safetensors", {"weight": torch.ones(1)}, meta)

@@ -58,9 +58,7 @@ def slow_prob(name: str, z: float, t: float) -> float:
         (5, "same", 2, 2),
     ],
 )
-def test_the_blur_is_the_written_out_convolution(
-    size: int, padding: str, before: int, after: int, shape: tuple[int, ...]
-) -> None:
+def test_the_blur_is_the_written_out_convolution(size, padding, before, after, shape):
     x = torch.randn(shape, dtype=torch.float64, generator=torch.Generator().manual_seed(size))
     blurred = Blur(size, padding)(x)  # type: ignore[arg-type]
     np.testing.assert_allclose(blurred.numpy(), slow_blur(x, size, before, after), rtol=0, atol=1e-7)

@@ -100,9 +100,6 @@ def assert_equal(first: dict[str, Tensor], second: dict[str, Tensor]) -> None:
     assert all(torch.equal(first[name], second[name]) for name in first)
 
 
-# learning rates
-
-
 def test_one_cycle_rises_linearly_and_falls_as_a_cosine_to_zero() -> None:
     settings = config(schedule="one-cycle", learning_rate=0.4, warmup=0.2)
     rates = [learning_rate(settings, step, 5, 20) for step in range(20)]
@@ -160,15 +157,10 @@ def test_seeds_of_steps_are_many_and_the_same_everywhere() -> None:
     assert mix_seed(0, 1, 2) == mix_seed(0, 1, 2)
 
 
-# one step
-
-
 @pytest.mark.parametrize(
     ("size", "parts", "optimizer", "clip_norm"), [(2, 4, "sgd", 0.0), (4, 2, "adam", 0.0), (1, 8, "adamw", 0.01)]
 )
-def test_accumulated_parts_equal_one_bigger_batch(
-    tmp_path: Path, size: int, parts: int, optimizer: str, clip_norm: float
-) -> None:
+def test_accumulated_parts_equal_one_bigger_batch(tmp_path, size, parts, optimizer, clip_norm):
     """Parts hold different numbers of void pixels, so a mean of means would differ."""
     whole, split = plain(), plain()
     settings = {"optimizer": optimizer, "clip_norm": clip_norm, "weight_decay": 0.01}
@@ -268,12 +260,6 @@ def test_weight_decay_spares_biases_and_normalisation(tmp_path: Path, optimizer:
             torch.testing.assert_close(now[name], before[name] * (1 - 0.01 * 0.1) ** 5, rtol=1e-12, atol=0)
 
 
-# the training-phase ensemble
-
-
-# averaged weights
-
-
 @pytest.mark.parametrize("decay", [0.998, 0.3])
 def test_the_kept_weights_are_the_warmed_up_moving_average(tmp_path: Path, decay: float) -> None:
     network = plain()
@@ -331,9 +317,6 @@ def test_evaluation_sees_the_averaged_weights_when_it_is_due(tmp_path: Path) -> 
     assert seen == [False] * 3
 
 
-# failures
-
-
 def test_a_non_finite_loss_stops_with_its_step_and_keeps_the_last_state(tmp_path: Path) -> None:
     def poisoned(epoch: int) -> Iterator[tuple[Tensor, Tensor]]:
         for i, (images, labels) in enumerate(data(epoch, 5, 4)):
@@ -362,15 +345,10 @@ def test_a_non_finite_gradient_of_a_finite_loss_stops_too(tmp_path: Path) -> Non
     assert not (tmp_path / "state.safetensors").exists()
 
 
-# resuming
-
-
 @pytest.mark.parametrize(
     ("optimizer", "precision", "stop"), [("sgd", "fp32", "after epoch 2"), ("adamw", "fp16", "inside epoch 3")]
 )
-def test_a_resumed_training_ends_bit_for_bit_where_an_uninterrupted_one_does(
-    tmp_path: Path, optimizer: str, precision: str, stop: str
-) -> None:
+def test_a_resumed_training_ends_bit_for_bit_where_an_uninterrupted_one_does(tmp_path, optimizer, precision, stop):
     """In fp16 the first epoch lowers the scale, which the resumed training must begin with."""
     settings = config(
         optimizer=optimizer,

@@ -75,9 +75,6 @@ def written(folder: Path, model: ModelProto) -> Path:
     return path
 
 
-# files that somebody made
-
-
 def test_a_whole_file_opens_and_the_record_is_the_one_that_was_written(tmp_path: Path) -> None:
     path = written(tmp_path, made_model())
     assert read_onnx(path).meta == META
@@ -121,14 +118,9 @@ def test_a_graph_that_its_record_does_not_describe_is_refused(tmp_path: Path) ->
         ("verify {}", "a classifier's file has none"),
     ],
 )
-def test_what_a_graph_file_was_not_made_for_is_one_line(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], command: str, words: str
-) -> None:
+def test_what_a_graph_file_was_not_made_for_is_one_line(tmp_path, capsys, command, words):
     data, path = save_pictures(tmp_path / "d", 1), written(tmp_path, made_model())
     assert words in one_line_error(capsys, *command.replace("{}", str(path)).format(data=data).split())
-
-
-# exports
 
 
 @pytest.fixture(scope="module")
@@ -193,9 +185,7 @@ def test_every_picture_of_any_batch_gets_masks_of_its_own(graphs: dict[str, Path
 
 
 @pytest.mark.slow
-def test_a_graph_that_computes_something_else_leaves_no_file(
-    mc: Path, graphs: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_graph_that_computes_something_else_leaves_no_file(mc, graphs, tmp_path, monkeypatch):
     skip_tracing(monkeypatch, graphs["dnn"], scale_weights)
     assert main(["export", str(mc), "-o", str(tmp_path / "m.onnx")]) == 1
     assert not list(tmp_path.iterdir())

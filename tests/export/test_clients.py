@@ -255,9 +255,7 @@ every_client = pytest.mark.parametrize("name", ["python", "cpp"])
 
 @pytest.mark.long
 @every_client
-def test_a_client_refuses_hostile_files(
-    request: pytest.FixtureRequest, graphs: Graphs, tmp_path: Path, name: str
-) -> None:
+def test_a_client_refuses_hostile_files(request, graphs, tmp_path, name):
     client: Command = request.getfixturevalue(name)
     refuses_hostile(limited(client), graphs, tmp_path, *(["none.mp4"] if name == "python" else []))
 
@@ -270,9 +268,7 @@ def test_cpp_is_video(cpp: Command, graphs: Graphs, pictures: Path) -> None:
 
 @pytest.mark.long
 @every_client
-def test_a_full_disk_is_one_line(
-    request: pytest.FixtureRequest, graphs: Graphs, pictures: Path, tmp_path: Path, name: str
-) -> None:
+def test_a_full_disk_is_one_line(request, graphs, pictures, tmp_path, name):
     """The output was lost, with exit code 0."""
     client, source = [*request.getfixturevalue(name), str(graphs("vq-dnn"))], str(pictures / "%05d.png")
     full = ["sh", "-c", 'exec "$@" > /dev/full', "sh", *client]

@@ -3,7 +3,6 @@
 from typing import Any
 
 import pytest
-from made.graphs import Graphs
 from refusals import one_line_error
 
 from steadyseg.export.file.sessions import open_session
@@ -32,9 +31,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
     return tried
 
 
-def test_a_session_gets_the_defaults_and_auto_falls_back_to_the_cpu_in_silence(
-    graphs: Graphs, asked: list[dict[str, Any]], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_session_gets_the_defaults_and_auto_falls_back_to_the_cpu_in_silence(graphs, asked, capsys):
     file, own = graphs("vq-dnn"), {"cudnn_conv_algo_search": "EXHAUSTIVE", "cudnn_conv_use_max_workspace": "1"}
     capsys.readouterr()  # what the export printed
     for command in (["video", "street:0:1", "--model", file], ["verify", file], ["verify", file, "--reduced"]):

@@ -82,9 +82,7 @@ def test_every_executor_runs_it_near_fp32(files: dict[str, Path], executor: str)
 
 
 @pytest.mark.long
-def test_fp16_with_dropout_draws_the_same_masks(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_fp16_with_dropout_draws_the_same_masks(tmp_path, capsys, monkeypatch):
     torch.manual_seed(0)
     options = UNetOptions(channels=4, depth=3, dropout=0.5, dropout_places=("enc3",))
     network = UNet(len(CAMVID), options)

@@ -29,9 +29,7 @@ from steadyseg.street.drive import Street
 pytestmark = pytest.mark.slow
 
 
-def test_a_graph_that_computes_something_else_leaves_no_file(
-    graphs: Graphs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_graph_that_computes_something_else_leaves_no_file(graphs, tmp_path, monkeypatch, capsys):
     skip_tracing(monkeypatch, graphs("vq-dnn"), scale_weights)
     flags = ["--stateful", "--motion", "off", "--size", str(HEIGHT)]
     path = tmp_path / "m.onnx"
@@ -44,9 +42,7 @@ def test_a_graph_that_computes_something_else_leaves_no_file(
     assert "is the former file again" in capsys.readouterr().err
 
 
-def test_the_file_is_there_while_its_proof_runs(
-    graphs: Graphs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_file_is_there_while_its_proof_runs(graphs, tmp_path, monkeypatch, capsys):
     """Whoever stops a long proof has a file that opens, and is told that nothing proved it."""
 
     def stopped(*_: object) -> None:

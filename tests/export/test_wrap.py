@@ -231,9 +231,7 @@ LONG = ("deeplabv3_mobilenet_v3_large", "Unet", "FPN")
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 @pytest.mark.parametrize("form", [*FORMS, *(pytest.param(name, marks=pytest.mark.long) for name in LONG)])
-def test_a_wrapped_network_gives_its_own_probabilities(
-    form: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_wrapped_network_gives_its_own_probabilities(form, tmp_path, capsys):
     """A library's export, or a graph of its form, against the network in torch."""
     make, options, said = FORMS.get(form, (None, {}, ""))
     network = (make() if make else Plain(build(form))).eval()

@@ -52,9 +52,7 @@ def crashes(path: Path) -> Iterator[str]:
         (crashes, "killed", "SIGKILL"),
     ],
 )
-def test_every_end_of_a_trial_is_told(
-    stages: trial.Stages, end: str, why: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_every_end_of_a_trial_is_told(stages, end, why, monkeypatch):
     monkeypatch.setattr(trial, "SECONDS", 1 if end == "hang" else int(PATIENCE_S))
     found = try_file(stages, Path("x"))
     assert found.end == end and why in found.why

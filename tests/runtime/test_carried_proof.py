@@ -50,9 +50,7 @@ def verified(path: Path, change: Callable[[Arrays], Arrays] = lambda inputs: inp
     "name", [pytest.param(name, marks=pytest.mark.long) for name in ("vq-dnn", "proven vq-bnn")] + ["motion"]
 )
 @pytest.mark.parametrize("runtime", ["onnxruntime", "openvino"])
-def test_a_whole_file_proves_itself(
-    graphs: Graphs, name: str, runtime: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_whole_file_proves_itself(graphs, name, runtime, capsys):
     path = graphs(name)
     capsys.readouterr()
     assert main(["verify", str(path), "--runtime", runtime, "--device", "cpu"]) == 0
@@ -63,9 +61,7 @@ def test_a_whole_file_proves_itself(
 
 
 @pytest.mark.parametrize("place", [0.0, 0.5, 1.0])
-def test_one_changed_weight_fails(
-    graphs: Graphs, tmp_path: Path, place: float, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_one_changed_weight_fails(graphs, tmp_path, place, capsys):
     """One weight of the first, a middle and the last convolution, with its sign changed."""
     model = onnx.load(graphs("vq-dnn"))
     kernels = [tensor for tensor in model.graph.initializer if len(tensor.dims) == 4]
@@ -93,9 +89,7 @@ def test_random_draws_of_another_rate_fail(graphs: Graphs) -> None:
         assert Verified(found, bounds, 0.0).holds == holds, found
 
 
-def test_the_rounding_of_fp16_is_within_its_bounds(
-    graphs: Graphs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_rounding_of_fp16_is_within_its_bounds(graphs, tmp_path, monkeypatch):
     path = tmp_path / "other.onnx"
     skip_tracing(monkeypatch, graphs("vq-dnn"))
     flags = [*FLAGS["vq-dnn"], "--size", str(HEIGHT), "--precision", "fp16"]
@@ -182,9 +176,7 @@ def test_what_has_no_proof_says_so(graphs: Graphs, tmp_path: Path, capsys: pytes
     assert refusal(read_proof, {}, read_onnx(path).meta, "x") and "cuda" in one_line_error(capsys, *both)
 
 
-def test_a_graph_that_fails_its_own_proof_is_not_written(
-    graphs: Graphs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_graph_that_fails_its_own_proof_is_not_written(graphs, tmp_path, monkeypatch, capsys):
     skip_tracing(monkeypatch, graphs("vq-dnn"))
 
     def other(proof: Arrays, *arguments: object, **named: object) -> Verified:

@@ -122,9 +122,7 @@ def test_a_network_of_other_inputs_or_outputs_is_made_again(cache: Path) -> None
         check(network())
 
 
-def test_nothing_is_read_or_written_in_a_folder_that_others_may_enter(
-    cache: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_nothing_is_read_or_written_in_a_folder_that_others_may_enter(cache, capsys):
     kept(KEY, lambda: network(5.0))
     for others in (0o755, 0o770):
         cache.chmod(others)
@@ -144,9 +142,7 @@ def test_a_cache_of_a_too_long_name_keeps_nothing(monkeypatch: pytest.MonkeyPatc
     assert outputs(kept(KEY, network)).tolist() == [0, 2, 4, 6]
 
 
-def test_a_cache_that_cannot_be_written_is_told_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_cache_that_cannot_be_written_is_told_once(tmp_path, monkeypatch, capsys):
     blocked = tmp_path / "file"
     blocked.write_text("no folder")
     monkeypatch.setenv("STEADYSEG_CACHE", str(blocked))

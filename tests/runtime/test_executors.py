@@ -175,9 +175,7 @@ def test_what_a_file_was_not_made_for_is_one_line(graphs: Graphs, asked: dict[st
 
 
 @pytest.mark.parametrize(("capability", "number"), [((6, 1), "fp32"), ((7, 5), "fp16"), ((8, 0), "bf16")])
-def test_a_card_computes_in_the_format_of_its_tensor_cores(
-    capability: tuple[int, int], number: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_card_computes_in_the_format_of_its_tensor_cores(capability, number, monkeypatch):
     """Pascal (6.1) has none, Turing (7.5) emulates bf16, Ampere (8.0) is the first that computes in it.
 
     No card is needed for the choice.

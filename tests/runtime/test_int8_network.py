@@ -100,9 +100,7 @@ def test_dropout_passes_run_in_it_too(samples: int) -> None:
     assert (maps.label == full.label).mean() > 0.9 and (maps.disagreement.max() > 0) == (samples > 1)
 
 
-def test_auto_takes_it_where_bf16_is_slower_or_absent_and_the_loss_is_small(
-    small: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_auto_takes_it_where_bf16_is_slower_or_absent_and_the_loss_is_small(small, tmp_path, monkeypatch):
     monkeypatch.setenv("STEADYSEG_CACHE", str(tmp_path / "steadyseg"))
     monkeypatch.setattr(steadyseg.runtime.number_format, "network_alone", lambda model, number: number)
     tensors, meta = load_checkpoint(Path(small))

@@ -26,9 +26,7 @@ def test_the_faster_format_is_taken_and_its_time_is_kept(tmp_path: Path, monkeyp
     assert fastest(model, ("fp32", "int8"), kept)[0] == "fp32", "too close to tell"
 
 
-def test_times_are_measured_again_for_other_limits_and_after_damage(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_times_are_measured_again_for_other_limits_and_after_damage(tmp_path, monkeypatch):
     model, kept = open_checkpoint("road-mobile"), tmp_path / "formats.json"
     monkeypatch.setattr(number_format, "network_alone", lambda model, number: number)
     monkeypatch.setattr(number_format, "MEASURED", {})
@@ -52,9 +50,7 @@ def test_times_are_measured_again_for_other_limits_and_after_damage(
     assert len(json.loads(kept.read_text())) == 2
 
 
-def test_without_a_place_to_keep_them_times_are_measured_once_a_process(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_a_place_to_keep_them_times_are_measured_once_a_process(tmp_path, monkeypatch):
     measured: list[object] = []
 
     def timed(networks: object, frame: object) -> dict[str, float]:

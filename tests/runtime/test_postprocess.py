@@ -78,9 +78,7 @@ def within_one_level(values: np.ndarray, expected: Tensor) -> None:
         (32, (1, 61), 3, 1.5, 0.4),
     ],
 )
-def test_a_run_follows_the_definition(
-    stride: int, classes: int, size: tuple[int, int], samples: int, temperature: float, tau: float | None
-) -> None:
+def test_a_run_follows_the_definition(stride, classes, size, samples, temperature, tau):
     coarse = (-(-size[0] // stride), -(-size[1] // stride))
     ours = FusedPostprocess(classes, temperature=temperature, tau=tau, samples=samples, stride=stride, threads=2)
     definition, shares = Definition(temperature, tau), []

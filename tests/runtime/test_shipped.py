@@ -74,9 +74,7 @@ def stored(name: str, mode: str, precision: str) -> StoredNetwork:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "mode", "precision", "frame"), PLANS)
-def test_a_shipped_graph_is_the_conversion_of_its_checkpoint(
-    name: str, mode: str, precision: str, frame: tuple[int, int]
-) -> None:
+def test_a_shipped_graph_is_the_conversion_of_its_checkpoint(name, mode, precision, frame):
     network = stored(name, mode, precision)
     height, width = network_size(*frame, network.model.meta.height)
     shipped = ShippedGraphs(network.model.path, network.model.sha256).read(
@@ -249,9 +247,7 @@ def test_stride_and_dropout_are_known_from_the_options(preset: str) -> None:
         require_dropout(plain, Method("bnn", samples=2))
 
 
-def test_without_torch_a_wide_video_takes_the_nearest_shipped_width(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_without_torch_a_wide_video_takes_the_nearest_shipped_width(monkeypatch, tmp_path, capsys):
     monkeypatch.setenv("STEADYSEG_CACHE", str(tmp_path))
     network = stored("road-mobile", "vq-dnn", "fp32")
     assert network.nearest(224, 512) == (224, 512)

@@ -22,9 +22,7 @@ SMP = SmpOptions(encoder="resnet18", decoder_channels=(8, 8, 8, 8, 4), decoder_d
 
 
 @pytest.mark.parametrize(("name", "options", "heads"), [("unet", UNET, 1), ("smp", SMP, 3)])
-def test_the_network_itself_is_the_same_with_and_without(
-    name: str, options: UNetOptions | SmpOptions, heads: int
-) -> None:
+def test_the_network_itself_is_the_same_with_and_without(name, options, heads):
     torch.manual_seed(0)
     network = build_network(name, options, 5)
     deep = copy.deepcopy(DeepSupervision(network, 5))  # as the averaged weights are made

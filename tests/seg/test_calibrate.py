@@ -3,7 +3,6 @@
 import dataclasses
 import functools
 import math
-from typing import Any
 
 import numpy as np
 import pytest
@@ -90,9 +89,7 @@ def nll_of(table: np.ndarray, truth: np.ndarray) -> float:
         ("bnn", {"samples": 2, "halved": True}, (75, 101)),
     ],
 )
-def test_the_fit_equals_runs_at_single_temperatures(
-    mode: ModeName, options: dict[str, Any], size: tuple[int, int]
-) -> None:
+def test_the_fit_equals_runs_at_single_temperatures(mode, options, size):
     segmenter, frames = opened(mode, **options), street(*size)
     assert segmenter.method.motion == ("motion" in options)
     found = fit_temperature(segmenter.module, seed_frames(frames, SEED), CAMVID)

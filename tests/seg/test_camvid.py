@@ -118,13 +118,8 @@ def test_the_hash_is_that_of_the_frames_and_not_of_their_place(tmp_path: Path) -
     assert here.subset(["a", "b"]).frame_hash != here.frame_hash
 
 
-# labels
-
-
 @pytest.mark.parametrize(("classes", "void", "unknown"), [(CAMVID, 11, 12), (THREE, 255, 3)])
-def test_ids_outside_the_class_list_and_void_are_refused(
-    tmp_path: Path, classes: ClassList, void: int, unknown: int
-) -> None:
+def test_ids_outside_the_class_list_and_void_are_refused(tmp_path, classes, void, unknown):
     path = tmp_path / "l.png"
     known = [[0, len(classes) - 1, void]]
     Image.fromarray(np.array(known, np.uint8)).save(path)
@@ -147,9 +142,6 @@ def test_labels_of_other_kinds_are_refused(tmp_path: Path, mode: str) -> None:
     Image.new(mode, (4, 4)).save(tmp_path / "l.png")
     message = refusal(lambda: read_label(tmp_path / "l.png", CAMVID))
     assert "class ids" in message and mode in message
-
-
-# images
 
 
 @pytest.mark.parametrize("mode", ["L", "RGBA", "LA", "P", "1"])
@@ -181,9 +173,6 @@ def test_a_damaged_label_or_image_is_named(tmp_path: Path, damage: str) -> None:
     damaged(tmp_path / "x.png", (tmp_path / "l.png").read_bytes(), damage)
     assert str(tmp_path / "x.png") in refusal(lambda: read_label(tmp_path / "x.png", CAMVID))
     assert str(tmp_path / "x.png") in refusal(lambda: read_upright(tmp_path / "x.png"))
-
-
-# statistics
 
 
 def slow_median_frequency(pairs: list[tuple[np.ndarray, np.ndarray]], count: int) -> list[float]:
@@ -235,9 +224,6 @@ def test_weights_over_all_pixels_are_those_of_the_counts() -> None:
     config = SegTrainConfig(class_weights="median-frequency-all")
     weights = class_weights(measure(pairs, CAMVID), config)
     assert weights.tolist() == pytest.approx([0.5, 0, 0, 0, 1, 0, 0, 3, 0, 0, 0])
-
-
-# the real data
 
 
 @pytest.fixture

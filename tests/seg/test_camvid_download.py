@@ -111,9 +111,6 @@ def download_fails(root: Path, server_url: str, manifest: Path, connections: int
     return refusal(download_camvid, root, base_url=server_url, manifest=manifest, connections=connections)
 
 
-# What a good download does
-
-
 def test_everything_arrives_in_the_layout_that_open_split_reads(server: Server, manifest: Path, root: Path) -> None:
     assert download_camvid(root, base_url=server.url, manifest=manifest) == (18, 0)
     assert files_under(root) == CONTENT
@@ -136,9 +133,6 @@ def test_a_complete_copy_needs_no_network(server: Server, manifest: Path, root: 
     assert download_camvid(root, base_url=closed_port_url(), manifest=manifest) == (0, 18)
 
 
-# What goes wrong on the way
-
-
 @pytest.mark.parametrize("fault", [corrupt, hang_up, status(429, Retry_After="0")], ids=["corrupt", "hung up", "429"])
 def test_a_fault_that_passes_is_tried_again(server: Server, manifest: Path, root: Path, fault: Respond) -> None:
     server.respond[VICTIM] = first_two_tries(fault)
@@ -152,9 +146,7 @@ def test_a_fault_that_passes_is_tried_again(server: Server, manifest: Path, root
     [(corrupt, "its hash differs"), (hang_up, "broke off"), (status(503), "answered 503 Service Unavailable")],
     ids=["corrupt", "hung up", "503"],
 )
-def test_a_fault_that_stays_is_reported_after_three_tries_and_costs_only_its_file(
-    server: Server, manifest: Path, root: Path, fault: Respond, says: str
-) -> None:
+def test_a_fault_that_stays_is_reported_after_three_tries_and_costs_only_its_file(server, manifest, root, fault, says):
     server.respond[VICTIM] = fault
     message = download_fails(root, server.url, manifest, connections=1)  # no file is on its way at the end
     assert str(root / VICTIM) in message
@@ -189,9 +181,7 @@ def test_a_server_that_refuses_is_reported_with_the_reason(manifest: Path, root:
     assert "refused" in message
 
 
-def test_a_silent_server_is_given_up(
-    server: Server, manifest: Path, root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_silent_server_is_given_up(server, manifest, root, monkeypatch):
     monkeypatch.setattr(fetching, "SILENCE_TIMEOUT_S", 0.1)
     server.respond[VICTIM] = stay_silent(server)
     assert "timed out" in download_fails(root, server.url, manifest)
@@ -214,9 +204,6 @@ def closed_port_url() -> str:
         return f"http://127.0.0.1:{probe.getsockname()[1]}"
 
 
-# What is refused before or beside the network
-
-
 def test_a_root_that_is_a_file_is_refused_before_any_request(server: Server, manifest: Path, root: Path) -> None:
     root.parent.mkdir()
     root.write_text("not a folder")
@@ -229,16 +216,12 @@ def test_a_folder_in_the_place_of_a_file_is_reported(server: Server, manifest: P
     assert f"{root / VICTIM}: cannot be read or written" in download_fails(root, server.url, manifest)
 
 
-def test_a_second_download_is_refused_and_leaves_the_parts_of_the_first(
-    server: Server, manifest: Path, root: Path
-) -> None:
+def test_a_second_download_is_refused_and_leaves_the_parts_of_the_first(server, manifest, root):
     (root / PARTS).mkdir(parents=True)
     with locked_folder(root, "download"):
         assert "another download is at work" in download_fails(root, server.url, manifest)
     assert not server.requests and (root / PARTS).is_dir()
 
-
-# Processes that end in the middle
 
 RUN = """
 import signal, sys
@@ -294,9 +277,6 @@ def test_ctrl_c_ends_the_run_at_once_though_the_server_is_silent(server: Server,
             process.kill()
     assert process.returncode != 0
     assert b"KeyboardInterrupt" in stderr
-
-
-# The real data set
 
 
 def test_the_pretrained_manifest_is_the_whole_of_camvid() -> None:

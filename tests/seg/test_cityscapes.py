@@ -52,9 +52,7 @@ def test_an_incomplete_copy_and_other_classes_are_refused(sample: Path, tmp_path
 
 
 @pytest.mark.long
-def test_a_set_in_that_layout_is_trained_on_killed_resumed_evaluated_and_exported(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_set_in_that_layout_is_trained_on_killed_resumed_evaluated_and_exported(tmp_path, capsys):
     data, run, report = tmp_path / "city", tmp_path / "run", tmp_path / "r.json"
     write_folder(data, {"train": 160, "val": 40}, 64, 128, files=200)
     words = ["train", "seg", "--data", str(data), "--run", str(run), *TINY_SEGMENTATION]

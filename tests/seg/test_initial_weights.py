@@ -50,9 +50,7 @@ def saved(folder: Path, architecture: str, classes: ClassList) -> tuple[Path, di
 
 @pytest.mark.parametrize(("architecture", "head"), [("unet", "head."), ("smp", "model.segmentation_head.")])
 @pytest.mark.parametrize("classes", [CAMVID, RECOLOURED, CAMVID_31], ids=["same", "recoloured", "other"])
-def test_everything_but_a_head_of_other_classes(
-    tmp_path: Path, architecture: str, head: str, classes: ClassList
-) -> None:
+def test_everything_but_a_head_of_other_classes(tmp_path, architecture, head, classes):
     path, given = saved(tmp_path, architecture, classes)
     torch.manual_seed(2)
     network = build_network(architecture, OPTIONS[architecture], len(CAMVID))
@@ -71,9 +69,7 @@ def test_another_layout_is_refused_in_one_line(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("names", [ANIMALS, ANIMALS[:4]], ids=["same", "other"])
-def test_a_classifier_begins_with_another_ones_weights_but_for_a_last_layer_of_other_classes(
-    tmp_path: Path, names: tuple[str, ...]
-) -> None:
+def test_a_classifier_begins_with_another_ones_weights_but_for_a_last_layer_of_other_classes(tmp_path, names):
     data, options = save_pictures(tmp_path / "data", 4, names=names), ClassifierOptions(channels=4)
     path = save_classifier(tmp_path / "first.safetensors", options, size=40, licence="for friends")
     config = ClassTrainConfig(data, options, init=str(path))

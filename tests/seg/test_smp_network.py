@@ -176,9 +176,7 @@ def test_without_a_connection_pretrained_weights_are_one_line(tmp_path: Path) ->
     assert "imagenet weights of resnet18" in done.stdout and "encoder_weights=None" in done.stdout
 
 
-def test_a_checkpoint_opens_without_fetching_the_weights_its_training_began_with(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_checkpoint_opens_without_fetching_the_weights_its_training_began_with(tmp_path, monkeypatch):
     def closed(*_: object, **__: object) -> None:
         raise OSError("no connection")
 

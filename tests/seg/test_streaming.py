@@ -72,9 +72,6 @@ class Fixed(nn.Module):
         return now.view(1, -1, 1, 1).expand(-1, -1, *x.shape[-2:])
 
 
-# the chain
-
-
 @pytest.mark.parametrize("mode", MODE_NAMES)
 def test_forward_is_the_chain_of_its_stages_and_what_the_executor_runs(mode: ModeName) -> None:
     executor = segmenter(mode, network(), samples=3 if mode == "bnn" else 1)
@@ -94,9 +91,6 @@ def test_forward_is_the_chain_of_its_stages_and_what_the_executor_runs(mode: Mod
             assert torch.equal(getattr(outputs, name), getattr(chained, name))
             np.testing.assert_array_equal(getattr(outputs, name)[0].numpy(), getattr(maps, name))
         np.testing.assert_array_equal(outputs.prediction.probs[0].numpy(), probs(maps))
-
-
-# the maps
 
 
 @pytest.mark.parametrize("mode", ["dnn", "bnn"])
@@ -186,9 +180,6 @@ def test_what_is_no_picture_is_refused(image: Any) -> None:
         segmenter("dnn").step(image)
 
 
-# time
-
-
 def test_pictures_without_a_time_are_the_next_frames() -> None:
     ours, theirs = segmenter("vq-dnn"), segmenter("vq-dnn")
     pictures = [frame(number).image for number in range(5)]
@@ -256,9 +247,6 @@ def test_vq_bnn_draws_one_new_mask_a_frame_and_becomes_steadier() -> None:
     assert stream.step(frame(7, 16)).disagreement.max() > 0 == single.step(frame(7, 16)).disagreement.max()
 
 
-# modes
-
-
 @pytest.mark.parametrize("mode", MODE_NAMES)
 def test_the_seed_decides_modes_with_dropout_and_no_other(mode: ModeName) -> None:
     results = []
@@ -293,9 +281,6 @@ def test_probabilities_come_on_request_alone_and_times_are_taken() -> None:
     stream = TorchSegmenter(TorchExecutor(StreamingSegmenter(network(), MEAN, STD, 64, method()), META, CPU))
     assert stream.step(frame(0)).probs is None
     assert list(stream.clock.summary()) == ["preprocess", "network", "smoothing"]
-
-
-# opening a checkpoint
 
 
 def checkpoint(folder: Path, **changes: Any) -> Path:

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -72,9 +72,7 @@ def killed_after(epochs: int, command: list[str], run: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kills", [(3,), pytest.param((3, 7), marks=pytest.mark.long)])
-def test_a_killed_training_ends_bit_for_bit_like_one_that_was_left_alone(
-    data: Path, tmp_path: Path, kills: tuple[int, ...]
-) -> None:
+def test_a_killed_training_ends_bit_for_bit_like_one_that_was_left_alone(data, tmp_path, kills):
     whole, killed = tmp_path / "whole", tmp_path / "killed"
     assert main(arguments(data, whole)) == 0
     for number, epoch in enumerate(kills):
@@ -105,9 +103,7 @@ def short_folder() -> Iterator[Path]:
 
 
 @pytest.mark.slow
-def test_a_run_is_one_process_s_until_it_ends_in_whatever_way(
-    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], short_folder: Path
-) -> None:
+def test_a_run_is_one_process_s_until_it_ends_in_whatever_way(data, tmp_path, capsys, short_folder):
     run, temporary = tmp_path / "run", short_folder
     command = [*arguments(data, run, epochs=10**6), "--config", "loaders=1"]
     for number, code, flags in ((signal.SIGTERM, 130, []), (signal.SIGKILL, -signal.SIGKILL, ["--resume"])):
@@ -178,9 +174,7 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in sorted(folder.iterdir())} if folder.exists() else {}
 
 
-def test_a_new_run_or_one_of_other_flags_changes_nothing_of_an_old_one(
-    data: Path, done: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_new_run_or_one_of_other_flags_changes_nothing_of_an_old_one(data, done, capsys):
     before, command = contents(done), arguments(data, done, epochs=1)
     assert "--resume" in error_after_work(capsys, *command)
     for flags in ("--epochs 2", "--config flip=0.1"):
@@ -204,18 +198,14 @@ def test_a_resume_of_nothing_is_refused_and_leaves_nothing(data: Path, tmp_path:
     assert contents(tmp_path) == {}
 
 
-def test_a_resume_with_a_damaged_configuration_is_refused(
-    data: Path, run: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_resume_with_a_damaged_configuration_is_refused(data, run, capsys):
     for damaged in ('{"data": ', "[" * 100_000, "[5]"):
         (run / "config.json").write_text(damaged)
         assert "config.json" in error_after_work(capsys, *arguments(data, run, epochs=1), "--resume")
 
 
 @pytest.mark.parametrize("header", ["[]", '{"epochs_done": 0}', '{"epochs_done": 2}', '{"epochs_done": 1e999}'])
-def test_a_resume_from_a_state_of_no_such_epoch_is_refused(
-    data: Path, run: Path, header: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_resume_from_a_state_of_no_such_epoch_is_refused(data, run, header, capsys):
     tensors, _ = read_tensors(run / "state.safetensors")
     write_tensors(run / "state.safetensors", tensors, header)
     message = error_after_work(capsys, *arguments(data, run, epochs=1), "--resume")
@@ -246,9 +236,7 @@ list(load_batches([torch.zeros(100_000)] * 4, 2, batch_size=1, order=range(4)))
     assert "loaders=0" in done.stderr.strip().splitlines()[-1]
 
 
-def test_a_resume_with_another_networks_optimizer_is_refused(
-    data: Path, run: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_resume_with_another_networks_optimizer_is_refused(data, run, capsys):
     tensors, header = read_tensors(run / "state.safetensors")
     key = next(key for key, value in tensors.items() if key.startswith("optimizer.") and value.ndim)
     write_tensors(run / "state.safetensors", tensors | {key: tensors[key].flatten()[:1]}, header)
@@ -264,9 +252,7 @@ def test_a_resume_with_another_networks_optimizer_is_refused(
         (lambda record: record.update(processes=2), "processes (2 then, 1 now)"),
     ],
 )
-def test_a_run_begun_with_other_settings_or_processes_is_refused(
-    data: Path, run: Path, capsys: Any, change: Callable[[dict[str, Any]], None], says: str
-) -> None:
+def test_a_run_begun_with_other_settings_or_processes_is_refused(data, run, capsys, change, says):
     record = json.loads((run / "config.json").read_text())
     change(record)
     (run / "config.json").write_text(json.dumps(record))
@@ -274,9 +260,7 @@ def test_a_run_begun_with_other_settings_or_processes_is_refused(
 
 
 @pytest.mark.slow
-def test_the_number_format_is_decided_once(
-    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_number_format_is_decided_once(data, tmp_path, monkeypatch, capsys):
     """Said, recorded, and kept by a resumed run on a processor that would choose another one."""
     run, command = tmp_path / "run", [*arguments(data, tmp_path / "run", epochs=1), "--config"]
     monkeypatch.setattr("steadyseg.core.training.run.training_precision", lambda device: "bf16")
@@ -290,9 +274,7 @@ def test_the_number_format_is_decided_once(
     assert main([*command, "precision=bf16", "--resume"]) == 0
 
 
-def test_a_run_moves_with_its_data_to_another_place_but_not_to_other_data(
-    data: Path, done: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_run_moves_with_its_data_to_another_place_but_not_to_other_data(data, done, tmp_path, capsys):
     """With a picture less, other pictures would be held out."""
     shutil.copytree(data, tmp_path / data.name)
     shutil.copytree(done, tmp_path / "run")
@@ -302,9 +284,7 @@ def test_a_run_moves_with_its_data_to_another_place_but_not_to_other_data(
     assert "images or labels have changed" in error_after_work(capsys, *command)
 
 
-def test_a_loss_that_is_no_number_ends_with_code_one_and_keeps_the_last_epoch(
-    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_loss_that_is_no_number_ends_with_code_one_and_keeps_the_last_epoch(data, tmp_path, capsys):
     """From the second epoch on the learning rate is 1e36 times higher."""
     run = tmp_path / "run"
     settings = "schedule=step step_epochs=1 warmup=0 step_factor=1e36 clip_norm=0 optimizer=sgd".split()
@@ -344,22 +324,15 @@ SENSELESS = """
 
 
 @pytest.mark.parametrize("flags", [one.strip() for one in SENSELESS.split("|")])
-def test_settings_that_make_no_sense_are_refused_before_anything_is_written(
-    data: Path, tmp_path: Path, flags: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_settings_that_make_no_sense_are_refused_before_anything_is_written(data, tmp_path, flags, capsys):
     error_after_work(capsys, *arguments(data, tmp_path / "run", epochs=1), *flags.split())
     assert not (tmp_path / "run").exists()
 
 
-def test_a_missing_package_is_said_before_the_run_folder_is_taken(
-    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_missing_package_is_said_before_the_run_folder_is_taken(data, tmp_path, capsys, monkeypatch):
     monkeypatch.setitem(sys.modules, "imagecorruptions", None)
     command = [*arguments(data, tmp_path / "run", epochs=1), "--config", "corrupt=0.7"]
     assert "steadyseg[calibrate]" in error_after_work(capsys, *command) and not (tmp_path / "run").exists()
-
-
-# the loss, by hand
 
 
 def prepared(data: Path, run: Path, class_weights: str = "none", **changes: Any) -> TrainingParts:
@@ -394,9 +367,6 @@ def test_the_loss_is_weighted_by_class_and_void_does_not_count(data: Path, tmp_p
     assert float(total) == pytest.approx(expected_total, rel=1e-9)
     assert float(weight) == pytest.approx(expected_weight, rel=1e-6)
     assert len(set(of_class.tolist())) == (1 if class_weights == "none" else 11)
-
-
-# batches and held-out images
 
 
 def test_the_last_epochs_see_whole_pictures(data: Path, tmp_path: Path) -> None:
@@ -474,9 +444,7 @@ def test_a_preset_fits_any_number_of_epochs(name: str) -> None:
     assert "full_image_epochs must lie in 0..2, got 3" in refusal(check_training, without_conflicts(own, preset)[0])
 
 
-def test_settings_that_nobody_named_fit_a_short_training_of_few_pictures(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_settings_that_nobody_named_fit_a_short_training_of_few_pictures(tmp_path, capsys):
     data, run = boxes_folder(tmp_path / "data", 3 * [range(1, 12)], background=0), tmp_path / "run"
     words = ["train", "seg", "--preset", "unet-s", "--epochs", "2", "--data", str(data), "--run", str(run)]
     words += "--size 48 --channels 2 --device cpu --config precision=fp32 threads=1 loaders=0 corrupt=0".split()

@@ -26,13 +26,8 @@ def run(out: Path, *arguments: str | Path) -> dict[str, Any]:
     return json.loads((out / "report.json").read_text())
 
 
-# whole runs
-
-
 @pytest.mark.long
-def test_segmentation_networks_get_a_report_with_every_study(
-    room: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_segmentation_networks_get_a_report_with_every_study(room, tmp_path, capsys):
     settings = "types=fog,contrast severities=1,5 costly_images=1 sample_counts=1,2 stream_frames=2".split()
     flags = ("--config", *settings, "--images", 2, "--ood", room / "stills" / "val")
     out = tmp_path / "deep" / "out"
@@ -51,9 +46,7 @@ def test_segmentation_networks_get_a_report_with_every_study(
 
 
 @pytest.mark.slow
-def test_an_interrupted_run_leaves_the_studies_that_are_whole(
-    room: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_interrupted_run_leaves_the_studies_that_are_whole(room, tmp_path, monkeypatch):
     def stopped(items: list[Any], title: str) -> list[Any]:
         if title == "stream":
             raise KeyboardInterrupt
@@ -70,9 +63,7 @@ def test_an_interrupted_run_leaves_the_studies_that_are_whole(
 
 
 @pytest.mark.slow
-def test_a_classifier_gets_one_and_the_command_in_it_makes_it_again(
-    room: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_classifier_gets_one_and_the_command_in_it_makes_it_again(room, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     flags = "--only corruptions --config types=fog severities=2 --images 3 --calibrated off".split()
     arguments = (room / "drop.safetensors", "--data", room / "pictures", *flags)
@@ -99,9 +90,6 @@ def test_a_pretrained_network_on_two_stills_of_camvid(data_dir: Path, tmp_path: 
     assert accuracy["gaussian_noise"] < accuracy["brightness"] < found["clean"][0]["accuracy"] + 0.05
     clean = [row for row in stream["rows"] if row["severity"] == 0 and row["model"] == "road-realtime"]
     assert all(row["accuracy"] > 0.85 and row["consistency"] > 0.9 for row in clean) and len(clean) == 4
-
-
-# bad input
 
 
 FLAGS = {
@@ -141,9 +129,7 @@ def test_bad_input_is_one_line(words: str, room: Path, tmp_path: Path, capsys: p
     assert REFUSED[words] in line and not out.exists()
 
 
-def test_a_missing_package_is_one_line_with_what_brings_it(
-    room: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_missing_package_is_one_line_with_what_brings_it(room, tmp_path, capsys, monkeypatch):
     package = "imagecorruptions"
     for module in [name for name in sys.modules if name.split(".")[0] == package]:
         monkeypatch.delitem(sys.modules, module)
@@ -152,9 +138,7 @@ def test_a_missing_package_is_one_line_with_what_brings_it(
     assert package in line and "pip install 'steadyseg[studies]'" in line
 
 
-def test_a_report_that_exists_is_kept_without_overwrite(
-    room: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_report_that_exists_is_kept_without_overwrite(room, tmp_path, capsys):
     (tmp_path / "report.json").write_text("precious")
     line = refused(capsys, room / "still.safetensors", "--data", room / "stills", "--output", tmp_path)
     assert "report.json: exists already" in line and "--overwrite" in line

@@ -215,9 +215,7 @@ def test_arithmetic_and_memory_are_reported(whole_run: dict[str, Any]) -> None:
 
 
 @pytest.mark.slow
-def test_rows_can_be_chosen_and_torch_asked_for(
-    tmp_path: Path, clip: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_rows_can_be_chosen_and_torch_asked_for(tmp_path, clip, monkeypatch, capsys):
     monkeypatch.setattr("steadyseg.studies.performance.command.load_average", lambda: 0.0)
     report = tmp_path / "r.json"
     rows = ("bare_plain", "bare", "vq_bnn", "published", "end_to_end_video")
@@ -235,9 +233,7 @@ def test_rows_can_be_chosen_and_torch_asked_for(
 
 
 @pytest.mark.slow
-def test_without_a_file_the_street_is_the_clip(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_without_a_file_the_street_is_the_clip(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr("steadyseg.studies.performance.clip.CLIP_FRAMES", 12)
     monkeypatch.setattr("steadyseg.studies.performance.command.load_average", lambda: 100.0)
     report = tmp_path / "r.json"

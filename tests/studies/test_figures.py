@@ -64,9 +64,7 @@ def make_step(tmp_path: Path, kept: str) -> Step:
     return Step("copy", ["street-tiny"], f"{record}:{{}}", lambda *_: "data-weights-1.5", [copy])
 
 
-def test_a_step_runs_once_and_fails_where_its_record_is_of_something_else(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_step_runs_once_and_fails_where_its_record_is_of_something_else(tmp_path, monkeypatch):
     monkeypatch.setattr(figures, "MINUTES", tmp_path / "minutes.json")
     step, given = make_step(tmp_path, "data-weights-1.5"), (["street-tiny"], tmp_path, {})
     assert not figures.run([step], *given, 0.0) and step.state("street-tiny", {}) == "missing"

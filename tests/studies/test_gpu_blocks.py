@@ -81,9 +81,7 @@ def test_no_end_of_a_row_stops_the_rows_after_it(tmp_path: Path) -> None:
 
 
 @pytest.mark.long
-def test_the_rehearsal_measures_the_rows_of_the_list(
-    data: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_rehearsal_measures_the_rows_of_the_list(data, tmp_path, capfd, monkeypatch):
     """A file that no GPU computes is a failure, be it that the provider is absent or that it computes nothing."""
     flags = ["--device", "cpu", "--runs", str(tmp_path / "runs"), "--model", "street-tiny", "--size", "64"]
     assert main(["list", *flags]) == 0

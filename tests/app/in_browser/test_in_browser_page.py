@@ -369,9 +369,7 @@ def test_a_browser_without_simd(bare: Any, served_site: str) -> None:
         message(page, "no WebAssembly SIMD")
 
 
-def test_without_isolation_it_runs_on_one_thread_and_its_worker_can_ask_no_other_host(
-    browser: Any, served_site: str
-) -> None:
+def test_without_isolation_it_runs_on_one_thread_and_its_worker_can_ask_no_other_host(browser, served_site):
     """The policy holds in the worker too, where pictures are, also without a service worker."""
     with tab(browser, served_site, service_workers="block") as page, static_server(Path(__file__).parent) as other:
         play(page)

@@ -107,9 +107,7 @@ def test_an_event_names_its_session_in_plain_letters(client: httpx.Client, name:
     assert (answer.status_code, answer.json()) == (422, {"error": "the page cannot read that"})
 
 
-def test_a_job_opens_what_was_uploaded_and_nothing_else(
-    client: httpx.Client, served: tuple[Page, str], tmp_path: Path
-) -> None:
+def test_a_job_opens_what_was_uploaded_and_nothing_else(client, served, tmp_path):
     asked: list[str] = []
 
     class Inside(BaseHTTPRequestHandler):
@@ -127,9 +125,7 @@ def test_a_job_opens_what_was_uploaded_and_nothing_else(
     assert not asked
 
 
-def test_no_input_of_any_event_makes_the_page_fetch_an_address(
-    client: httpx.Client, served: tuple[Page, str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_input_of_any_event_makes_the_page_fetch_an_address(client, served, monkeypatch):
     """Gradio's own download stands behind every component; here it records what it was asked for."""
     fetched: list[str] = []
 
@@ -158,9 +154,7 @@ def run_event(client: httpx.Client, event: dict[str, Any]) -> str:
     return client.get("/gradio_api/queue/data", params={"session_hash": event["session_hash"]}).text
 
 
-def test_what_gradio_cannot_read_is_refused_and_no_value_of_a_visitor_is_logged(
-    client: httpx.Client, served: tuple[Page, str], capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_what_gradio_cannot_read_is_refused_and_no_value_of_a_visitor_is_logged(client, served, capfd):
     for value in (b"NaN", b'"\\ud800"'):
         body, kind = (
             b'{"data": %b, "fn_index": 0, "session_hash": "made-up"}' % value,

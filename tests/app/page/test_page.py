@@ -50,7 +50,6 @@ from steadyseg.app.page.parts.settings import (
     settings_from,
 )
 from steadyseg.app.page.server import build_page, check_address, own_network, with_source
-from steadyseg.app.video.views import MapName
 from steadyseg.core.classes import CAMVID
 from steadyseg.core.errors import InputError
 from steadyseg.core.frame import Frame, Maps
@@ -91,9 +90,6 @@ def of(model: str, **values: Any) -> Settings:
     return Settings(MethodSettings(model, method_options(**{"mode": "dnn", **values})))
 
 
-# --- settings from outside
-
-
 def test_settings_from_a_browser_are_checked_value_by_value(model: str) -> None:
     good = {"model": model, "mode": "bnn", "samples": 3, "min_confidence": 0.5, "hidden": [2, 9], "watch": [0.1, 0.9]}
     settings = settings_from(good, {model: model})
@@ -119,9 +115,6 @@ def test_settings_from_a_browser_are_checked_value_by_value(model: str) -> None:
         with pytest.raises(InputError) as refused:
             settings_from(good | bad, {model: model})
         assert "/etc" not in str(refused.value)
-
-
-# --- one visitor's stream
 
 
 def test_left_out_frames_are_a_gap_and_a_pause_starts_anew(model: str) -> None:
@@ -178,9 +171,7 @@ def test_an_inspected_pixel_tells_a_distribution(model: str) -> None:
 
 
 @pytest.mark.parametrize(("second", "remedy"), [("set-size", "steadyseg calibrate"), ("energy", "--familiarity")])
-def test_a_second_picture_that_was_not_fitted_is_said_and_the_stream_goes_on(
-    model: str, second: MapName, remedy: str
-) -> None:
+def test_a_second_picture_that_was_not_fitted_is_said_and_the_stream_goes_on(model, second, remedy):
     view, image = ViewSettings(second=second), stripes(1)[0]
     bare = of("street-tiny")
     shown = LiveStream(POOL).step(image, replace(bare, view=view), 0.0)
@@ -214,9 +205,6 @@ def test_hidden_classes_keep_the_camera_and_doubt_is_grey() -> None:
     assert (shown[0].min(1) == shown[0].max(1)).all() and (shown[0] < 160).all()
 
 
-# --- workers
-
-
 def asked(settings: Settings, picture: bytes | None) -> Request:
     return Request(settings, picture, time.perf_counter(), time.perf_counter(), Future())
 
@@ -246,9 +234,7 @@ def test_a_place_is_taken_with_the_first_picture_and_not_before(model: str) -> N
     workers.close()
 
 
-def test_a_page_that_ends_admits_nobody_and_python_waits_for_its_threads(
-    model: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_page_that_ends_admits_nobody_and_python_waits_for_its_threads(model, monkeypatch):
     monkeypatch.setattr("steadyseg.app.page.live.source_feed.PATIENCE_S", PATIENCE_S)  # the street takes its time
     workers = LiveWorkers(2, SourceFeed("street:3:20").subscribe)
     first = asked(of(model), None)
@@ -276,9 +262,7 @@ def test_idle_visitors_end_and_others_are_told_to_wait(model: str) -> None:
     workers.close()
 
 
-def test_a_crash_is_one_visitors_own(
-    model: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_crash_is_one_visitors_own(model, monkeypatch, capsys):
     workers, picture, step = LiveWorkers(2), jpeg(stripes(1)[0]), LiveStream.step
 
     def crashes(self: LiveStream, image: np.ndarray, settings: Settings, time_s: float) -> Any:
@@ -297,9 +281,6 @@ def test_a_crash_is_one_visitors_own(
     assert good.answer.result(timeout=PATIENCE_S) is not None and again.answer.result(timeout=PATIENCE_S) is not None
     workers.close()
     assert "secret" not in str(told.value) + capsys.readouterr().err
-
-
-# --- the two addresses
 
 
 @pytest.fixture
@@ -335,9 +316,7 @@ def test_one_request_is_one_frame(post: Callable[..., tuple[int, bytes]], model:
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
-def test_what_is_not_a_frame_of_this_page_is_refused_in_one_line(
-    post: Callable[..., tuple[int, bytes]], model: str
-) -> None:
+def test_what_is_not_a_frame_of_this_page_is_refused_in_one_line(post, model):
     picture, record = jpeg(stripes(1)[0]), {"model": model}
     png = b"\x89PNG\r\n\x1a\n" + bytes(100)
     large = jpeg(np.zeros((8, 2500, 3), np.uint8))
@@ -350,9 +329,6 @@ def test_what_is_not_a_frame_of_this_page_is_refused_in_one_line(
         ("--source", post(body_of(record, b""))),
     ):
         assert answer[0] == 422 and expected in json.loads(answer[1])["error"], expected
-
-
-# --- file jobs
 
 
 def run_file(
@@ -389,9 +365,7 @@ def test_the_network_runs_on_the_frames_that_a_visitor_chooses(model: str, tmp_p
 
 
 @pytest.mark.parametrize(("limit", "said"), [(3, ""), (2, "stopped after 2 frames, the most on this page")])
-def test_a_file_is_stopped_if_it_has_more_frames_than_the_limit(
-    model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: int, said: str
-) -> None:
+def test_a_file_is_stopped_if_it_has_more_frames_than_the_limit(model, tmp_path, monkeypatch, limit, said):
     monkeypatch.setattr("steadyseg.app.page.file.file_job.MAX_FRAMES", limit)
     assert run_file(str(write_video(tmp_path / "film.mkv", stripes(3))), of(model), tmp_path).stopped == said
 
@@ -449,9 +423,6 @@ def test_a_card_can_bring_no_pictures_and_no_scripts(model: str) -> None:
     )
 
 
-# --- errors of events
-
-
 def test_a_failure_nobody_foresaw_logs_no_name(capfd: pytest.CaptureFixture[str]) -> None:
     import gradio as gr
 
@@ -464,9 +435,6 @@ def test_a_failure_nobody_foresaw_logs_no_name(capfd: pytest.CaptureFixture[str]
     with pytest.raises(gr.Error, match="something failed"):
         asyncio.run(blocks.process_api(0, []))
     assert capfd.readouterr().err == "page: RuntimeError in fail\n"
-
-
-# --- the command
 
 
 def test_a_taken_port_is_one_line() -> None:
@@ -494,9 +462,7 @@ def test_wrong_flags_are_refused_before_anything_is_served() -> None:
 
 
 @pytest.mark.parametrize("source", ["drive.MP4", "street.png", "street:7:20", "3", "rtsp://camera/1", "http://host/a"])
-def test_a_source_in_the_models_place_is_the_source(
-    source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_source_in_the_models_place_is_the_source(source, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("drive.MP4").touch()
     Path("street.png").touch()
@@ -556,9 +522,7 @@ print(len(opened) > 0, inspect.getfile is found, [name for name in opened if nam
         ("SSL_CERT_FILE", "/absent"),
     ],
 )
-def test_variables_of_the_shell_do_not_reach_the_pages_own_client(
-    monkeypatch: pytest.MonkeyPatch, name: str, value: str
-) -> None:
+def test_variables_of_the_shell_do_not_reach_the_pages_own_client(monkeypatch, name, value):
     """A company's proxy would be asked for the page itself; the variables are there again afterwards."""
     monkeypatch.setenv(name, value)
     with own_network():

@@ -29,9 +29,7 @@ def download(page: Any, button: str) -> Path:
     return Path(kept.value.path())
 
 
-def test_a_video_plays_in_the_page_and_everything_can_be_kept(
-    browser: Any, address: str, cache: Path, tmp_path: Path
-) -> None:
+def test_a_video_plays_in_the_page_and_everything_can_be_kept(browser, address, cache, tmp_path):
     video = write_video(tmp_path / "stripes.mp4", stripes(30))
     with visitor(browser, address) as page:
         page.get_by_role("tab", name="File").click()
@@ -58,9 +56,7 @@ def test_a_video_plays_in_the_page_and_everything_can_be_kept(
     wait_for(lambda: not list(cache.rglob("stripes*")))
 
 
-def test_the_strip_of_time_shows_cuts_and_novel_frames_and_a_click_goes_there(
-    browser: Any, address: str, tmp_path: Path
-) -> None:
+def test_the_strip_of_time_shows_cuts_and_novel_frames_and_a_click_goes_there(browser, address, tmp_path):
     scene = cv2.resize(np.random.default_rng(0).integers(0, 255, (6, 8, 3), np.uint8), (160, 120))
     video = write_video(tmp_path / "two-scenes.mp4", [*stripes(1) * 25, *[scene] * 25])
     with visitor(browser, address) as page:

@@ -20,9 +20,6 @@ def saved(image: np.ndarray, **options: object) -> bytes:
     return file.getvalue()
 
 
-# --- the decoder's time
-
-
 def with_marker(data: bytes, old: int, new: int) -> bytes:
     return data.replace(bytes([0xFF, old]), bytes([0xFF, new]), 1)
 
@@ -53,9 +50,6 @@ def test_a_truncated_picture_is_refused_or_shown_but_never_a_crash() -> None:
             assert camera_picture(whole[:length]).shape == (120, 160, 3)
         except InputError as error:
             assert "camera" in str(error)
-
-
-# --- networks
 
 
 def test_pictures_of_any_size_have_five_shapes_and_those_of_usual_cameras_stay_whole() -> None:

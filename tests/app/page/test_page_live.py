@@ -3,7 +3,6 @@
 import json
 import math
 import re
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -44,9 +43,7 @@ REMEMBER_WHAT_IS_SENT = """() => {
 }"""
 
 
-def test_a_live_stream_shows_figures_that_move_and_leaves_nothing_on_the_disk(
-    browser: Any, address: str, cache: Path
-) -> None:
+def test_a_live_stream_shows_figures_that_move_and_leaves_nothing_on_the_disk(browser, address, cache):
     before = {path for path in cache.rglob("*") if path.is_file()}
     seen: dict[str, set[str]] = {"left": set(), "right": set()}
     with visitor(browser, address) as page:
@@ -274,9 +271,7 @@ def test_a_server_that_stops_is_said_and_its_return_goes_on(still_browser: Any, 
 
 
 @pytest.mark.long
-def test_why_the_servers_video_does_not_play_is_said_until_it_does(
-    still_browser: Any, model: str, tmp_path: Path
-) -> None:
+def test_why_the_servers_video_does_not_play_is_said_until_it_does(still_browser, model, tmp_path):
     photograph = tmp_path / "photo.png"
     with page_at(model, source=str(photograph)) as (_, address), visitor(still_browser, address) as page:
         page.locator(".stage [data-do=server]").first.click()

@@ -14,9 +14,6 @@ from steadyseg.core.errors import InputError
 pytestmark = [pytest.mark.slow, *GRADIO]
 
 
-# --- sessions
-
-
 def test_made_up_sessions_leave_no_more_files_than_64_pages(tmp_path: Path) -> None:
     sessions = Sessions(tmp_path)
     with sessions.find("working").job() as kept:
@@ -27,12 +24,7 @@ def test_made_up_sessions_leave_no_more_files_than_64_pages(tmp_path: Path) -> N
         assert len(list(tmp_path.glob("session-*"))) == MAX_SESSIONS
 
 
-# --- jobs
-
-
-def test_leaving_during_a_job_ends_it_and_removes_its_files(
-    client: httpx.Client, served: tuple[Page, str], cache: Path
-) -> None:
+def test_leaving_during_a_job_ends_it_and_removes_its_files(client, served, cache):
     page, heard = served[0], {"session_hash": "leaving"}
     with httpx.Client(base_url=served[1], timeout=PATIENCE_S) as browser:
         with browser.stream("GET", "/gradio_api/heartbeat/leaving"):
@@ -49,12 +41,7 @@ def test_jobs_cannot_pass_by_the_queue(client: httpx.Client, served: tuple[Page,
     assert answer.status_code == 404
 
 
-# --- uploads
-
-
-def test_an_upload_stays_in_its_folder_and_goes_when_it_is_old(
-    model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_upload_stays_in_its_folder_and_goes_when_it_is_old(model, tmp_path, monkeypatch):
     monkeypatch.setenv("GRADIO_TEMP_DIR", str(tmp_path))
     monkeypatch.setattr("steadyseg.app.page.layout.SWEEP_S", 1)
     monkeypatch.setattr("steadyseg.app.page.layout.KEEP_S", 1)
@@ -109,9 +96,6 @@ def test_one_visitor_has_one_job_at_a_time(tmp_path: Path) -> None:
         pass
     with session.job() as folder:
         assert folder.is_dir()
-
-
-# --- addresses
 
 
 def test_ipv6_addresses_are_served(model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -69,9 +69,7 @@ def test_lists_that_name_no_batch_are_refused_in_one_line(tmp_path: Path, conten
 
 
 @pytest.mark.slow
-def test_a_batch_makes_what_video_makes_skips_it_and_names_what_broke(
-    videos: Path, model: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_batch_makes_what_video_makes_skips_it_and_names_what_broke(videos, model, tmp_path, capsys):
     out, flags = tmp_path / "out", ["--model", model, "--executor", "torch"]
     (tmp_path / "broken.mp4").write_bytes(b"no video at all")
     rest = ["-o", out, "--masks", "--videos", *flags]

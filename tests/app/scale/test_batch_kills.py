@@ -67,9 +67,7 @@ def untouched(videos: Path, model: str, tmp_path_factory: pytest.TempPathFactory
 
 @pytest.mark.long
 @pytest.mark.parametrize("engine", ENGINES)
-def test_killed_workers_and_drivers_cost_nothing(
-    videos: Path, model: str, tmp_path: Path, untouched: dict[str, str], engine: str
-) -> None:
+def test_killed_workers_and_drivers_cost_nothing(videos, model, tmp_path, untouched, engine):
     out, moments = tmp_path / "out", np.random.default_rng(0)
     first = started(videos, out, model, engine)
     wait_for(lambda: done(out))

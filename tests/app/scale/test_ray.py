@@ -110,9 +110,7 @@ def token(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv(name, value)
 
 
-def test_a_cluster_of_another_ray_or_that_asks_for_a_token_is_refused(
-    cluster: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_cluster_of_another_ray_or_that_asks_for_a_token_is_refused(cluster, tmp_path, monkeypatch):
     for name in TOKEN:
         monkeypatch.delenv(name, raising=False)
     assert "asks for a token; set RAY_AUTH_MODE=token" in refused(tmp_path, cluster)

@@ -298,9 +298,7 @@ def test_a_remark_is_one_printable_line(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("names", [["a/1.png", "b/1.png", "a_1.png"], ["x/a/1.png", "y/a/1.png"]])
-def test_two_pictures_that_would_have_one_name_are_refused(
-    tmp_path: Path, names: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_two_pictures_that_would_have_one_name_are_refused(tmp_path, names, capsys):
     line = error_after_work(capsys, "data", "import", coco(tmp_path, names, TWO), "-o", tmp_path / "own")
     assert all(str(tmp_path / name) in line for name in (names[0], names[-1])) and "written as a_1" in line
 

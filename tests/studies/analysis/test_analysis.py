@@ -200,17 +200,13 @@ def test_time_that_is_over_leaves_what_was_measured(room: Path, tmp_path: Path) 
         ("reliability", ("--output", "README.md"), "README.md is a file"),
     ],
 )
-def test_bad_input_of_a_study_is_one_line(
-    study: str, flags: tuple[str, ...], words: str, room: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_bad_input_of_a_study_is_one_line(study, flags, words, room, tmp_path, capsys):
     out = () if "--output" in flags else ("--output", tmp_path)
     line = one_line_error(capsys, study, room / "drop.safetensors", "--data", room / "pictures", *flags, *out, run=main)
     assert words in line
 
 
-def test_models_and_data_that_do_not_fit_are_one_line(
-    room: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_models_and_data_that_do_not_fit_are_one_line(room, tmp_path, capsys):
     def refused(study: str, *words: str | Path) -> str:
         return one_line_error(capsys, study, *words, "--output", tmp_path, run=main)
 

@@ -67,13 +67,8 @@ def product_loop(model: Path, frames: list[Frame], rule: Any = None, **how: Any)
     return live.result()
 
 
-# corruptions
-
-
 @pytest.mark.parametrize(("name", "severity"), [("gaussian_noise", 4), ("fog", 5)])
-def test_a_row_of_a_segmentation_network_is_evaluate_on_the_corrupted_stills(
-    room: Path, name: str, severity: int
-) -> None:
+def test_a_row_of_a_segmentation_network_is_evaluate_on_the_corrupted_stills(room, name, severity):
     asked: dict[str, Any] = {"types": (name,), "severities": (severity,), "seed": 3}
     study = studied(room, "still", "stills", "corruptions", **asked)["corruptions"]
     frames = [
@@ -141,9 +136,6 @@ def test_a_smaller_part_of_the_pictures_is_in_the_larger_and_random() -> None:
     assert whole[1] == whole[0][:10] and whole[2] == whole[0][:3] and chosen_places(100, 10, 6) != whole[1]
 
 
-# the stream
-
-
 def test_the_stream_is_the_products_own_loop(room: Path) -> None:
     study = studied(
         room, "still", "stills", "stream", types=("gaussian_noise",), severities=(2,), stream_frames=4, calibrated="off"
@@ -169,9 +161,6 @@ def test_a_network_without_dropout_has_no_random_stream(room: Path) -> None:
     study = studied(room, "sure", "stills", "stream", types=("fog",), severities=(1,), stream_frames=2)["stream"]
     assert {row["mode"] for row in study["rows"]} == {"dnn", "vq-dnn"}
     assert any("no vq-bnn" in note for note in study["notes"])
-
-
-# perturbations
 
 
 def test_consistency_along_a_made_sequence_is_counted_by_hand(room: Path) -> None:
@@ -205,9 +194,6 @@ def test_pixels_that_moved_have_no_relative_confidence_and_stills_without_labels
     missing = {row["perturbation"] for row in rows if row["relative_confidence"] is None}
     assert missing == {"translate", "rotate", "tilt", "scale"} and rows == same
     assert 0 < only(rows, perturbation="brightness")["relative_confidence"] <= 1
-
-
-# attacks and bands
 
 
 def test_attacks_do_harm_and_more_steps_and_budget_do_more(room: Path) -> None:
@@ -253,9 +239,6 @@ def test_a_grey_picture_is_refused_by_the_sweep(room: Path) -> None:
     assert "(height, width, 3), RGB, got uint8 (32, 32)" in told
 
 
-# out-of-distribution pictures
-
-
 def test_the_same_pictures_are_not_told_apart(room: Path) -> None:
     study = studied(room, "still", "stills", "ood", ood=(str(room / "stills" / "test"),), sample_counts=(3,))["ood"]
     assert study["pictures"] == study["ood_pictures"] == 4 and study["sources"] == ["test"]
@@ -291,9 +274,6 @@ def test_a_classifier_sees_its_view_of_pictures_out_of_distribution(room: Path) 
     assert plain["scores_data"][0] == pytest.approx(float(-(p * p.log()).sum()) / np.log(3), rel=1e-5)
     ranks = [(o > i) + (o == i) / 2 for o in row["scores_ood"] for i in row["scores_data"]]
     assert row["auroc"] == pytest.approx(np.mean(ranks))
-
-
-# what goes together, and what does not
 
 
 def test_all_studies_run_where_nothing_is_named_and_the_notes_say_what_lacks(room: Path) -> None:
