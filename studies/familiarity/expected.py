@@ -34,7 +34,7 @@ from steadyseg.seg.data.label_folder import ImageFolderSplit, open_split
 from steadyseg.street.drive import Street
 from steadyseg.studies.harness.networks import digest_of
 from steadyseg.studies.harness.pages import write_page
-from steadyseg.studies.harness.panels import new_figure, write_figure
+from steadyseg.studies.harness.panels import legend_below, new_figure, write_figure
 from steadyseg.studies.harness.study import PAGES, exit_code, origin, read_record_file, write_record
 
 RECORD = PAGES / "familiarity" / "expected.json"
@@ -168,7 +168,7 @@ def draw(record: dict[str, Any]) -> None:
                 axis.plot(*np.array(one["points"]).T, ".", ms=4, alpha=0.6, label=title)
         axis.plot([0, 1], [0, 1], "k--", lw=0.8)
         axis.set(title=name, xlabel="expected share of right pixels", ylabel="true share", xlim=(0, 1), ylim=(0, 1))
-    axes[0].legend(fontsize=7, loc="upper left")
+    legend_below(figure, axes)
     write_figure(RECORD.parent / "expected.png", figure, dpi=110)
 
 

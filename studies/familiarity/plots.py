@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from steadyseg.core.reference import NOVEL
-from steadyseg.studies.harness.panels import new_figure, write_figure
+from steadyseg.studies.harness.panels import legend_below, new_figure, write_figure
 
 COLOURS = {"town": "#dfe9f5", "motorway": "#f7e3cf", "photographs": "#e6dcf0"}
 
@@ -27,5 +27,5 @@ def draw(record: dict[str, Any], page: Path) -> None:
         axis.set(title=name, ylim=(0, 1.12), ylabel="share")
         axis.title.set_position((0.5, 1.08))
     axes[-1].set_xlabel("frame (15 Hz)")
-    axes[0].legend(fontsize=8, loc="center left")
+    legend_below(figure, axes)
     write_figure(page / "cuts.png", figure, dpi=130)
