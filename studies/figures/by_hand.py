@@ -47,4 +47,4 @@ BY_HAND = {
     "browser/*": AT_COMMIT,
 }
 """FILE:ENTRY in docs/records, as patterns of fnmatch -> why, and the command."""
-ALSO = "docs/page-*.jpg (the page, looked at), and every sentence of a page that has a figure: tests/test_documents.py"
+ALSO = "docs/page-*.jpg (`docs/page_pictures.py`), and every sentence of a page that has a figure: tests/test_documents.py"

@@ -30,8 +30,8 @@ PANELS = {
 COMPARED = tuple(("as it is (dnn)" if mode == "dnn" else name, mode) for name, mode in MODES)
 """Names of the methods in Compare."""
 VERDICT_MEANS = (
-    "A frame is compared with held-out frames of the training recordings, of which one in 20 counts as unlike them. "
-    "How many labels of such a frame are right was not measured: look yourself, or train on such pictures."
+    "An estimate of the accuracy from confidence, familiarity and the layout of the classes, fitted on other pictures. "
+    "Below 50 % few labels can be trusted: look yourself, or train on such pictures."
 )
 
 
