@@ -10,7 +10,7 @@ BY_HAND = {
     "results/vector-scaling.json:*": AT_COMMIT,
     "results/choice.json:*": "the command in it",
     "results/networks.json:*": AT_COMMIT,
-    "results/record.json:[pc][ap][pu]*": AT_COMMIT,
+    "results/record.json:*": AT_COMMIT,
     "robustness/[!c]*": AT_COMMIT,
     "robustness/camvid-u*": AT_COMMIT,
     "robustness/camvid-[!u]*": "the command in the report",
@@ -20,7 +20,7 @@ BY_HAND = {
     "familiarity/record.json:networks/paper-*": AT_COMMIT,
     "familiarity/record.json:networks/camvid-r*": VERSION_0_2,
     "familiarity/record.json:streams/camvid-r*": VERSION_0_2,
-    **{f"results/{name}.json:camvid-[!u]*": VERSION_0_2 for name in ("record", "protocol", "decay", "front")},
+    **{f"results/{name}.json:camvid-[!u]*": VERSION_0_2 for name in ("protocol", "decay", "front")},
     "guide/record.json:camvid-[!u]*": VERSION_0_2,
     "guide/roads.json:*": "the command in its page",
     "results/every.json:*": "`python -m steadyseg.studies.results.every`",
@@ -47,4 +47,6 @@ BY_HAND = {
     "browser/*": AT_COMMIT,
 }
 """FILE:ENTRY in docs/records, as patterns of fnmatch -> why, and the command."""
-ALSO = "docs/page-*.jpg (`docs/page_pictures.py`), and every sentence of a page that has a figure: tests/test_documents.py"
+ALSO = (
+    "docs/page-*.jpg (`docs/page_pictures.py`), and every sentence of a page that has a figure: tests/test_documents.py"
+)

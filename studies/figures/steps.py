@@ -95,9 +95,8 @@ def study(
 
 def on_camvid() -> list[Step]:
     """Studies of single networks on CamVid and the street."""
-    rule, front, guide = "results.rule:rule_digest", "results.front:front_digest", "guide.measure:guide_digest"
+    front, guide = "results.front:front_digest", "guide.measure:guide_digest"
     return [
-        study("rule", CAMVID, "results/record:{} default rule", rule, "results.rule --data CAMVID"),
         study("protocol", CAMVID, "results/protocol:{}", WEIGHTS, "results.protocol --data CAMVID"),
         study("decay", CAMVID, "results/decay:{}", WEIGHTS, "results.decay --data CAMVID"),
         study("front", CAMVID, "results/front:{}", front, "results.front --data CAMVID"),
