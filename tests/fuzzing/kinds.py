@@ -17,8 +17,9 @@ import numpy as np
 import onnx
 import torch
 from google.protobuf.message import DecodeError
+from PIL import Image
 
-from fuzzing import seeds
+from fuzzing import own_files, seeds
 from fuzzing.mutate import ODD, damage_bytes, damage_json, damage_message
 from fuzzing.requests import Server, damage_request, request_seeds, send_request, server
 from fuzzing.trial import Stages
@@ -39,9 +40,11 @@ from steadyseg.runtime.choose import RunOptions
 from steadyseg.runtime.classifier import GraphClassifier
 from steadyseg.runtime.open_model import is_classifier, make_segmenter, open_model
 from steadyseg.seg.any_network import AnyNetwork
-from steadyseg.seg.data.class_file import read_classes
+from steadyseg.seg.data.class_file import classes_of, read_classes
 from steadyseg.seg.data.formats.open_source import open_labels
+from steadyseg.seg.data.formats.source import CLASSES_FILE
 from steadyseg.seg.data.import_labels import import_labels
+from steadyseg.seg.data.label_folder import open_split
 
 
 @dataclass(frozen=True)
@@ -167,6 +170,40 @@ def open_video(path: Path) -> Iterator[str]:
     yield "read to its end"
 
 
+def open_carried_video(path: Path) -> Iterator[str]:
+    """Opens a video like `steadyseg video --every auto` and `--every 3`."""
+    with open_source(str(path)) as source:
+        yield "first frame decoded"
+        model, seen = open_model("street-tiny"), list(islice(source, 12))
+        for every in ("auto", 3):
+            segmenter = make_segmenter(model, MethodOptions(), RunOptions("torch", size=96, every=every))
+            maps = [segmenter.step(frame) for frame in seen]
+            if any(one.label.shape != frame.image.shape[:2] for one, frame in zip(maps, seen, strict=True)):
+                raise RuntimeError("maps of another size")
+            yield f"segmented, every {every}"
+
+
+def open_coarse_labels(path: Path) -> Iterator[str]:
+    """Opens a data folder with sets of classes like `steadyseg evaluate` and `train`."""
+    with contextlib.suppress(ValueError):
+        parse_json(path.read_bytes())
+        yield "JSON read"
+    with tempfile.TemporaryDirectory() as place:
+        root = Path(place)
+        (root / CLASSES_FILE).write_bytes(path.read_bytes())
+        for folder, picture in (("train", np.zeros((1, 4, 3), np.uint8)), ("trainannot", np.uint8([[0, 1, 5, 255]]))):
+            (root / folder).mkdir()
+            Image.fromarray(picture).save(root / folder / "a.png")
+        classes = classes_of(root, None)
+        yield "class list accepted"
+        _, label = open_split(root, "train", classes)[0]
+        if not (
+            (label == 255) | (label < len(classes)) if label.dtype == np.uint8 else label < 1 << len(classes)
+        ).all():
+            raise RuntimeError("a label outside the classes")
+        yield "label read"
+
+
 def damage_checkpoint(data: bytes, dice: Random) -> bytes:
     """Damages the record, the table of tensors, the weights, or any byte."""
     way, length = dice.random(), struct.unpack("<Q", data[:8])[0]
@@ -244,5 +281,9 @@ KINDS = {
     "foreign graph": Kind(seeds.foreign_graphs, damage_graph, open_foreign_graph),
     "image": Kind(seeds.images, damage_image, open_image),
     "video": Kind(seeds.videos, damage_video, open_video),
+    "carried video": Kind(seeds.videos, damage_video, open_carried_video),
+    "coarse labels": Kind(seeds.coarse_files, damage_label_file, open_coarse_labels),
+    "shipped graphs": Kind(own_files.shipped_graphs, own_files.damage_archive, own_files.open_shipped_graphs),
+    "cache entry": Kind(own_files.cache_entries, damage_bytes, own_files.open_cache_entry),
     "page request": Kind(request_seeds, damage_request, send_request, server),
 }

@@ -89,6 +89,15 @@ def class_files(folder: Path) -> list[Path]:
     return made
 
 
+def coarse_files(folder: Path) -> list[Path]:
+    """Class files whose ids allow sets of classes: of CamVid's names, and of names of their own."""
+    allows = {"0": ["Road"], "1": ["Building", "Tree"], "5": ["Car", "Road"]}
+    records = {"camvid": {"names": CAMVID.names, "colors": CAMVID.colors, "allows": allows}, "own": {"allows": allows}}
+    for name, record in records.items():
+        (folder / f"{name}.json").write_text(json.dumps(record | {"void": 255}))
+    return [folder / f"{name}.json" for name in records]
+
+
 def images(folder: Path) -> list[Path]:
     """A picture of the street in every format, depth and layout that is opened."""
     picture = Image.fromarray(next(_street(1)))

@@ -76,9 +76,22 @@ print(try_file(lambda path: iter(()), Path("x")).peak_bytes, try_file(fills, Pat
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(("kind", "count"), [("label file", 300), ("foreign graph", 60)])
+@pytest.mark.parametrize(
+    ("kind", "count"),
+    [
+        ("label file", 300),
+        ("foreign graph", 60),
+        ("coarse labels", 200),
+        ("carried video", 200),
+        ("shipped graphs", 200),
+        ("cache entry", 200),
+    ],
+)
 def test_files_of_strangers_are_imported_or_refused_in_one_line(kind: str, count: int, tmp_path: Path) -> None:
-    """Label files, and graphs for `wrap`. A hang is no failure here: a busy machine has the same end."""
+    """Label files, graphs for `wrap`, videos for `--every`, and networks that were kept.
+
+    A hang is no failure here: a busy machine has the same end.
+    """
     report, project = tmp_path / "record.json", Path(__file__).parents[2]
     command = [sys.executable, "-m", "fuzzing", "--kinds", kind, "--count", str(count), "--json", str(report)]
     subprocess.run(command, cwd=project, env=os.environ | {"PYTHONPATH": "tests"}, check=False, capture_output=True)
