@@ -16,7 +16,7 @@ from steadyseg.app.video.render import draw_uncertainty
 from steadyseg.app.video.verdict import THE_DATA, WORDS
 from steadyseg.app.video.video_writer import VideoSink
 from steadyseg.core.errors import InputError
-from steadyseg.core.expected import DOUBTFUL
+from steadyseg.core.expected import DOUBTFUL, LOST_A_FRAME
 from steadyseg.core.reference import NOVEL
 from steadyseg.core.system.files import whole_folder
 from steadyseg.export.file.metadata import GraphMeta
@@ -132,6 +132,7 @@ def describe(meta: GraphMeta) -> dict[str, Any]:
         "shades": draw_uncertainty(np.arange(256, dtype=np.uint8)[None])[0].tolist(),
         "novel": NOVEL,
         "doubtful": DOUBTFUL,
+        "lost_a_frame": LOST_A_FRAME,
         "verdicts": {verdict: words.format(right="{right}", data=THE_DATA) for verdict, words in WORDS.items()},
         "strength": (strengths(1.0) / 255).round(4).tolist(),
         "made_with": meta.versions,

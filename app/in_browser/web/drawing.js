@@ -44,3 +44,34 @@ export function summary(label, confidence, count) {
   const all = label.length;
   return { confidence: sum / 255 / all, unsure: unsure / all, shares: Array.from(counts.subarray(0, count), (one) => one / all) };
 }
+
+// Reads the pixels of bitmaps at the network's size.
+export class Paper {
+  #size;
+  #sheet;
+
+  constructor({ width, height }) {
+    this.#size = [0, 0, width, height];
+    this.#sheet = new OffscreenCanvas(width, height).getContext("2d", { alpha: false, willReadFrequently: true });
+    this.#sheet.imageSmoothingQuality = "high";
+  }
+
+  // RGBA of the part `crop`, [x, y, width, height], of a bitmap, which is consumed.
+  read(bitmap, crop) {
+    this.#sheet.drawImage(bitmap, ...crop, ...this.#size);
+    bitmap.close();
+    return this.#sheet.getImageData(...this.#size).data;
+  }
+}
+
+// The answer of a step: [{facts, overlay, shade}, what is transferred with it].
+export function drawn(pixels, maps, facts, view, { width, classes, strength, shades }) {
+  const picture = (colors) => {
+    const sheet = new OffscreenCanvas(width, colors.length / 4 / width);
+    sheet.getContext("2d", { alpha: false }).putImageData(new ImageData(colors, width), 0, 0);
+    return sheet.transferToImageBitmap();
+  };
+  const second = view.second === "energy" && maps.energy ? stretchedEnergy(maps.energy) : maps.entropy;
+  const pictures = [picture(overlay(pixels, maps, classes, { ...view, strength })), picture(shaded(second, shades))];
+  return [{ facts, overlay: pictures[0], shade: pictures[1] }, pictures];
+}

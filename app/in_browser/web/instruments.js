@@ -64,6 +64,7 @@ export class Instruments {
     const recent = this.#samples;
     const span = recent.length > 1 ? (recent.at(-1).at - recent[0].at) / 1e3 : 0;
     const ages = recent.map((one) => one.age).sort((a, b) => a - b);
-    return { rate: span ? (recent.length - 1) / span : 0, median: ages[ages.length >> 1] ?? 0 };
+    const answers = recent.slice(1).filter((one) => one.facts.answered).length;
+    return { rate: span ? (recent.length - 1) / span : 0, answers: span ? answers / span : 0, median: ages[ages.length >> 1] ?? 0 };
   }
 }

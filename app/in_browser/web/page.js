@@ -28,7 +28,8 @@ function open() {
   if (wanted) return wanted;
   const abort = new AbortController();
   const found = Segmenter.open(base, {
-    mode: settings.method.mode, provider: one("#provider").value, threads: Number(asked.get("threads")) || undefined, signal: abort.signal,
+    mode: settings.method.mode, provider: one("#provider").value, threads: Number(asked.get("threads")) || undefined,
+    live: settings.live, signal: abort.signal,
   });
   found.catch(() => {}); // its awaiters get the error
   return (wanted = { found, abort });
@@ -103,7 +104,7 @@ async function show(mine) {
     cards[1].transferFromImageBitmap(shade);
     facts.verdict = running === wanted ? verdictOf(facts, manifest, settings.method) : null; // null: of the method before
     instruments.tell(facts, performance.now() - frame.at, source.presented);
-    put("runs", [`${segmenter.runsOn}, ${facts.stepMs.toFixed(0)} ms a frame`, ...segmenter.notes, lost].filter(Boolean).join("; "));
+    put("runs", [`${segmenter.runsOn}, ${facts.stepMs.toFixed(0)} ms a frame, ${instruments.figures().answers.toFixed(1)} a second`, ...segmenter.notes, lost].filter(Boolean).join("; "));
     say("");
   }
 }
@@ -147,6 +148,7 @@ function connect() {
     lost = "";
     change();
   });
+  one("#live").addEventListener("change", change);
   addEventListener("pagehide", () => stop());
 }
 

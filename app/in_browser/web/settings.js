@@ -24,6 +24,11 @@ export class Settings {
     return this.#manifest.methods.find((entry) => entry.mode === one("#mode input:checked").value);
   }
 
+  // No frame waits for the network.
+  get live() {
+    return one("#live").value === "live";
+  }
+
   get tau() {
     return number("#tau");
   }
@@ -81,6 +86,7 @@ export class Settings {
     }
     if (!one("#mode input:checked")) one("#mode input").checked = true;
     one("#provider").value = asked.get("provider") ?? "auto";
+    one("#live").value = asked.get("network") ?? "live";
     const paper = one("#scale").getContext("2d");
     paper.putImageData(new ImageData(new Uint8ClampedArray(shades.flatMap((color) => [...color, 255])), 256), 0, 0);
   }

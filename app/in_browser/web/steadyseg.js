@@ -21,9 +21,10 @@ export class Segmenter {
   #asked = 0;
   #loaded = () => {}; // called when the worker has its files
 
-  // mode: one of the manifest's methods, by default the first; provider: auto, webgpu or wasm; signal: of an AbortController
-  // that closes the segmenter, also while it opens. Throws Trouble with a sentence for the user.
-  static async open(base, { mode, provider = "auto", threads = MAX_THREADS, signal } = {}) {
+  // mode: one of the manifest's methods, by default the first; provider: auto, webgpu or wasm; live: no frame waits for the
+  // network, whose maps are carried along the motion; signal: of an AbortController that closes the segmenter, also while it
+  // opens. Throws Trouble with a sentence for the user.
+  static async open(base, { mode, provider = "auto", threads = MAX_THREADS, live = false, signal } = {}) {
     requireBrowser();
     const home = new URL(base, document.baseURI);
     const manifest = await readManifest(home);
@@ -34,7 +35,7 @@ export class Segmenter {
       const why = await whyNoGpu(manifest, provider === "webgpu");
       if (!why) {
         try {
-          return await new Segmenter()._open(home, manifest, method, "webgpu", 1, notes, signal);
+          return await new Segmenter()._open(home, manifest, method, "webgpu", 1, live, notes, signal);
         } catch (error) {
           notes.push(`WebGPU failed (${error.message})`);
         }
@@ -45,20 +46,20 @@ export class Segmenter {
     if (!several) notes.push("one thread, because this page is not isolated from others (its server sends no COOP and COEP headers and there is no service worker)");
     if (several && most > 1) {
       try {
-        return await new Segmenter()._open(home, manifest, method, "wasm", most, notes, signal, START_MS);
+        return await new Segmenter()._open(home, manifest, method, "wasm", most, live, notes, signal, START_MS);
       } catch (error) {
         if (!(error instanceof Late)) throw error;
         notes.push(`one thread, because ${most} threads did not start within ${START_MS / 1000} s`);
       }
     }
-    return new Segmenter()._open(home, manifest, method, "wasm", 1, notes, signal);
+    return new Segmenter()._open(home, manifest, method, "wasm", 1, live, notes, signal);
   }
 
-  async _open(base, manifest, method, provider, threads, notes, signal, patience = Infinity) {
-    Object.assign(this, { manifest, method, provider, threads, notes });
+  async _open(base, manifest, method, provider, threads, live, notes, signal, patience = Infinity) {
+    Object.assign(this, { manifest, method, provider, threads, live, notes });
     signal?.throwIfAborted();
     signal?.addEventListener("abort", () => this.close("stopped"), { once: true });
-    const home = JSON.stringify(new URL("worker.js", import.meta.url).href);
+    const home = JSON.stringify(new URL(live ? "live.js" : "worker.js", import.meta.url).href);
     // A worker from a blob inherits this page's policy (connect-src 'self'); one from a file of a plain server would have no policy.
     const script = URL.createObjectURL(new Blob([`import ${home};`], { type: "text/javascript" }));
     this.#worker = new Worker(script, { type: "module" });
@@ -84,7 +85,8 @@ export class Segmenter {
 
   // image: an ImageBitmap, which is consumed (crop: [x, y, width, height] in it, by default `middle`), or ImageData of the
   // network's size. Returns {facts, overlay, shade}, the last two ImageBitmaps for the caller to close. gap: source frames since
-  // the last call; tau: decay time of the mean in frames, by default the method's. facts.familiarity: {score, expected accuracy} in 0..1, or null; `verdictOf` in instruments.js says what
+  // the last call; tau: decay time of the mean in frames, by default the method's. facts.network: the network ran on this very
+  // frame; facts.answered: it gave an answer since the last frame; facts.familiarity: {score, expected accuracy} in 0..1, or null; `verdictOf` in instruments.js says what
   // it means.
   async step(image, { gap = 1, reset = false, tau, crop, view = VIEW } = {}) {
     return this.#step(image, { gap, reset, tau, crop, view });
@@ -99,8 +101,8 @@ export class Segmenter {
   #step(image, { tau, crop, gap, ...rest }) {
     // In the graph's mean, another tau equals another gap: exp(-gap / tau). Scene cuts are detected up to a scaled gap of 5.
     const scaled = this.method.tau && tau ? (gap * this.method.tau) / tau : gap;
-    if (image instanceof ImageData) return this.#ask({ step: { ...rest, gap: scaled, pixels: image.data } });
-    return this.#ask({ step: { ...rest, gap: scaled, bitmap: image, crop: crop ?? this.middle(image.width, image.height) } }, [image]);
+    if (image instanceof ImageData) return this.#ask({ step: { ...rest, gap: scaled, frames: gap, pixels: image.data } });
+    return this.#ask({ step: { ...rest, gap: scaled, frames: gap, bitmap: image, crop: crop ?? this.middle(image.width, image.height) } }, [image]);
   }
 
   // Returns [x, y, width, height] of the largest centred part with the network's aspect.

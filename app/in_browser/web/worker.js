@@ -1,12 +1,12 @@
 // The graph of one method in a worker: a frame in, maps and pictures out; the temporal state stays here.
-import { overlay, shaded, stretchedEnergy, summary } from "./drawing.js";
+import { drawn, Paper, summary } from "./drawing.js";
 import { sentence, Trouble } from "./trouble.js";
 import { wholeFile } from "./whole_file.js";
 
 const MAPS = ["label", "confidence", "entropy", "disagreement", "energy"]; // the last one needs familiarity statistics
 const CARRIED = ["state_00_out", "state_01_out", "state_02_out", "state_03_out", "state_04_out"]; // a graph has all, some, or none of them
 const LEAST_EQUAL = 0.98; // share of noise's pixels that a graphics card must label as the processor does
-let ort, session, manifest, canvas, paper;
+let ort, session, manifest, paper;
 let state = {}; // input name -> tensor: outputs of the previous frame
 
 async function open({ base, manifest: whole, file, provider, threads }) {
@@ -24,9 +24,7 @@ async function open({ base, manifest: whole, file, provider, threads }) {
   const options = { executionProviders: [provider], graphOptimizationLevel: "all" };
   if (onGpu) options.preferredOutputLocation = Object.fromEntries(CARRIED.map((name) => [name, "gpu-buffer"]));
   session = await ort.InferenceSession.create(model, options);
-  canvas = new OffscreenCanvas(manifest.width, manifest.height);
-  paper = canvas.getContext("2d", { alpha: false, willReadFrequently: true });
-  paper.imageSmoothingQuality = "high";
+  paper = new Paper(manifest);
   forget();
   const pixels = new Uint8ClampedArray(4 * manifest.width * manifest.height);
   await run(pixels, 1, true); // the first run allocates, and fails if this provider cannot compute the graph
@@ -86,30 +84,16 @@ async function run(pixels, gap, reset) {
 }
 
 async function step({ bitmap, crop, pixels, gap, reset, view, wantsMaps }) {
-  const { height, width, classes } = manifest;
-  if (bitmap) {
-    paper.drawImage(bitmap, ...crop, 0, 0, width, height);
-    bitmap.close();
-    pixels = paper.getImageData(0, 0, width, height).data;
-  }
+  const { classes } = manifest;
+  pixels ??= paper.read(bitmap, crop);
   const began = performance.now();
   const found = await run(pixels, gap, reset);
   const maps = Object.fromEntries(MAPS.filter((name) => found[name]).map((name) => [name, found[name].data]));
   const familiarity = found.familiarity ? { score: found.familiarity.data[0], expected: found.expected_accuracy.data[0] } : null;
   const finite = maps.confidence[0] > 0; // as `Maps.finite`
-  const facts = { ...summary(maps.label, maps.confidence, classes.length), finite, familiarity, stepMs: performance.now() - began };
+  const facts = { ...summary(maps.label, maps.confidence, classes.length), finite, familiarity, network: true, answered: true, stepMs: performance.now() - began };
   if (wantsMaps) return [{ facts, maps }, Object.values(maps).map((map) => map.buffer)];
-  const pictures = [
-    picture(overlay(pixels, maps, classes, { ...view, strength: manifest.strength })),
-    picture(shaded(view.second === "energy" && maps.energy ? stretchedEnergy(maps.energy) : maps.entropy, manifest.shades)),
-  ];
-  return [{ facts, overlay: pictures[0], shade: pictures[1] }, pictures];
-}
-
-function picture(pixels) {
-  const sheet = new OffscreenCanvas(manifest.width, manifest.height);
-  sheet.getContext("2d", { alpha: false }).putImageData(new ImageData(pixels, manifest.width), 0, 0);
-  return sheet.transferToImageBitmap();
+  return drawn(pixels, maps, facts, view, manifest);
 }
 
 async function answer({ data }) {

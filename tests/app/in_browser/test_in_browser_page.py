@@ -202,6 +202,75 @@ def test_another_tau_is_that_tau(browser: Any, served_site: str) -> None:
         assert page.evaluate(script) == [True, False]
 
 
+SMOOTH = """const smooth = (left, top, width = 128, height = 96) => {
+  const image = new ImageData(width, height);
+  const wave = (x, y) => 128 + 40 * Math.sin(x / 9) + 40 * Math.sin(y / 8) + 40 * Math.sin((x + 2 * y) / 25);
+  const at = (place) => wave((place % width) - left, Math.floor(place / width) - top);
+  image.data.forEach((_, place) => (image.data[place] = at(place >> 2)));
+  return image;
+};"""
+"""Waves that moved by (left, top) pixels."""
+
+
+def test_motion_is_found_and_carries_maps(browser: Any, served_site: str) -> None:
+    """Two motions in a row lead nearly every block to its place; labels move with the picture, and what came from
+    outside of it loses confidence."""
+    script = f"""async () => {{
+      const {{ Motion }} = await import("./motion.js");
+      {SMOOTH}
+      const [width, height] = [480, 360];
+      const motion = new Motion(width, height), first = motion.next(smooth(0, 0, width, height).data);
+      const steps = [[8, -4], [20, 0]].map(([left, top]) => motion.next(smooth(left, top, width, height).data));
+      const both = motion.compose(motion.compose(null, steps[0]), steps[1]);
+      const label = Uint8Array.from({{ length: width * height }}, (_, place) => (place % width) >> 4);
+      const [confidence, entropy] = [200, 50].map((level) => new Uint8Array(width * height).fill(level));
+      const carried = motion.carry({{ label, confidence, entropy }}, both, 11);
+      const [x, y] = [[...both.x], [...both.y]];
+      return {{ first, columns: both.columns, x, y, doubt: both.doubt, label: [...carried.label],
+        confidence: [...carried.confidence], entropy: [...carried.entropy] }};
+    }}"""
+    with tab(browser, served_site) as page:
+        found = page.evaluate(script)
+    assert found["first"] is None
+    x, y = (np.array(found[name]).reshape(-1, found["columns"])[2:-2, 3:-3] for name in ("x", "y"))
+    assert (np.hypot(x + 20, y) < 2).mean() > 0.95, (x, y)
+    label, confidence, entropy = (
+        np.array(found[name]).reshape(360, 480)[32:-32] for name in ("label", "confidence", "entropy")
+    )
+    assert (label[:, 64:400] == (np.arange(64, 400) - 20 >> 4)).mean() > 0.9
+    assert confidence[:, :8].mean() < 195 < confidence[:, 64:400].mean() <= 200
+    assert entropy[:, :8].mean() > 55 > entropy[:, 64:400].mean() >= 50 and 0 < found["doubt"] < 0.5
+
+
+def test_live_no_frame_waits_for_the_network(browser: Any, site: Path, tmp_path: Path) -> None:
+    """Its maps are carried to the frames meanwhile; a reset and another scene wait for it."""
+    line = "  const found = await run(pixels, gap, reset);\n"
+    slow = changed_worker(site, tmp_path / "site", line, f"  await new Promise((go) => setTimeout(go, 200));\n{line}")
+    script = f"""async () => {{
+      const {{ Segmenter }} = await import("./steadyseg.js");
+      {SMOOTH}
+      const segmenter = await Segmenter.open("./", {{ provider: "wasm", threads: 1, live: true }});
+      const step = async (image, settings) => {{
+        const {{ facts, maps }} = await segmenter.maps(image, settings);
+        return {{ ...facts, label: maps.label }};
+      }};
+      const told = [await step(smooth(0, 0)), await step(smooth(0, 0))];
+      const equal = told[0].label.every((one, place) => one === told[1].label[place]);
+      let frames = 0;
+      do told[2] = await step(smooth(0, 0)); while (!told[2].answered && (frames += 1) < 1e5);
+      told.push(await step(smooth(0, 0), {{ reset: true }}), await step(new ImageData(128, 96)));
+      segmenter.close();
+      const [before, after] = told.map(({{ familiarity }}) => familiarity.expected);
+      return [equal, told.map(({{ network, answered }}) => [network, answered]), after < before];
+    }}"""
+    with static_server(slow) as address, tab(browser, address) as page:
+        equal, told, fell = page.evaluate(script)
+        play(page)
+        assert "a second" in fact(page, "runs")
+    assert equal and fell
+    assert told == [[True, True], [False, False], [False, True], [True, True], [True, True]]
+
+
 @pytest.mark.long
 def test_a_file_a_seek_and_a_second_tab(browser: Any, served_site: str, tmp_path: Path) -> None:
     """A file plays to its end, winding back resets the mean, and another tab computes beside it."""
