@@ -39,8 +39,11 @@ class Motion:
 class MotionEstimator:
     """Estimates the motion between successive frames of one stream; it remembers the last frame. Not thread-safe."""
 
-    def __init__(self) -> None:
+    def __init__(self, fine: bool = False) -> None:
+        """`fine`: the flow's finest scale is half the picture and not a quarter, at 1 ms more. Maps that are carried
+        over several frames lose a quarter less of their labels (val, virtual cameras, drawn streets)."""
         self._flow: Any = None
+        self._fine = fine
         self._previous: np.ndarray | None = None
 
     def __call__(self, image: np.ndarray, size: tuple[int, int], gap: int = 1) -> Motion | None:
@@ -59,6 +62,8 @@ class MotionEstimator:
         cv2: Any = importlib.import_module("cv2")  # OpenCV's type stubs lack DIS
         if self._flow is None:
             self._flow = cv2.DISOpticalFlow_create(cv2.DISOPTICAL_FLOW_PRESET_ULTRAFAST)
+            if self._fine:
+                self._flow.setFinestScale(1)
         small = min(now.shape) < LEAST_SIDE
         source = np.zeros((*now.shape, 2), np.float32) if small else self._flow.calc(now, previous, None)
         source += _grid(*now.shape)

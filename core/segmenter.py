@@ -4,7 +4,7 @@ import dataclasses
 import math
 import time
 from collections import Counter, deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Protocol, runtime_checkable
 
@@ -16,6 +16,7 @@ from steadyseg.core.expected import DOUBTFUL
 from steadyseg.core.frame import Frame, FrameScores, Maps, Verdict, energy_map
 from steadyseg.core.method import Method
 from steadyseg.core.motion import Motion, MotionEstimator
+from steadyseg.core.options import Every
 from steadyseg.core.reference import NOVEL, ReferenceScores, smooth_score
 
 MAX_TIMES = 10_000
@@ -138,6 +139,7 @@ class Carrying(Protocol):
 
     calls: int
     """Network calls that are done."""
+    every: Every
 
     def wait(self) -> None:
         """Waits for the network call that still runs, and forgets it."""
@@ -153,11 +155,11 @@ class Segmenter:
         """`fit`: the record of the calibration in use, with its conformal thresholds; None without a calibration."""
         self._executor, self.clock, self._continuity = executor, executor.clock, Continuity()
         self.classes, self.method, self.size = executor.classes, executor.method, executor.size
-        self.reference, self.fit = executor.reference, fit or {}
+        self.head_stride, self.reference, self.fit = executor.head_stride, executor.reference, fit or {}
         self.training_data = self.reference.data if self.reference else ""
         self._expected = self.reference.expected if self.reference and self.method.calibrated else None
-        self._estimate_motion = MotionEstimator()
         self._carrying, self._frames = executor if isinstance(executor, Carrying) else None, 0
+        self._estimate_motion = MotionEstimator(fine=self._carrying is not None)
         self._is_cut = CutDetector() if self.method.tau or self._carrying else None
         self._score = (0.0, 0.0)
         self.reset()
@@ -185,6 +187,11 @@ class Segmenter:
     def score(self) -> float | None:
         """Familiarity score of the last frame, in standard deviations of the training domain; None without a record."""
         return self._told[0] if self._told else None
+
+    @property
+    def every(self) -> Every:
+        """The frames that the network runs on."""
+        return self._carrying.every if self._carrying else 1
 
     @property
     def network_frames(self) -> int:
@@ -292,7 +299,7 @@ def verdict_of(finite: bool, familiarity: float | None, expected: float, calibra
     return "unlike" if familiarity <= NOVEL else "doubtful"
 
 
-def segment(frames: Iterable[Frame | np.ndarray], segmenter: Segmenter) -> Iterator[tuple[Frame, Maps]]:
+def segment(frames: Iterable[Frame | np.ndarray], segmenter: Segmenter) -> Generator[tuple[Frame, Maps], None, None]:
     """Yields every frame with its maps. The caller owns pace, display and cancellation.
 
     Pictures become frames by `Segmenter.frame_of`. Closing this generator closes `frames` where that is a generator

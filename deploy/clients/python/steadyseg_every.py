@@ -26,6 +26,7 @@ class EveryClient(Client):
         super().__init__(path, device, options)
         if self.states and not self.motion:
             raise ValueError(f"--every {every}: the mean of {path} follows no motion; omit it, or export --motion on")
+        self.flow.dis.setFinestScale(1)  # as in core/motion.py
         self.most, self.limit = (AUTO_MOST, AUTO_DOUBT) if every == "auto" else (every, CHANGED_DOUBT)
         self.shown, self.since, self.age, self.frames, self.calls = None, None, 0, 0, 0
 
