@@ -68,7 +68,7 @@ class CarryingExecutor:
     Not thread-safe."""
 
     def __init__(self, executor: Executor, every: Every) -> None:
-        self._executor, self._every, self.keep_probs = executor, every, executor.keep_probs
+        self._executor, self.every, self.keep_probs = executor, every, executor.keep_probs
         executor.keep_probs = True
         self.name, self.device, self.reference = executor.name, executor.device, executor.reference
         self.classes, self.method, self.size = executor.classes, executor.method, executor.size
@@ -82,7 +82,7 @@ class CarryingExecutor:
     def why(self) -> str:
         """Reason for this executor, and how many frames had the network."""
         told = f" (it ran for {self.calls} of {self.frames} frames)" if self.frames else ""
-        how = "in its own thread" if self._every == "live" else f"every {self._every}"
+        how = "in its own thread" if self.every == "live" else f"every {self.every}"
         return "; ".join(filter(None, (self._executor.why, f"network {how}{told}")))
 
     def compute(self, image: np.ndarray, gap: int, motion: Motion | None) -> Answer:
@@ -94,7 +94,7 @@ class CarryingExecutor:
         motion = replace(motion, trust=motion.trust * inside(motion.source))
         for call in (self._since, *self._running):
             call.motion, call.gap = compose(call.motion, motion), call.gap + gap
-        if self._every == "live":
+        if self.every == "live":
             return self._beside(image)
         return self._call(image, self._since.gap, self._since.motion) if self._is_due() else self._carried(image)
 
@@ -110,7 +110,7 @@ class CarryingExecutor:
 
     def _is_due(self) -> bool:
         assert self._since.motion is not None
-        most, limit = {"auto": (AUTO_MOST, AUTO_DOUBT)}.get(str(self._every), (self._every, CHANGED_DOUBT))
+        most, limit = {"auto": (AUTO_MOST, AUTO_DOUBT)}.get(str(self.every), (self.every, CHANGED_DOUBT))
         return self._since.gap >= int(most) or 1.0 - float(self._since.motion.trust.mean()) > limit
 
     def _beside(self, image: np.ndarray) -> Answer:

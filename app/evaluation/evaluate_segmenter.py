@@ -11,10 +11,10 @@ from steadyseg.app.evaluation.data import LabelledData, refuse_memory
 from steadyseg.app.evaluation.flags import EvaluateJob
 from steadyseg.app.evaluation.record import familiarity_record, print_sets
 from steadyseg.app.evaluation.recordings import RecordingMetrics, print_recordings
+from steadyseg.app.video.both_ways import segment_file
 from steadyseg.core.errors import InputError
 from steadyseg.core.frame import Frame, Maps
 from steadyseg.core.model.model import Model
-from steadyseg.core.segmenter import segment
 from steadyseg.export.file.onnx_file import OnnxFile
 from steadyseg.runtime.choose import RunOptions
 from steadyseg.runtime.open_model import is_graph, make_segmenter, open_checkpoint
@@ -74,7 +74,7 @@ class EvaluatedSegmenter:
         live, promised = FrameMetrics.of(classes, job.cutoff), ExpectedMetrics(classes.void_id)
         recordings = RecordingMetrics(chosen, classes) if job.by else None
         started = time.perf_counter()
-        stream = segment(seed_frames(chosen.frames, job.seed), segmenter)
+        stream = segment_file(seed_frames(chosen.frames, job.seed), segmenter)
         watched = track(stream, f"{job.protocol} {self.method.mode}", total=chosen.count)
         for place, (frame, maps) in enumerate(watched):
             live.update(frame, maps)
