@@ -24,8 +24,8 @@ from steadyseg.runtime.kernels.carried import CarriedMaps
 MOST, AUTO_MOST = 30, 4
 """The largest N, after which a live frame waits for the network too; source frames between two calls of auto."""
 AUTO_DOUBT = 0.1
-"""Auto: the network runs where the mean doubt about the motion since its last call is above this. On drawn streets the
-accuracy of carried maps falls by 0.24 points and 0.11 times the doubt."""
+"""Auto: the network runs where the mean doubt about the motion since its last call is above this. There carried maps
+have lost 1.5 points of accuracy on drawn streets, and 0.3 on val."""
 CHANGED_DOUBT = 0.5
 """Every N: the network runs at once where the mean doubt is above this: an exposure jump, a fault of the camera."""
 QUICK_S = 0.02
