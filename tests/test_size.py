@@ -7,7 +7,8 @@ from typing import get_type_hints
 
 import pytest
 
-from steadyseg.app.commands import STEADYSEG, Command, load
+from steadyseg.__main__ import STEADYSEG
+from steadyseg.app.commands import Command, load
 from steadyseg.app.parsing import nested_options
 from steadyseg.app.settings import list_settings
 from steadyseg.core.options import is_rare
@@ -25,8 +26,9 @@ CEILINGS = {
     "tests": (31_080, 192),
 }
 """Lines and files of Python by folder, 3 % above what was reached; lines are as ruff formats them."""
-FLAGS, SETTINGS = 191, 124
-"""Flags and settings without a flag, over all commands."""
+
+COMMANDS, FLAGS, SETTINGS = 19, 199, 125
+"""Commands with flags, flags, and settings without a flag, over all commands with `bench`."""
 
 
 @pytest.mark.parametrize("folder", CEILINGS)
@@ -60,4 +62,4 @@ def test_commands_flags_and_settings_stay_within_their_ceilings() -> None:
     jobs = [load(command.flags) for command in commands(STEADYSEG)]
     flags = sum(len([*flags_of(job)]) for job in jobs)
     settings = sum(len([*list_settings(job)]) for job in jobs)
-    assert len(jobs) <= 18 and flags <= FLAGS and settings <= SETTINGS, (len(jobs), flags, settings)
+    assert len(jobs) <= COMMANDS and flags <= FLAGS and settings <= SETTINGS, (len(jobs), flags, settings)

@@ -13,7 +13,7 @@ def run_roads(job: RoadsJob) -> int:
     """Writes the data folders and the choices of their train pictures."""
     require_new_folder(job.output, [job.source], overwrite=job.overwrite)
     for folder in write_roads(job.source, job.output, job.overwrite):
-        run_within(WithinJob(folder, job.model, job.device))
+        run_within(WithinJob(folder, job.model))
     return 0
 
 
@@ -22,6 +22,6 @@ def run_within(job: WithinJob) -> int:
     from steadyseg.seg.within import store_choices  # torch
 
     split = open_split(job.data, "train", classes_of(job.data, None))
-    written = store_choices(split, job.model, choose_device(job.device), lambda places: track(places, job.data.name))
+    written = store_choices(split, job.model, choose_device("auto"), lambda places: track(places, job.data.name))
     print(f"{job.data}: {written} choices written, {len(split) - written} already there")
     return 0

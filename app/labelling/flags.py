@@ -51,8 +51,6 @@ class WithinJob:
     """Data folder whose classes.json has `allows`; DATA/trainwithin/ is written."""
     model: str = "road-realtime"
     """Pretrained name or .safetensors file of a network with these classes."""
-    device: str = "auto"
-    """auto, cpu or cuda; auto: cuda if there is a GPU."""
 
 
 @dataclass(frozen=True)
@@ -65,8 +63,6 @@ class RoadsJob:
     """Folder to write, with a data folder for each."""
     model: str = "road-realtime"
     """Network that chooses inside the sets, as in `steadyseg data within`."""
-    device: str = "auto"
-    """auto, cpu or cuda; auto: cuda if there is a GPU."""
     overwrite: bool = False
     """Replace a folder that exists."""
 

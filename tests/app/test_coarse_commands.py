@@ -31,7 +31,7 @@ def coarse(tmp_path: Path) -> Path:
 
 def test_a_training_on_two_folders_learns_from_sets_and_choices(tmp_path: Path, coarse: Path) -> None:
     fine, run = boxes_folder(tmp_path / "fine", ALL, background=0), tmp_path / "run"
-    assert main(["data", "within", str(coarse), "--model", "street-tiny", "--device", "cpu"]) == 0
+    assert main(["data", "within", str(coarse), "--model", "street-tiny"]) == 0
     split = open_split(coarse, "train", CAMVID)
     choice, label = read_choice(split, 0), split[0][1]
     assert choice is not None and (choice[..., 1] > 0).any()
