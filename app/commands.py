@@ -80,7 +80,7 @@ DATA = {
         name: Command(
             f"Fetch {title}; run again, it goes on where it stopped.",
             "steadyseg.app.data_sets:FetchJob",
-            f"steadyseg.app.data:fetch_{name}",
+            f"steadyseg.app.data_sets:fetch_{name}",
         )
         for name, title in {"camvid": "CamVid", "cifar10": "CIFAR-10", "cifar100": "CIFAR-100"}.items()
     },

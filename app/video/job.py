@@ -2,16 +2,16 @@
 
 import contextlib
 import os
-from collections.abc import Iterator
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from steadyseg.app.palette import display_classes
 from steadyseg.app.sources.image_folder import IMAGE_SUFFIXES
 from steadyseg.app.sources.open_source import is_live, is_path, is_street, open_source
 from steadyseg.app.sources.source import SourceInfo, describe_losses
 from steadyseg.app.sources.url import redact, require_separator
-from steadyseg.app.video.caches import Recent
 from steadyseg.app.video.flags import VideoJob, VideoOptions, check_options
 from steadyseg.app.video.recording import Recording
 from steadyseg.app.video.render import conformal_threshold
@@ -28,6 +28,24 @@ from steadyseg.runtime.choose import RunOptions, TakeNetwork
 from steadyseg.runtime.every import default_every
 from steadyseg.runtime.networks import FrameNetwork
 from steadyseg.runtime.open_model import make_segmenter, open_model, resolve_method
+
+MAX_KEPT = 4
+"""Compiled networks that are kept: folders of photographs switch between two or three sizes. A network takes seconds to
+compile and 40 MB to keep."""
+T = TypeVar("T")
+
+
+class Recent(OrderedDict[Hashable, T], Generic[T]):
+    """A cache for one thread; beyond `MAX_KEPT` values, the least recently used value makes room for a new value."""
+
+    def take(self, key: Hashable, make: Callable[[], T]) -> T:
+        """The cached value of a key, or a new value."""
+        if key not in self:
+            self[key] = make()
+        self.move_to_end(key)
+        while len(self) > MAX_KEPT:
+            self.popitem(last=False)
+        return self[key]
 
 
 def check_job(job: VideoJob) -> None:

@@ -15,9 +15,8 @@ from steadyseg.app.scale.batch.clips import Clip
 from steadyseg.app.scale.batch.frame_table import VERSION, FrameTable
 from steadyseg.app.scale.batch.task import BatchTask
 from steadyseg.app.sources.image_folder import list_images
-from steadyseg.app.video.caches import Recent
 from steadyseg.app.video.flags import VideoJob
-from steadyseg.app.video.job import job_record, needs_probs, open_for, open_recording
+from steadyseg.app.video.job import Recent, job_record, needs_probs, open_for, open_recording
 from steadyseg.core.errors import InputError
 from steadyseg.core.method import draws_dropout
 from steadyseg.core.segmenter import Segmenter
