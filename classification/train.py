@@ -27,7 +27,7 @@ from steadyseg.core.preprocess import Normalize, mean_and_std
 from steadyseg.core.seeds import mix_seed
 from steadyseg.core.training.config import TrainConfig
 from steadyseg.core.training.distributed import Processes
-from steadyseg.core.training.initial_weights import describe_head, inherited_licence, load_initial_weights
+from steadyseg.core.training.initial_weights import describe_head, load_initial_weights
 from steadyseg.core.training.loaders import EpochLoader
 from steadyseg.core.training.loop import epoch_order
 from steadyseg.core.training.parts import Batch, Run, TrainingParts, count_steps, fit_batch, limit_threads
@@ -75,7 +75,7 @@ def prepare_classification(config: ClassTrainConfig, run: Run) -> TrainingParts:
             width=size,
             mean=mean,
             std=std,
-            licence=inherited_licence([initial.meta] if initial else []),
+            licence=initial.meta.licence if initial else "",
             training=training_record(config, seconds, run.device, run.processes.count)
             | {"images": len(trained), "held_out": len(held_out), "list_hash": source.list_hash},
         )

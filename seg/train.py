@@ -22,7 +22,7 @@ from steadyseg.core.model.model import Model
 from steadyseg.core.picture_size import network_size
 from steadyseg.core.preprocess import Normalize, enlarge
 from steadyseg.core.seeds import mix_seed
-from steadyseg.core.training.initial_weights import describe_head, inherited_licence, load_initial_weights
+from steadyseg.core.training.initial_weights import describe_head, load_initial_weights
 from steadyseg.core.training.loaders import EpochLoader
 from steadyseg.core.training.loop import epoch_order
 from steadyseg.core.training.parts import Batch, Run, TrainingParts, count_steps, fit_batch, limit_threads
@@ -137,8 +137,7 @@ def prepare_segmentation(config: SegTrainConfig, run: Run) -> TrainingParts:
         evaluate_held_out, images=held_out, others=others, classes=classes, size=config.size, normalize=normalize
     )
     height, width = examples.picture_size
-    begun = (read_meta(find_checkpoint(name)) for name in (config.init,) if name)
-    licence = inherited_licence(begun) or initial_licence(config)
+    licence = (read_meta(find_checkpoint(config.init)).licence if config.init else "") or initial_licence(config)
 
     def describe(seconds: float) -> CheckpointMeta:
         return CheckpointMeta(

@@ -1,6 +1,4 @@
-"""Weights of another network to begin a training with, and the licence that comes with them."""
-
-from collections.abc import Iterable
+"""Weights of another network to begin a training with."""
 
 from torch import nn
 
@@ -31,8 +29,3 @@ def describe_head(initial: CheckpointMeta, classes: ClassList) -> tuple[str, ...
     if initial.classes.names == classes.names:
         return ()
     return ("the initial weights have other classes, so the last layer begins with random weights",)
-
-
-def inherited_licence(sources: Iterable[CheckpointMeta]) -> str:
-    """Returns the licence notes of the checkpoints that a network begins with or learns from; "" without any."""
-    return "; ".join(dict.fromkeys(meta.licence for meta in sources if meta.licence))

@@ -20,7 +20,7 @@ from steadyseg.classification.train import prepare_classification
 from steadyseg.core.classes import CAMVID, CAMVID_31, ClassList
 from steadyseg.core.errors import InputError
 from steadyseg.core.model.checkpoint import CheckpointMeta, save_checkpoint
-from steadyseg.core.training.initial_weights import inherited_licence, load_initial_weights
+from steadyseg.core.training.initial_weights import load_initial_weights
 from steadyseg.core.training.layout import DepthwiseInFp32, use_channels_last
 from steadyseg.core.training.parts import Run
 from steadyseg.seg.networks import imagenet
@@ -29,7 +29,6 @@ from steadyseg.seg.networks.imagenet import load_imagenet_weights, rename
 from steadyseg.seg.networks.smp import SmpNetwork, expected_pixels
 from steadyseg.seg.options import SegTrainConfig, SmpOptions, UNetOptions
 from steadyseg.seg.presets import REALTIME
-from steadyseg.seg.pretrained import read_segmenter
 from steadyseg.seg.train import initial_licence, read_initial
 
 OPTIONS = {
@@ -84,13 +83,6 @@ def test_a_classifier_begins_with_another_ones_weights_but_for_a_last_layer_of_o
         prepare_classification(
             replace(config, classifier=ClassifierOptions(channels=6)), Run(tmp_path, torch.device("cpu"))
         )
-
-
-def test_a_network_carries_the_licence_of_what_it_began_with_and_learned_from(tmp_path: Path) -> None:
-    path, _ = saved(tmp_path, "unet", CAMVID)
-    note = inherited_licence(read_segmenter(name).meta for name in ("road-mobile", "road-realtime", str(path)))
-    assert "research only" in note and note.count("CC BY-NC") == 1, "one note of two networks, and none of the third"
-    assert inherited_licence([read_segmenter(path).meta]) == "" == inherited_licence([])
 
 
 PICTURES = DATA / "imagenet-sample" / "imagenet-1k-24"
