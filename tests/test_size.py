@@ -27,7 +27,7 @@ CEILINGS = {
 }
 """Lines and files of Python by folder, 3 % above what was reached; lines are as ruff formats them."""
 
-COMMANDS, FLAGS, SETTINGS = 19, 199, 125
+COMMANDS, FLAGS, SETTINGS = 19, 200, 125
 """Commands with flags, flags, and settings without a flag, over all commands with `bench`."""
 
 
