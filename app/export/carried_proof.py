@@ -12,9 +12,7 @@ import torch
 from steadyseg.app.console import Console
 from steadyseg.app.export.segmenter import proof_frames, torch_runner
 from steadyseg.core.errors import CheckFailed
-from steadyseg.core.method import draws_dropout
 from steadyseg.export.file.metadata import GraphMeta
-from steadyseg.export.write.proof import moments
 from steadyseg.export.write.traced import Traced
 from steadyseg.runtime.carried_proof import (
     PROOF_KEY,
@@ -48,15 +46,10 @@ def proof_entries(traced: Traced, meta: GraphMeta, console: Console) -> dict[str
 
 
 def expected(traced: Traced, meta: GraphMeta) -> dict[str, np.ndarray]:
-    """Returns the pictures, and what the torch module computes of them: a row for each turn. Where dropout masks are
-    drawn, it returns mean and variance."""
-    count, height, width, _ = stored_shapes(meta)["frame"][1]
+    """Returns the pictures, and what the torch module computes of them: a row for each turn."""
+    _, height, width, _ = stored_shapes(meta)["frame"][1]
     pictures = [resize_frame(proof_frames()[number], (height, width))[0] for number in PICTURES]
-    stored = np.stack([*pictures, 255 - pictures[-1]][:count])
+    stored = np.stack([*pictures, 255 - pictures[-1]])
     example = zip(traced.signature.inputs, traced.signature.example, strict=True)
     zeros = {name: value.numpy() for name, value in example if name.startswith("state_")}
-    found = measured(stored, meta, CarriedState(torch_runner(traced), zeros))
-    if draws_dropout(meta.method.mode):
-        mean, variance = moments(list(found["probability"]))
-        found = {"probability": mean[None], "probability_variance": variance[None]}
-    return found | {"frame": stored}
+    return measured(stored, meta, CarriedState(torch_runner(traced), zeros)) | {"frame": stored}

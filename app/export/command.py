@@ -16,7 +16,7 @@ from steadyseg.app.in_browser.runtime import cache_path, cached_package, runtime
 from steadyseg.app.in_browser.site import check_site_place, write_site
 from steadyseg.core.dropout import is_stochastic, set_dropout_active
 from steadyseg.core.errors import CheckFailed, InputError
-from steadyseg.core.method import ModeName, mode_title
+from steadyseg.core.method import ModeName, draws_dropout, mode_title
 from steadyseg.core.model.model import Model
 from steadyseg.core.picture_size import SIZE_MULTIPLE
 from steadyseg.core.system.files import require_place, write_atomic
@@ -88,6 +88,8 @@ def refuse_job(job: ExportJob) -> None:
         raise InputError(f"--size {job.size}: the width must be {SIZE_MULTIPLE} pixels or more")
     if job.with_proof and (not job.stateful or job.target != "onnx"):
         raise InputError("--with-proof is for one graph file with a state; add --stateful without --target, or omit it")
+    if job.with_proof and draws_dropout(job.method.mode or "dnn"):
+        raise InputError(f"--with-proof compares frames, and mode {job.method.mode} draws random dropout; omit one")
     if job.precision in ("bf16", "int8"):
         runs = "graph file" if job.precision == "bf16" else "checkpoint"
         raise InputError(

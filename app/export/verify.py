@@ -1,18 +1,16 @@
 """`steadyseg verify`: runs the proof in a graph file on this device, and prints the file's promises."""
 
-from functools import partial
 from importlib.util import find_spec
 
 import numpy as np
 from onnx.helper import tensor_dtype_to_np_dtype as element_type
 
-from steadyseg.app.console import track
 from steadyseg.app.export.flags import VerifyJob
 from steadyseg.core.errors import CheckFailed, InputError, printable
 from steadyseg.core.method import mode_title
 from steadyseg.export.file.onnx_file import OnnxFile, read_onnx
 from steadyseg.export.file.sessions import openvino_runner
-from steadyseg.runtime.carried_proof import CarriedState, Step, graph_step, inputs_of, read_proof, turns_of, verify
+from steadyseg.runtime.carried_proof import TURNS, CarriedState, Step, graph_step, inputs_of, read_proof, verify
 from steadyseg.runtime.graph_executor import GraphStream
 from steadyseg.runtime.networks import onnxruntime_name, openvino_name
 
@@ -30,9 +28,9 @@ def run_verify(job: VerifyJob) -> int:
     file = read_onnx(job.file)
     meta, proof = file.meta, read_proof(file.props, file.meta, str(job.file))
     step, where = open_step(job, runtime, file, proof["frame"])
-    verified = verify(proof, meta, step, reduced=job.reduced, watch=partial(track, title="draws"))
+    verified = verify(proof, meta, step, reduced=job.reduced)
     say(f"file: {meta.source} ({meta.source_sha256[:12]}), {meta.precision}, {mode_title(meta.method)}")
-    say(f"ran: {len(turns_of(meta))} frames by {where}")
+    say(f"ran: {len(TURNS)} frames by {where}")
     if not verified.holds:
         wider = "" if job.reduced else "; --reduced has wider bounds, for devices that compute in TF32, bf16 or fp16"
         raise CheckFailed(f"{job.file}: not equal by {where}: {verified}{wider}")
@@ -56,7 +54,7 @@ def open_step(job: VerifyJob, runtime: str, file: OnnxFile, pictures: np.ndarray
         for one in file.model.graph.input
         if one.name.startswith("state_") and (kind := one.type.tensor_type)
     }
-    inputs = inputs_of(pictures, turns_of(meta)[0], meta) | states
+    inputs = inputs_of(pictures, TURNS[0], meta) | states
     number = "bf16" if job.reduced else "fp32"
     run = openvino_runner(file.data, {name: value.shape for name, value in inputs.items()}, number)
     return CarriedState(run, states), f"{openvino_name(number)} on cpu"

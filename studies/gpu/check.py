@@ -52,7 +52,6 @@ def rows_of(place: Place) -> dict[str, Callable[[], Row]]:
         rows[f"published training step, {number}"] = partial(steps, place, published(place), number)
         rows[f"published frames/s, {number}"] = partial(throughput, place, number)
     rows |= {f"frames/s, torch {number}": partial(torch_step, place, number) for number in numbers}
-    rows["parity, random draws"] = partial(proven, place, "vq-bnn", True)
     return rows
 
 

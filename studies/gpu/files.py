@@ -31,7 +31,6 @@ KINDS = {
     "plain": (),
     "fp32": STATEFUL,
     "fp16": (*STATEFUL, "--precision", "fp16"),
-    "vq-bnn": (*STATEFUL, "--mode", "vq-bnn"),
 }
 """Flags of the export, by kind of file."""
 FULL = {"use_tf32": "0"}

@@ -14,7 +14,6 @@ FLAGS = {
     "vq-dnn": ["--stateful", "--motion", "off", "--with-proof"],
     "motion": ["--stateful", "--with-proof"],
     "vq-bnn": ["--stateful", "--mode", "vq-bnn", "--motion", "off"],
-    "proven vq-bnn": ["--stateful", "--mode", "vq-bnn", "--motion", "off", "--with-proof"],
     "dnn": ["--stateful", "--mode", "dnn"],
     "logits": ["--mode", "dnn"],
 }
