@@ -27,7 +27,7 @@ from made.browser_visit import (
     until,
     workers_left,
 )
-from made.page_visit import GRADIO, free_port, page_at, stripes
+from made.page_visit import GRADIO, page_at, stripes
 from made.video import write_video
 from refusals import refusal
 
@@ -66,6 +66,13 @@ def test_a_camera_is_segmented_live_and_stop_frees_everything(browser: Any, serv
             until(page, "!steadyseg.source")
             assert workers_left(page, 0) == 0 and page.is_disabled("[data-do=stop]")
             play(page, "camera")
+
+
+def test_a_visit_fetches_nothing_of_other_methods_and_providers(browser: Any, site: Path) -> None:
+    sent = Counter[str]()
+    with static_server(site, sent=sent) as address, tab(browser, address) as page:
+        play(page)
+    assert sum("/models/" in path for path in sent) == 1 and not any("jspi" in path for path in sent), sent
 
 
 def test_it_says_how_far_the_confidence_is_verified(browser: Any, served_site: str) -> None:
@@ -295,22 +302,6 @@ def test_a_file_a_seek_and_a_second_tab(browser: Any, served_site: str, tmp_path
         page.evaluate("steadyseg.source.video.currentTime = 29.5")
         message(page, "The video has ended.")
         assert fact(page, "runs") == "not running"
-
-
-def test_it_opens_again_without_a_server(browser: Any, site: Path) -> None:
-    """After one visit everything that it needs is kept; nothing was fetched for other methods and providers."""
-    port, sent = free_port(), Counter[str]()
-    with static_server(site, port, sent) as address:
-        context = browser.new_context()
-        page = context.new_page()
-        page.goto(address)
-        until(page, "!!globalThis.steadyseg")
-        play(page)
-    assert sum("/models/" in path for path in sent) == 1 and not any("jspi" in path for path in sent), sent
-    page.reload()
-    until(page, "!!globalThis.steadyseg")
-    play(page, shown=2)
-    context.close()
 
 
 def test_an_embedding_page_of_ten_lines(browser: Any, site: Path, tmp_path: Path) -> None:
