@@ -47,6 +47,8 @@ class PageOptions:
         """Raises InputError for values out of range."""
         if not self.source.strip():
             raise InputError(f"--source {self.source!r} is empty; expected a file, camera number, address or street")
+        if not 1 <= self.port <= 65_535:
+            raise InputError(f"--port must lie in 1..65535, got {self.port}")
         if not 1 <= self.max_upload_mb <= 100_000:
             raise InputError(f"--max-upload-mb must lie in 1..100000, got {self.max_upload_mb}")
         if not 1 <= self.max_sessions <= 64:

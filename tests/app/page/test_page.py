@@ -451,6 +451,7 @@ def test_wrong_flags_are_refused_before_anything_is_served() -> None:
         build_page(PageOptions(model="no-such-model"))
     good = PageOptions(model="street-tiny")
     for change, expected in (
+        ({"port": 0}, "--port must lie in 1..65535, got 0"),
         ({"max_upload_mb": 0}, "--max-upload-mb"),
         ({"max_sessions": 0}, "--max-sessions"),
         ({"root_path": "/steadyseg/"}, "without a slash at its end"),
