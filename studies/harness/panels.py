@@ -1,14 +1,17 @@
 """Plots of reports: figures without pyplot."""
 
 import io
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from steadyseg.core.system.files import write_atomic
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+MARKS = ("o", "s", "^", "D", "v", "P")
 
 
 def new_figure(
@@ -19,6 +22,15 @@ def new_figure(
 
     figure = Figure(figsize=(width * panels, height * rows), layout="constrained")
     return figure, list(figure.subplots(rows, panels, squeeze=False, sharex=sharex, sharey=sharey).flat)
+
+
+def legend_below(figure: "Figure", axes: Sequence["Axes"]) -> None:
+    """Draws one legend for all panels, each label once."""
+    found: dict[str, Any] = {}
+    for axis in axes:
+        handles, labels = axis.get_legend_handles_labels()
+        found |= dict(zip(labels, handles, strict=True))
+    figure.legend(list(found.values()), list(found), loc="outside lower center", ncols=min(4, len(found)), fontsize=8)
 
 
 def write_figure(path: Path, figure: "Figure", dpi: int) -> None:
