@@ -14,7 +14,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from steadyseg.app.report_file import write_figure
 from steadyseg.core.dropout import set_dropout_active
 from steadyseg.core.evaluation.metrics import StreamingMetrics
 from steadyseg.core.evaluation.stretches import Stretches, count_stretch, intervals, split_evenly
@@ -31,7 +30,7 @@ from steadyseg.core.temporal import TemporalSmoothing
 from steadyseg.seg.data.label_folder import open_split
 from steadyseg.seg.pretrained import read_segmenter
 from steadyseg.studies.harness.networks import rests_on
-from steadyseg.studies.harness.panels import MARKS, legend_below, new_figure
+from steadyseg.studies.harness.panels import MARKS, legend_below, new_figure, write_figure
 from steadyseg.studies.harness.study import PAGES, Cache, data_digest, origin
 from steadyseg.studies.harness.tables import read_record, table
 from steadyseg.studies.results.front import FRAMES, run_command
