@@ -159,6 +159,16 @@ def test_the_first_sentence_of_the_front_page_is_of_the_record() -> None:
     assert f"{facades[0]:.1f} % are right, of {facades[1]:.0f} % of the pixels" in FRONT
 
 
+def test_the_speeds_of_the_front_page_are_of_the_record() -> None:
+    def rate(model: str, processor: str) -> str:
+        return f"{formats[model]['processors'][processor]['int8']['vq_dnn_motion']:.0f}"
+
+    formats, processors = read_record("performance")["formats"], ("AVX-512 with bf16", "held to AVX2")
+    default, mobile = ([rate(model, one) for one in processors] for model in ("camvid-realtime", "camvid-mobile"))
+    assert f"{default[0]} (AVX-512) and {default[1]} (AVX2) with the default's layers" in FRONT
+    assert f"{mobile[0]} and {mobile[1]} with `road-mobile`'s" in FRONT
+
+
 FORMATS = "CVAT for images 1.1", "CVAT for video 1.1", "bf16 from 8.0, fp16 from 7.0"
 VERSIONS = (
     "5.24: SegFormer",
