@@ -1,8 +1,8 @@
 """The published training with BatchNorm before ReLU. Each method is compared with the plain network of the same seed.
 
-    python -m steadyseg.studies.gpu paper-half --device cpu --parallel 1 --minutes 600 --data data/camvid --out OUT
+    python -m steadyseg.studies.papers 130-epochs --device cpu --data data --out OUT
 
-Its OUT/trainings.json is docs/records/results/replica.json. Seventy minutes of one core a training.
+Its OUT/130-epochs.json is docs/records/results/replica.json. Seventy minutes of one core a training.
 """
 
 from itertools import product
@@ -16,7 +16,7 @@ PUBLISHED = {
 }  # fmt: skip
 """NLL of arXiv 2105.12639, Table 2 and E.4; the mean has tau 1.25 frames at 30 Hz."""
 FORMS, SEEDS = ("plain", "smooth", "mc", "mc-smooth"), (0, 1)
-"""As studies.gpu trains them."""
+"""As studies.papers trains them."""
 HEADER = ["frames", "network", "seed", "method", "tau", "NLL", "accuracy, %", "mIoU, %", "ECE, %", "consistency, %"]
 SHARES = ("accuracy", "miou", "ece", "consistency")
 
