@@ -8,6 +8,7 @@ motion. Every second row and column counts. Intervals are over blocks of ten fra
 
 import sys
 from collections.abc import Sequence
+from itertools import accumulate, product
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +45,6 @@ ARITHMETIC, GEOMETRIC = TemporalSmoothing(1.25), TemporalSmoothing(1.25, geometr
 METHODS = ("plain", "VQ-DNN", "passes", "VQ-BNN", "geometric mean")
 REPAIRED = {"plain, fitted": "plain", "geometric mean, fitted": "geometric mean"}
 """Methods at the fitted temperature, compared with plain frames at each temperature."""
-
 Found = dict[tuple[str, float], list[StreamingMetrics]]
 """By method and temperature, the metrics of each block."""
 
@@ -67,8 +67,7 @@ def measure(model: Model, frames: Sequence[Frame], temperatures: Sequence[float]
     meta, network = model.meta, model.network().to(memory_format=torch.channels_last)
     normalize, divisor = Normalize(meta.mean, meta.std), torch.tensor(temperatures).view(-1, 1, 1, 1)
     found: Found = {(name, at): [] for name in METHODS for at in temperatures}
-    states, continuity, blocks = dict[str, Any](), Continuity(), split_evenly(len(frames), FRAMES)
-    starts = {sum(blocks[:place]) for place in range(len(blocks))}
+    states, continuity, starts = dict[str, Any](), Continuity(), {0, *accumulate(split_evenly(len(frames), FRAMES))}
     for place, frame in enumerate(frames):
         gap = continuity.gap_before(frame)
         pixels = torch.from_numpy(frame.image)[None].permute(0, 3, 1, 2)
@@ -86,7 +85,6 @@ def measure(model: Model, frames: Sequence[Frame], temperatures: Sequence[float]
             if place in starts:
                 counted.append(StreamingMetrics(len(meta.classes), meta.classes.void_id))
             counted[-1].update(now[name][list(temperatures).index(at)][None], label)
-        print(f"frame {place + 1} of {len(frames)}", file=sys.stderr, flush=True)
     return found
 
 
@@ -113,14 +111,15 @@ def figures_of(found: Found) -> dict[str, dict[str, Any]]:
 
     def all_figures(times: Tensor) -> dict[Any, Tensor]:
         nll = {key: times @ (loss * pixels) / (times @ pixels) for key, loss in losses.items()}
-        quality = {key: one.figures(times) for key, one in counts.items()}
         made: dict[Any, Tensor] = {}
-        for at in temperatures:
-            for name in (*METHODS, *REPAIRED):
-                key = (REPAIRED[name], temperatures[0]) if name in REPAIRED else (name, at)
-                shown = {"nll": nll[key], "change": nll[key] / nll["plain", at] - 1}
-                shown |= {what: quality[key][what] for what in ("ece", "accuracy")}
-                made |= {(f"{at:g}", name, what): value for what, value in shown.items()}
+        for at, name in product(temperatures, (*METHODS, *REPAIRED)):
+            key = (REPAIRED[name], temperatures[0]) if name in REPAIRED else (name, at)
+            shown = {
+                "nll": nll[key],
+                "change": nll[key] / nll["plain", at] - 1,
+                "ece": counts[key].figures(times)["ece"],
+            }
+            made |= {(f"{at:g}", name, what): value for what, value in shown.items()}
         return made
 
     rows: dict[str, dict[str, Any]] = {}
@@ -130,33 +129,32 @@ def figures_of(found: Found) -> dict[str, dict[str, Any]]:
 
 
 def overconfidence_table() -> str:
-    """A line for each temperature: plain frames, then the change of the NLL by each method."""
-    (found,), lines = read_record("results", "overconfidence.json").values(), []
-    others = (*METHODS[1:], *REPAIRED)
-    for at in sorted(found["rows"], key=float, reverse=True):
-        row = found["rows"][at]
+    """A line for each temperature: plain frames, then the change of the NLL by each method, with intervals."""
+    lines, others = [], (*METHODS[1:], *REPAIRED)
+    for at, row in found_rows().items():
         plain = [f"{row['plain']['nll'][0]:.4f}", f"{100 * row['plain']['ece'][0]:.2f}"]
-        lines.append([at, *plain, *(percent(row[name]["change"]) for name in others)])
+        changes = ([100 * value for value in row[name]["change"]] for name in others)
+        lines.append([at, *plain, *("{:+.1f} ({:+.1f} to {:+.1f})".format(*change) for change in changes)])
     return table(["temperature", "plain frames: NLL", "ECE, %", *(f"{name}: NLL, %" for name in others)], lines)
 
 
-def percent(told: Sequence[float]) -> str:
-    value, low, high = (100 * one for one in told)
-    return f"{value:+.1f} ({low:+.1f} to {high:+.1f})"
+def found_rows() -> dict[str, Any]:
+    """The measured rows by temperature, the highest first."""
+    (found,) = read_record("results", "overconfidence.json").values()
+    return dict(sorted(found["rows"].items(), key=lambda row: -float(row[0])))
 
 
 def draw(path: Path) -> None:
     """Change of the NLL by each method over the plain network's NLL, with intervals; the published network's NLL."""
-    (found,) = read_record("results", "overconfidence.json").values()
-    rows = sorted(found["rows"].values(), key=lambda row: row["plain"]["nll"][0])
     figure, (axis,) = new_figure(1, 6.4, 4.2)
+    rows = list(found_rows().values())
     for name, mark in zip((*METHODS[1:], "plain, fitted"), MARKS, strict=False):
-        nll = [row["plain"]["nll"][0] for row in rows]
-        change, low, high = (100 * torch.tensor([row[name]["change"] for row in rows])).T
-        axis.errorbar(nll, change, yerr=torch.stack([change - low, high - change]), marker=mark, capsize=2, label=name)
+        change, low, high = 100 * torch.tensor([row[name]["change"] for row in rows]).T
+        ends = torch.stack([change - low, high - change])
+        axis.errorbar([row["plain"]["nll"][0] for row in rows], change, ends, marker=mark, capsize=2, label=name)
     axis.axvline(PUBLISHED_NLL, color="grey", linestyle="--", linewidth=1, label="published plain network")
     axis.axhline(0, color="black", linewidth=0.5)
-    axis.set(xlabel="NLL of plain frames, logits divided by 1.05 to 0.3", ylabel="change of the NLL, %")
+    axis.set(xlabel="NLL of plain frames at temperatures 1.05 to 0.3", ylabel="change of the NLL, %")
     legend_below(figure, [axis])
     write_figure(path, figure, dpi=130)
 

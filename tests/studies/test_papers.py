@@ -15,9 +15,8 @@ from steadyseg.app.cli import read_flags
 from steadyseg.app.commands import find_command
 from steadyseg.studies.analysis.__main__ import ANALYSES
 from steadyseg.studies.harness.study import PROJECT
-from steadyseg.studies.papers import queue as queues
-from steadyseg.studies.papers.__main__ import main
-from steadyseg.studies.papers.queue import Queue
+from steadyseg.studies.papers import __main__ as queues
+from steadyseg.studies.papers.__main__ import Queue, main
 from steadyseg.studies.papers.rows import ROWS, Row, evaluate, named
 from steadyseg.studies.papers.trainings import FORMS, TRAININGS, Places, Training
 
