@@ -21,7 +21,7 @@ LINE_S = 1.0
 """Seconds between two lines."""
 SPEED_FRAMES = 10
 """The speed is printed once this many frames followed the first."""
-FASTER = {DEFAULT_MODEL: "road-mobile"}
+FASTER = {"road-quality": DEFAULT_MODEL, DEFAULT_MODEL: "road-mobile"}
 """The network to name where one is too slow: it is at least twice as fast (README)."""
 
 

@@ -91,7 +91,7 @@ def list_checkpoints(*folders: Path) -> dict[str, Path]:
 REPLACED = {
     "camvid-mobile": "road-mobile",
     "camvid-realtime": "road-realtime",
-    "camvid-quality": "road-realtime",  # its weights were camvid-realtime's, for pictures of 544 rows (--size)
+    "camvid-quality": "road-quality",
 }
 """Names of version 0.2, and the networks that took their place."""
 

@@ -9,7 +9,7 @@ from steadyseg.runtime.open_model import find_model
 from steadyseg.studies.figures.step import OUT, Digests, Step, fit_split
 
 CHECKPOINT = "seg/checkpoints/{}"
-CAMVID = UNET, REALTIME, MOBILE = "camvid-unet-s", "road-realtime", "road-mobile"
+CAMVID = UNET, REALTIME, *_ = "camvid-unet-s", "road-realtime", "road-mobile", "road-quality"
 WEIGHTS = "harness.networks:rests_on"
 
 

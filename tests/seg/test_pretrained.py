@@ -27,7 +27,7 @@ from steadyseg.street.drive import Street
 from steadyseg.studies.harness.bundle import bundle
 
 TERMS = LICENCE_NOTE.removeprefix("CamVid is for ").partition(". ")[0]
-LIMIT_MB = dict.fromkeys(("road-mobile", "street-mobile", "street-tiny"), 2)
+LIMIT_MB = dict.fromkeys(("road-mobile", "road-quality", "street-mobile", "street-tiny"), 2)
 LIMIT_MB |= {"camvid-unet-s": 7, "road-realtime": 8}
 
 
