@@ -13,6 +13,9 @@ from pathlib import Path
 from steadyseg.core.errors import CheckFailed, InputError
 
 SECONDS = 20
+"""Of processor time: a busy machine makes no hang."""
+WAITED = 10
+"""A file may wait so many times as long, also where it computes nothing."""
 ROOM_BYTES = 4 * 2**30
 """Address space beyond what the parent has: a file that wants more ends in an error instead of this machine's."""
 Stages = Callable[[Path], Iterator[str]]
@@ -49,7 +52,7 @@ def try_file(stages: Stages, path: Path) -> Trial:
     seconds = time.monotonic() - began
     if os.WIFSIGNALED(status):
         name = signal.Signals(os.WTERMSIG(status)).name
-        end, why = ("hang", f"over {SECONDS} s") if name == "SIGALRM" else ("killed", name)
+        end, why = ("hang", f"over {SECONDS} s") if name in ("SIGPROF", "SIGALRM") else ("killed", name)
     else:
         end, _, why = last.partition(": ")
     return Trial(tuple(passed), end, why, seconds, usage.ru_maxrss * 1024)
@@ -63,7 +66,8 @@ def _open_in_child(stages: Stages, path: Path, writing: int) -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     room = _address_space() + ROOM_BYTES
     resource.setrlimit(resource.RLIMIT_AS, (room, room))
-    signal.alarm(SECONDS)
+    signal.setitimer(signal.ITIMER_PROF, SECONDS)
+    signal.alarm(WAITED * SECONDS)
     try:
         for stage in stages(path):
             os.write(writing, f"{stage}\0".encode())
