@@ -86,7 +86,7 @@ def opened(path: Path) -> Iterator[BinaryIO]:
     """A context with the file open for reading; InputError where it cannot be read."""
     try:
         if not stat.S_ISREG(path.stat().st_mode):  # a pipe would be waited for
-            raise InputError(f"{path}: no regular file, expected a checkpoint")
+            raise InputError(f"{path}: cannot be read (no regular file)")
         with path.open("rb") as file:
             yield file
     except OSError as error:
