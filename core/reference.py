@@ -69,9 +69,9 @@ def smooth_score(score: Any, before: tuple[Any, Any], decay: Any) -> tuple[Any, 
     return mean + (score - mean) / mass, mass
 
 
-def binomial_interval(hits: int, count: int, level: float = 0.95) -> tuple[float, float]:
-    """Exact confidence interval of a share after `hits` in `count` trials (Clopper and Pearson 1934), in billionths."""
-    tail = (1 - level) / 2
+def binomial_interval(hits: int, count: int) -> tuple[float, float]:
+    """Exact 95 % confidence interval of a share after `hits` in `count` trials, in billionths (Clopper-Pearson)."""
+    tail = 0.025
 
     def share_with(tail: float, hits: int) -> float:
         return bisect_left(range(1, BILLION), tail, key=lambda share: at_least(hits, count, share / BILLION)) / BILLION

@@ -85,15 +85,15 @@ def dropout(rate: float) -> nn.Module:
 
 
 class MaxPool(nn.Module):
-    """Max pooling that raises InputError where a picture is too small for it."""
+    """Max pooling of stride 2 that raises InputError where a picture is too small for it."""
 
-    def __init__(self, kernel: int, stride: int = 2) -> None:
+    def __init__(self, kernel: int) -> None:
         super().__init__()
-        self.kernel, self.stride = kernel, stride
+        self.kernel = kernel
 
     def forward(self, x: Tensor) -> Tensor:
         require_side(x, self.kernel)
-        return F.max_pool2d(x, self.kernel, self.stride)
+        return F.max_pool2d(x, self.kernel, 2)
 
 
 def require_side(x: Tensor, least: int) -> None:

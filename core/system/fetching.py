@@ -50,7 +50,7 @@ def unfinished_files(root: Path) -> Iterator[Path]:
 
     The folder is removed at the end, with the files that a killed run left in it.
     """
-    with locked_folder(root, "download"), silence_timeout():
+    with locked_folder(root), silence_timeout():
         try:
             yield root / PARTS
         finally:

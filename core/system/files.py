@@ -235,11 +235,11 @@ def lock(file: IO[Any] | int, *, for_children: bool = True) -> bool:
 
 
 @contextlib.contextmanager
-def locked_folder(folder: Path, task: str) -> Iterator[None]:
-    """A context in which this process alone works in the folder; InputError where another one does `task` there."""
+def locked_folder(folder: Path) -> Iterator[None]:
+    """A context in which this process alone downloads into the folder; InputError where another one does."""
     with _held(folder) as is_free:
         if not is_free:
-            raise InputError(f"{folder}: another {task} is at work in it; wait for its end or stop it")
+            raise InputError(f"{folder}: another download is at work in it; wait for its end or stop it")
         yield
 
 

@@ -24,10 +24,6 @@ def all_pages() -> dict[Path, Tables]:
     }
 
 
-def page_of(name: str) -> Path:
-    return PAGES / name / "README.md"
-
-
 def pages_of(name: str) -> list[Path]:
     """The page of a study, and beside it its appendices."""
     return [page for page in sorted((PAGES / name).glob("*.md")) if "<!-- table " in page.read_text()]

@@ -218,7 +218,7 @@ def test_a_folder_in_the_place_of_a_file_is_reported(server: Server, manifest: P
 
 def test_a_second_download_is_refused_and_leaves_the_parts_of_the_first(server, manifest, root):
     (root / PARTS).mkdir(parents=True)
-    with locked_folder(root, "download"):
+    with locked_folder(root):
         assert "another download is at work" in download_fails(root, server.url, manifest)
     assert not server.requests and (root / PARTS).is_dir()
 
