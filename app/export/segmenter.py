@@ -167,7 +167,8 @@ def prove_stream(traced: Traced, written: Traced, console: Console, resizes: boo
     """Proves the graph in fp32 on drawn frames, and the graph that is written, if it is another one."""
     console.print(f"draws {PROOF_FRAMES} frames for the proof ...")
     raw = proof_frames()
-    frames = [resize_frame(frame, traced.signature.example[0].shape[1:3])[0] for frame in raw]
+    height, width = traced.signature.example[0].shape[1:3]
+    frames = [resize_frame(frame, (height, width))[0] for frame in raw]
     masked = " with the masks as inputs" if traced.masked else ""
     console.print(f"proof{masked}: {traced.prove(track(frames, 'proof'))}", soft_wrap=True)
     if not traced.masked and resizes:

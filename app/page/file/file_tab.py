@@ -20,7 +20,12 @@ INTRO = (
     "<p>The result is a video of the segmentation and the second picture side by side. The labels of the procedural "
     "street are known, so its accuracy and calibration are measured while it plays.</p>"
 )
-RUNS_ON = {"every frame": 1, "every 2nd frame": 2, "every 3rd frame": 3, "frames that need it (auto)": "auto"}
+RUNS_ON: dict[str, int | str] = {
+    "every frame": 1,
+    "every 2nd frame": 2,
+    "every 3rd frame": 3,
+    "frames that need it (auto)": "auto",
+}
 """Choices of the frames that the network runs on; the maps of the others are carried along the motion."""
 Changes = dict[Any, Any]
 """Changes of the page, by component."""
