@@ -33,7 +33,7 @@ COMPILE := $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-anno
 lock: setup
 	$(COMPILE) --only-binary :all: pyproject.toml --all-extras --output-file requirements.lock
 	echo 'hatchling editables' | tr ' ' '\n' | $(COMPILE) --only-binary :all: pyproject.toml - --constraint requirements.lock --output-file requirements-running.lock
-	echo 'zensical mkdocstrings-python' | tr ' ' '\n' | $(COMPILE) --only-binary :all: - --constraint requirements.lock --output-file docs/requirements.lock
+	echo 'zensical mkdocstrings-python ruff' | tr ' ' '\n' | $(COMPILE) --only-binary :all: - --constraint requirements.lock --output-file docs/requirements.lock
 	echo hatchling | $(COMPILE) --only-binary :all: pyproject.toml - --extra gpu --extra scale --constraint requirements.lock --output-file deploy/requirements.lock
 
 # The site of the documents, build/docs/site, from the pages and the public docstrings (30 MB in an environment of its own).

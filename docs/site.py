@@ -38,7 +38,7 @@ def copy(page: Path, target: Path) -> None:
         linked = Path(os.path.normpath(page.parent / path))
         if (PROJECT / linked).is_dir():
             return f"{os.path.relpath(list_folder(linked, target), page.parent)}{end}"
-        if linked.suffix != ".md":
+        if linked.suffix != ".md" and (PROJECT / linked).exists():  # else the link is found broken below
             place(PROJECT / linked, target / linked)
         return f"{'index.md' if linked == Path('README.md') else path}{end}"
 
