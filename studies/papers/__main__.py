@@ -26,9 +26,6 @@ from steadyseg.studies.harness.study import PROJECT, exit_code, origin, read_rec
 from steadyseg.studies.papers.rows import ROWS, Row
 from steadyseg.studies.papers.trainings import TRAININGS, Places
 
-EARLY = Path("checkpoints") / "epoch-0006.safetensors"
-"""The snapshot after a tenth of a training."""
-
 
 @dataclass(frozen=True)
 class Queue:
@@ -58,7 +55,6 @@ class Queue:
     def command(self, name: str, row: Row, number: int) -> list[str]:
         """The words of a row's command."""
         given: dict[str, Any] = {network: self.model(network) for network in row.networks}
-        given |= {f"{network}-early": self.model(network).parent / EARLY for network in row.networks}
         given |= {"runs": self.places.runs.absolute(), "out": self.out(name, number), "device": self.device}
         return self.places.words(row.commands[number], **given)
 

@@ -122,6 +122,4 @@ TRAININGS: dict[str, Training] = {
             10,
         ).items()
     },
-    **both("early-vit6", f"{WHOLE} {VIT} snapshots=10", 24, (0,)),
-    **both("early-preresnet18", f"{WHOLE} {PRERESNET} --config snapshots=10", 26, (0,)),
 }

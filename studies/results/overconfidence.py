@@ -31,7 +31,7 @@ from steadyseg.core.temporal import TemporalSmoothing
 from steadyseg.seg.data.label_folder import open_split
 from steadyseg.seg.pretrained import read_segmenter
 from steadyseg.studies.harness.networks import rests_on
-from steadyseg.studies.harness.panels import MARKS, legend_below, new_figure, write_figure
+from steadyseg.studies.harness.panels import new_figure, write_figure
 from steadyseg.studies.harness.study import PAGES, Cache, data_digest, origin
 from steadyseg.studies.harness.tables import read_record, table
 from steadyseg.studies.results.front import FRAMES, run_command
@@ -148,14 +148,14 @@ def draw(path: Path) -> None:
     """Change of the NLL by each method over the plain network's NLL, with intervals; the published network's NLL."""
     figure, (axis,) = new_figure(1, 6.4, 4.2)
     rows = list(found_rows().values())
-    for name, mark in zip((*METHODS[1:], "plain, fitted"), MARKS, strict=False):
+    for name, mark in zip((*METHODS[1:], "plain, fitted"), "os^Dv", strict=True):
         change, low, high = 100 * torch.tensor([row[name]["change"] for row in rows]).T
         ends = torch.stack([change - low, high - change])
         axis.errorbar([row["plain"]["nll"][0] for row in rows], change, ends, marker=mark, capsize=2, label=name)
     axis.axvline(PUBLISHED_NLL, color="grey", linestyle="--", linewidth=1, label="published plain network")
     axis.axhline(0, color="black", linewidth=0.5)
     axis.set(xlabel="NLL of plain frames at temperatures 1.05 to 0.3", ylabel="change of the NLL, %")
-    legend_below(figure, [axis])
+    axis.legend(fontsize=8)
     write_figure(path, figure, dpi=130)
 
 

@@ -1,24 +1,38 @@
-"""The queue of the papers: every row's commands are known, trainings stop and resume, and the page names every row."""
+"""The papers' queue knows its commands, stops and resumes; its page names all rows. Over-confidence by the product."""
 
 import json
 import re
 import shutil
-from dataclasses import replace
+from dataclasses import asdict, replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
+from made.methods import TorchSegmenter
 from made.trainings import TINY_SEGMENTATION, boxes_folder
 
 from steadyseg.__main__ import STEADYSEG
 from steadyseg.app.cli import read_flags
 from steadyseg.app.commands import find_command
+from steadyseg.core.classes import CAMVID
+from steadyseg.core.evaluation.metrics import StreamingMetrics
+from steadyseg.core.method import MethodOptions
+from steadyseg.core.model.checkpoint import CheckpointMeta, save_checkpoint
+from steadyseg.runtime.torch_executor import torch_executor
+from steadyseg.seg.evaluate import seed_frames
+from steadyseg.seg.networks.unet import UNet
+from steadyseg.seg.options import UNetOptions
+from steadyseg.seg.pretrained import read_segmenter
+from steadyseg.street.drive import Street
 from steadyseg.studies.analysis.__main__ import ANALYSES
 from steadyseg.studies.harness.study import PROJECT
 from steadyseg.studies.papers import __main__ as queues
 from steadyseg.studies.papers.__main__ import Queue, main
 from steadyseg.studies.papers.rows import ROWS, Row, evaluate, named
 from steadyseg.studies.papers.trainings import FORMS, TRAININGS, Places, Training
+from steadyseg.studies.results.overconfidence import STEP, figures_of, measure
 
 PAGE = PROJECT / "docs" / "explanation" / "papers.md"
 
@@ -123,3 +137,35 @@ def test_the_page_names_every_row() -> None:
     left = set(re.findall(r"`([a-z0-9-]+)`", text.partition("## Not run")[2].partition("\n## ")[0]))
     assert run <= set(ROWS) and set(ROWS) - run <= left
     assert {name for name, row in ROWS.items() if row.open} <= left
+
+
+@pytest.mark.slow
+def test_every_method_at_a_temperature_is_the_products(tmp_path: Path) -> None:
+    """All temperatures share the passes; blocks together are the whole stream."""
+    torch.manual_seed(1)
+    options = UNetOptions(channels=4, depth=3, dropout=0.3, dropout_places=("enc2", "dec4"))
+    meta = CheckpointMeta("unet", asdict(options), CAMVID, 64, 96, (0.4, 0.4, 0.4), (0.3, 0.3, 0.3))
+    save_checkpoint(tmp_path / "network.safetensors", UNet(len(CAMVID), options).state_dict(), meta)
+    model = read_segmenter(tmp_path / "network.safetensors")
+    frames = list(Street(seed=2, height=64, width=96).frames(25))
+    rows = figures_of(measure(model, frames, (1.0, 0.5), passes=2))
+    methods = {
+        "plain": MethodOptions("dnn"),
+        "passes": MethodOptions("bnn", 2),
+        "VQ-DNN": MethodOptions("vq-dnn", 1, 1.25, False),
+        "VQ-BNN": MethodOptions("vq-bnn", 1, 1.25, False),
+        "geometric mean": MethodOptions("vq-dnn", 1, 1.25, False, "geometric"),
+    }
+    for temperature, (name, method) in product((1.0, 0.5), methods.items()):
+        resolved = replace(method.resolve(), temperature=temperature)
+        segmenter = TorchSegmenter(torch_executor(model, resolved, keep_probs=True))
+        metrics = StreamingMetrics(len(CAMVID), CAMVID.void_id)
+        for frame in seed_frames(frames):
+            probs = torch.from_numpy(segmenter.step(frame).probs[None, :, ::STEP, ::STEP])
+            metrics.update(probs, torch.from_numpy(frame.label[None, ::STEP, ::STEP].copy()))
+        found, wanted = rows[f"{temperature:g}"][name], metrics.result()
+        assert [found[key][0] for key in ("nll", "ece")] == pytest.approx([wanted["nll"], wanted["ece"]], abs=1e-5), (
+            name
+        )
+        assert found["change"][0] == pytest.approx(found["nll"][0] / rows[f"{temperature:g}"]["plain"]["nll"][0] - 1)
+    assert rows["0.5"]["plain, fitted"]["nll"] == rows["1"]["plain"]["nll"] != rows["0.5"]["plain"]["nll"]
