@@ -18,8 +18,9 @@ from random import Random
 
 from fuzzing.mutate import damage_bytes, damage_json
 from steadyseg.core.errors import InputError
-from steadyseg.runtime.converted import FOLDER, INDEX, SUFFIX, Converted, ShippedGraphs, kept, pack, require_shapes
+from steadyseg.runtime.converted import FOLDER, Converted, kept, pack, require_shapes
 from steadyseg.runtime.open_model import open_checkpoint
+from steadyseg.runtime.shipped_graphs import INDEX, SUFFIX, ShippedGraphs
 
 NETWORK, GRAPH, KEY = "street-tiny", "fp32 180x320", f"{'0' * 16}-{'a' * 64}"
 check = partial(require_shapes, height=180, width=320, classes=11)
