@@ -82,13 +82,12 @@ class ShippedGraphs:
         `check` refuses the network by an InputError."""
         with self._as_absent():
             graph, models = self._index[name], list[Any]()
-            digests = graph.get("digests", [""] * len(graph["models"]))  # older files have none
             with self._archive() as archive:
                 small = member(archive, SMALL, MAX_SMALL_BYTES)
-                for (file, recipes), digest in zip(graph["models"], digests, strict=True):
+                for (file, recipes), digest in zip(graph["models"], graph["digests"], strict=True):
                     xml = member(archive, file, MAX_TEXT_BYTES)
                     weights = constants([Recipe(*one) for one in recipes], tensors, small)
-                    if digest not in ("", graph_digest(xml, weights)):
+                    if digest != graph_digest(xml, weights):
                         raise ValueError("a graph has another digest")
                     models.append(read_ir(xml, weights))
             kinds = {one.get_type_name() for model in models for one in model.get_ops()}
