@@ -6,7 +6,7 @@ The frames of a stretch show the same things, so single frames would give interv
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise
-from typing import NamedTuple, Self
+from typing import NamedTuple, Self, TypeVar
 
 import numpy as np
 import torch
@@ -17,6 +17,7 @@ from steadyseg.core.evaluation.metrics import StreamingMetrics
 DRAWS = 2000
 INTERVAL = (2.5, 97.5)
 """Percentiles of the bootstrap metrics."""
+Name = TypeVar("Name")
 
 
 def split_evenly(frames: int, length: int) -> list[int]:
@@ -69,7 +70,9 @@ def count_stretch(metrics: StreamingMetrics) -> dict[str, list[str]]:
     return {"bins": _write(bins), "confusion": _write(metrics.confusion.tolist())}
 
 
-def intervals(number: int, figures: Callable[[Tensor], Mapping[str, Tensor]]) -> dict[str, tuple[float, float, float]]:
+def intervals(
+    number: int, figures: Callable[[Tensor], Mapping[Name, Tensor]]
+) -> dict[Name, tuple[float, float, float]]:
     """Each metric with its 95 % bootstrap interval over stretches.
 
     `figures` takes how often each stretch counts in each draw (D, S), and returns values (D,). One stretch alone has no

@@ -123,7 +123,7 @@ def figures_of(found: Found) -> dict[str, dict[str, Any]]:
         return made
 
     rows: dict[str, dict[str, Any]] = {}
-    for (at, name, what), told in intervals(len(pixels), all_figures).items():  # type: ignore[misc]
+    for (at, name, what), told in intervals(len(pixels), all_figures).items():
         rows.setdefault(at, {}).setdefault(name, {})[what] = list(told)
     return rows
 
