@@ -82,9 +82,6 @@ def test_the_command_trains_a_network_that_has_learnt_and_can_be_used(data, tmp_
     assert str(data.parent) not in (run / "model.json").read_text()
 
 
-MIXED = PictureOptions("resized", rand_augment="rand-m9-n2", erasing=0.5, mixup=1.0, cutmix=0.8, label_smoothing=0.1)
-
-
 def test_a_run_is_not_overwritten_and_goes_on_with_its_own_flags_alone(data, tmp_path, capsys):
     run = tmp_path / "run"
     assert main(arguments(data, run, epochs=1)) == 0

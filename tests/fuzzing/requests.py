@@ -18,6 +18,7 @@ from typing import Any
 
 import httpx
 from made.video import write_video
+from made.waiting import PATIENCE_S
 
 from fuzzing.mutate import damage_bytes, damage_json
 from steadyseg.app.page.parts.pictures import jpeg
@@ -97,7 +98,7 @@ def request_seeds(folder: Path) -> list[Path]:
     """Requests of the page's scripts, as bytes: a live frame, its end, an upload, a job, a run, the page."""
     running = server()
     address = f"http://127.0.0.1:{running.port}"
-    with httpx.Client(base_url=address, timeout=60) as client:
+    with httpx.Client(base_url=address, timeout=PATIENCE_S) as client:
         config = client.get("/config").json()
         street = Street(seed=9, height=360, width=480)
         video = write_video(folder / "drive.mp4", [frame.image for frame in street.frames(10)])
