@@ -145,8 +145,8 @@ def test_bytes_that_are_no_file_of_this_layout_are_refused(tmp_path: Path) -> No
         path.write_bytes(struct.pack("<Q", start) + b"{}")
         assert str(start) in refused(path)
     (tmp_path / "folder.safetensors").mkdir()
-    for name in ("folder", "absent"):
-        assert "cannot be read" in refused(tmp_path / f"{name}.safetensors")
+    for name, words in (("folder", "no regular file"), ("absent", "cannot be read")):
+        assert words in refused(tmp_path / f"{name}.safetensors")
 
 
 NESTED = "[" * 100_000 + "]" * 100_000
