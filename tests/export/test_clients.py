@@ -171,9 +171,7 @@ def test_python_says_what_it_could_not_read(graphs: Graphs, tmp_path: Path) -> N
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["motion", "dnn"])
-def test_python_carries_maps_as_video_does(
-    graphs: Graphs, pictures: Path, monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
+def test_python_carries_maps_as_video_does(graphs, pictures, monkeypatch, name):
     """The client warps finished maps, and the product probabilities: labels differ on edges."""
     monkeypatch.syspath_prepend(CLIENTS / "python")
     client = importlib.import_module("steadyseg_every").EveryClient(graphs(name), every=3)
