@@ -113,7 +113,7 @@ def test_a_still_picture_keeps_its_maps_and_a_drive_its_labels(executor: Any, mo
 
 
 def test_the_expected_accuracy_falls_with_each_frame_that_maps_are_carried() -> None:
-    """The last call says it, of a checkpoint without statistics and of a graph, whose maps bring their own."""
+    """It is taken from the last call: a checkpoint without statistics, or a graph, whose maps bring their own."""
 
     class Told(CarryingExecutor):
         def _run(self, call: Any, image: np.ndarray, gap: int, motion: Motion | None) -> None:

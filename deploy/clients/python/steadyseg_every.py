@@ -65,7 +65,7 @@ class EveryClient(Client):
 
 
 def compose(first, then):
-    """The motion of two steps; None: no first step. Positions outside the picture are not trusted."""
+    """The motion of two steps, where the first may be None. Positions outside the picture are not trusted."""
     source = then["motion"][0]
     beyond = source - np.clip(source, 0, np.array(source.shape[1::-1], np.float32) - 1)
     trust = then["trust"][0] * (np.abs(beyond).max(-1) <= 0.5)
