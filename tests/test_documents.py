@@ -12,11 +12,10 @@ from steadyseg.core.model.model import REPLACED
 from steadyseg.seg.pretrained import find_checkpoint
 from steadyseg.studies.guide.measure import threshold_record
 from steadyseg.studies.guide.roads import THRESHOLDS
-from steadyseg.studies.harness.networks import digest_of, rests_on
+from steadyseg.studies.harness.networks import digest_of
 from steadyseg.studies.harness.pages import STUDIES, all_pages, pages_of, tables_of
 from steadyseg.studies.harness.tables import read_record, with_tables
 from steadyseg.studies.performance.tables import format_ratio
-from steadyseg.studies.results.front import FORMAT
 from tests.prose import unheld_numbers
 
 PROJECT = Path(__file__).parent.parent
@@ -187,16 +186,6 @@ def test_tables_of_how_to_and_reference_pages_have_no_measured_numbers(page: Pat
     """Measurements have records. What stays are settings, limits and versions of formats and libraries."""
     rows = "\n\n".join(line for line in page.read_text().splitlines() if line.startswith("|"))
     assert not unheld_numbers(rows, (*SETTINGS, *FORMATS, *VERSIONS))
-
-
-def test_quality_and_speed_of_the_front_page_are_of_one_commit_and_number_format() -> None:
-    measured = read_record("results", "front.json")
-    assert len({(found["commit"], found["cpu"], found["bf16"]) for found in measured.values()}) == 1
-    for model, found in measured.items():
-        assert found["executor"].split()[-1] == FORMAT
-        if model in REPLACED:
-            continue
-        assert found["digest"] == rests_on(model, found["digest"].split("-")[0], MethodOptions())
 
 
 def test_no_damaged_file_found_anything() -> None:

@@ -10,7 +10,6 @@ from steadyseg.studies.figures.step import OUT, Digests, Step, fit_split
 
 CHECKPOINT = "seg/checkpoints/{}"
 CAMVID = UNET, REALTIME, *_ = "camvid-unet-s", "road-realtime", "road-mobile", "road-quality"
-WEIGHTS = "harness.networks:rests_on"
 
 
 def all_steps() -> list[Step]:
@@ -95,13 +94,7 @@ def study(
 
 def on_camvid() -> list[Step]:
     """Studies of single networks on CamVid and the street."""
-    front, guide = "results.front:front_digest", "guide.measure:guide_digest"
-    return [
-        study("protocol", CAMVID, "results/protocol:{}", WEIGHTS, "results.protocol --data CAMVID"),
-        study("decay", CAMVID, "results/decay:{}", WEIGHTS, "results.decay --data CAMVID"),
-        study("front", CAMVID, "results/front:{}", front, "results.front --data CAMVID"),
-        study("guide", CAMVID, "guide/record:{}", guide, "guide.measure NAMES --data DATA"),
-    ]
+    return [study("guide", CAMVID, "guide/record:{}", "guide.measure:guide_digest", "guide.measure NAMES --data DATA")]
 
 
 def familiarity() -> list[Step]:

@@ -11,8 +11,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-MARKS = ("o", "s", "^", "D", "v", "P")
-
 
 def new_figure(
     panels: int, width: float = 4.4, height: float = 3.6, rows: int = 1, sharex: bool = False, sharey: bool = False

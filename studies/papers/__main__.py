@@ -64,18 +64,15 @@ class Queue:
         self.places.runs.mkdir(parents=True, exist_ok=True)
         if any("exclude=" in TRAININGS[network].flags for network in row.networks):
             self.places.write_lists()
-        jobs = [(self.training(one), self.model(one)) for one in row.networks if not self.model(one).exists()]
+        jobs = [(self.training(one), self.model(one).parent) for one in row.networks if not self.model(one).exists()]
         with ThreadPoolExecutor(self.parallel) as pool:
-            trained = all(pool.map(lambda job: run_command(job[0], job[1].parent.with_suffix(".log"), end), jobs))
-        if not trained:
-            return False
+            done = all(pool.map(lambda job: run_command(job[0], job[1].with_suffix(".log"), end), jobs))
         for number in range(len(row.commands)):
             log = self.out(name, number).with_suffix(".log")
-            if not log.exists():
-                if not run_command(self.command(name, row, number), log.with_suffix(".part"), end):
-                    return False
-                log.with_suffix(".part").replace(log)
-        return True
+            if done and not log.exists():
+                done = run_command(self.command(name, row, number), part := log.with_suffix(".part"), end)
+                part.replace(log if done else part)
+        return done
 
     def bring_home(self, name: str, row: Row, out: Path) -> None:
         """Writes the epochs and reports of a row to one JSON."""
@@ -83,13 +80,8 @@ class Queue:
         for network in row.networks:
             log = self.model(network).parent / "log.jsonl"
             events = [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
-            epochs = [event for event in events if event["event"] == "epoch"]
-            record[network] = {
-                **origin(),
-                "flags": TRAININGS[network].flags.split(),
-                "epochs": epochs,
-                "evaluations": [],
-            }
+            record[network] = {**origin(), "flags": TRAININGS[network].flags.split(), "evaluations": []}
+            record[network]["epochs"] = [event for event in events if event["event"] == "epoch"]
         for number, command in enumerate(row.commands):
             single, report = self.out(name, number).with_suffix(".json"), self.out(name, number) / "report.json"
             network = command.split()[2].strip("{}")
@@ -106,8 +98,7 @@ def run_command(words: list[str], log: Path, end: float) -> bool:
     module = words[2:] if words[0] == "python" else words
     with log.open("ab") as file:
         try:
-            rest_s = max(0.0, min(end - time.monotonic(), 1e9))
-            command = [sys.executable, "-m", *module]
+            rest_s, command = max(0.0, min(end - time.monotonic(), 1e9)), [sys.executable, "-m", *module]
             code = subprocess.run(command, stdout=file, stderr=file, cwd=PROJECT, timeout=rest_s).returncode
         except subprocess.TimeoutExpired:
             return False
@@ -163,10 +154,7 @@ def describe(name: str, row: Row) -> list[str]:
     cost = f"{sum(minutes or 0.0 for minutes in known) / 120:.1f} h on two cores" if all(known) else "cost not measured"
     told = f"{len(known)} trainings, {cost}, on a GPU not measured" if known else "no training"
     told = f"code at commit {row.commit}" if row.commit else told
-    return [
-        f"{name}: {told}{row.open and f'; {row.open}'}",
-        *([f"    predicted: {row.prediction}"] if row.open else []),
-    ]
+    return [f"{name}: {told}; {row.open}", f"    predicted: {row.prediction}"] if row.open else [f"{name}: {told}"]
 
 
 if __name__ == "__main__":

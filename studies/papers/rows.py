@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from steadyseg.studies.papers.trainings import FORMS, HEADS, SMOOTHED
+from steadyseg.studies.papers.trainings import ENDS, FORMS, HEADS, SMOOTHED
 
 STILLS, STREAM = "--split test --protocol stills", "--split val --protocol stream"
 PUBLISHED, HALF_RATE = f"{STREAM} --motion off --tau 1.25", f"{STREAM} --motion off --tau 0.625"
@@ -51,6 +51,14 @@ def streams(*names: str, open: str = "", prediction: str = "") -> Row:
     return Row(names, tuple(found), open, prediction)
 
 
+def decays(*included: str) -> tuple[str, ...]:
+    """Included networks at temperature 1: single frames of one pass, and the mean at both decay times."""
+    flags = [f"{STREAM} --mode dnn", f"{PUBLISHED} --mode vq-dnn", f"{HALF_RATE} --mode vq-dnn"]
+    flags += [f"{STREAM} --mode bnn --samples 1", f"{PUBLISHED} --mode vq-bnn", f"{HALF_RATE} --mode vq-bnn"]
+    run = "steadyseg evaluate {} --data {{camvid}} --calibrated off {} {}"
+    return tuple(run.format(name, one, REPORT) for name in included for one in flags)
+
+
 def pictures(*names: str, data: str = "cifar10", open: str = "", prediction: str = "") -> Row:
     """Classifiers: dropout off, and where there is dropout after 1 to 50 passes."""
     return Row(names, tuple(evaluate(name, "--split test", data) for name in names), open, prediction)
@@ -73,7 +81,7 @@ def transformers(study: str, flags: str, data: str = "cifar10", *more: str) -> R
     return Row((*ALL, *more), (look(study, (*ALL, *more), flags, data),))
 
 
-NOT_RUN, ENDS = "not run", ("plain", "mc-smooth")
+NOT_RUN = "not run"
 MEMBERS = ("paper-plain-0", "paper-plain-1", "paper-plain-2")
 PAIRS = ((("resnet18-plain-0", "resnet18-mc-smooth-0"), "cifar10"), (("paper-plain-0", "paper-smooth-0"), "camvid"))
 """Classifiers and U-Nets that the studies of networks compare."""
@@ -82,7 +90,7 @@ TIMED = ("paper-plain-0", "paper-smooth-0", "paper-mc-smooth-0")
 
 ROWS: dict[str, Row] = {
     "table-2": streams(*named("paper", 0), *MEMBERS[1:], *named("cpu", 0)),
-    "decay": Row((), ("python -m steadyseg.studies.results.decay --data {camvid}",)),
+    "decay": Row(commands=decays("camvid-unet-s", "road-realtime", "road-mobile")),
     "overconfidence": Row((), ("python -m steadyseg.studies.results.overconfidence --data {camvid}",)),
     "speed": Row(TIMED, tuple(f"steadyseg bench {{{name}}} {REPORT}" for name in TIMED)),
     "ensemble": Row(

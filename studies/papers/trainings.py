@@ -1,11 +1,14 @@
 """The trainings behind the tables of docs/explanation/papers.md, as words after `steadyseg train`."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 FORMS = {"plain": (False, False), "smooth": (False, True), "mc": (True, False), "mc-smooth": (True, True)}
 """(dropout, smoothing)"""
+NAMES, ENDS = {methods: name for name, methods in FORMS.items()}, ("plain", "mc-smooth")
 
 
 @dataclass(frozen=True)
@@ -46,21 +49,15 @@ EXCLUDED: dict[str, Any] = {
 """By list, whether a picture of CamVid's train stays: 92 of 367; all that are not of val's drive."""
 
 
-def forms(prefix: str, flags: str, rate: float, minutes: float | None, *seeds: int) -> dict[str, Training]:
+def forms(
+    prefix: str, flags: str, rate: float, minutes: float | None, *seeds: int, kinds: Iterable[str] = FORMS
+) -> dict[str, Training]:
     """A training without both methods, with each and with both, for each seed."""
-    return {
-        f"{prefix}-{name}-{seed}": Training(
-            f"{flags} --dropout {rate if dropout else 0} --{'' if smoothing else 'no-'}smoothing --seed {seed}", minutes
-        )
-        for seed in seeds
-        for name, (dropout, smoothing) in FORMS.items()
-    }
-
-
-def pair(prefix: str, flags: str, minutes: float, *seeds: int) -> dict[str, Training]:
-    """Of `forms` the two ends."""
-    found = forms(prefix, flags, 0.2, minutes, *seeds)
-    return {name: one for name, one in found.items() if "plain" in name or "mc-smooth" in name}
+    found = {}
+    for seed, (dropout, smoothing) in product(seeds, (FORMS[kind] for kind in kinds)):
+        form = f"--dropout {rate if dropout else 0} --{'' if smoothing else 'no-'}smoothing"
+        found[f"{prefix}-{NAMES[dropout, smoothing]}-{seed}"] = Training(f"{flags} {form} --seed {seed}", minutes)
+    return found
 
 
 def both(name: str, flags: str, minutes: float | None = None, seeds: tuple[int, ...] = (0, 1)) -> dict[str, Training]:
@@ -94,10 +91,10 @@ TRAININGS: dict[str, Training] = {
     **forms("cpu", "seg --preset cpu --data {camvid} --epochs 40", 0.2, None, 0),
     **forms("replica180", f"{AS_PUBLISHED} --channels 16 --size 180", 0.2, 70, 0, 1),
     **forms("replica360", f"{AS_PUBLISHED} --channels 64 --size 360", 0.5, None, 0, 1),
-    **pair("few180", f"{AS_PUBLISHED} exclude={{few}} --channels 32 --size 180", 70, 0, 1),
-    **pair("unseen180", f"{AS_PUBLISHED} exclude={{val-drive}} --channels 16 --size 180", 31, 0, 1),
+    **forms("few180", f"{AS_PUBLISHED} exclude={{few}} --channels 32 --size 180", 0.2, 70, 0, 1, kinds=ENDS),
+    **forms("unseen180", f"{AS_PUBLISHED} exclude={{val-drive}} --channels 16 --size 180", 0.2, 31, 0, 1, kinds=ENDS),
     **forms("resnet18", f"{CIFAR} --channels 32", 0.3, 19, 0, 1),
-    **forms("vgg16", f"{CIFAR} --network vgg16 --channels 32 --config head=gap", 0.3, None, 0),
+    **forms("vgg16", f"{CIFAR} --network vgg16 --channels 32 --config head=gap", 0.3, None, 0, kinds=ENDS),
     **forms(
         "hard", "classification --preset fast --data {cifar10} --epochs 16 --config label_smoothing=0", 0.3, None, 0
     ),

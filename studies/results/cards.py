@@ -10,13 +10,11 @@ from steadyseg.seg.pretrained import FOLDER as SEGMENTERS
 from steadyseg.studies.harness.study import PROJECT
 from steadyseg.studies.harness.tables import Tables, read_record, table
 from steadyseg.studies.harness.trust import trust_tables
-from steadyseg.studies.results.front import front_table, places_table
 from steadyseg.studies.results.replica import readings_table
 
 README = PROJECT / "README.md"
-RESULTS = PROJECT / "docs" / "version-0.2" / "results.md"
 CONFIDENCE, PAPERS = (PROJECT / "docs" / "explanation" / f"{name}.md" for name in ("confidence", "papers"))
-PAGES_WITHOUT_RECORD = (README, RESULTS, CONFIDENCE, PAPERS)
+PAGES_WITHOUT_RECORD = (README, CONFIDENCE, PAPERS)
 ABSENT = "-"
 FIGURES = {
     "NLL": "nll",
@@ -54,7 +52,7 @@ def cards() -> list[Path]:
 def card_tables(card: Path) -> Tables:
     """The tables of a model card, or of a page without a record, by their names in the page."""
     record = {} if card in PAGES_WITHOUT_RECORD else json.loads(card.with_suffix(".json").read_text())
-    own = {"front": front_table, "places": places_table, "readings": readings_table, **trust_tables()}
+    own = {"readings": readings_table, **trust_tables()}
     return {**own, **{name: partial(make, card.stem, record) for name, make in TABLES.items()}}
 
 

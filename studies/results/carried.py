@@ -24,10 +24,9 @@ from steadyseg.seg.data.label_folder import open_split
 from steadyseg.seg.data.moving_stills import seed_of, still_clip
 from steadyseg.street.drive import Street
 from steadyseg.studies.harness.networks import rests_on
-from steadyseg.studies.harness.study import PAGES, Cache, data_digest, origin
+from steadyseg.studies.harness.study import PAGES, Cache, data_digest, origin, run_command
 from steadyseg.studies.harness.tables import read_record, table
 from steadyseg.studies.results.every import OneNetwork
-from steadyseg.studies.results.front import run_command
 
 EVERY, CLIPS, DRAWN = 7, 20, 84
 FITTED = {

@@ -27,9 +27,8 @@ from steadyseg.runtime.open_model import open_checkpoint
 from steadyseg.seg.data.label_folder import open_split
 from steadyseg.seg.evaluate import FrameMetrics
 from steadyseg.studies.harness.networks import rests_on
-from steadyseg.studies.harness.study import PAGES, Cache, data_digest, origin
+from steadyseg.studies.harness.study import PAGES, Cache, data_digest, origin, run_command
 from steadyseg.studies.harness.tables import read_record, table
-from steadyseg.studies.results.front import run_command
 
 STREET = "street:7:60"
 SOURCES = {"val": ("road-mobile", "road-realtime"), STREET: ("street-mobile",)}

@@ -32,11 +32,10 @@ from steadyseg.seg.data.label_folder import open_split
 from steadyseg.seg.pretrained import read_segmenter
 from steadyseg.studies.harness.networks import rests_on
 from steadyseg.studies.harness.panels import new_figure, write_figure
-from steadyseg.studies.harness.study import PAGES, Cache, data_digest, origin
+from steadyseg.studies.harness.study import PAGES, Cache, data_digest, origin, run_command
 from steadyseg.studies.harness.tables import read_record, table
-from steadyseg.studies.results.front import FRAMES, run_command
 
-NETWORK, PASSES, STEP = "camvid-unet-s", 10, 2
+NETWORK, PASSES, STEP, BLOCK = "camvid-unet-s", 10, 2, 10
 TEMPERATURES = (1.0, 0.7, 0.5, 0.4, 0.3)
 """Beside the fitted one, which comes first."""
 PUBLISHED_NLL = 0.354
@@ -67,7 +66,7 @@ def measure(model: Model, frames: Sequence[Frame], temperatures: Sequence[float]
     meta, network = model.meta, model.network().to(memory_format=torch.channels_last)
     normalize, divisor = Normalize(meta.mean, meta.std), torch.tensor(temperatures).view(-1, 1, 1, 1)
     found: Found = {(name, at): [] for name in METHODS for at in temperatures}
-    states, continuity, starts = dict[str, Any](), Continuity(), {0, *accumulate(split_evenly(len(frames), FRAMES))}
+    states, continuity, starts = dict[str, Any](), Continuity(), {0, *accumulate(split_evenly(len(frames), BLOCK))}
     for place, frame in enumerate(frames):
         gap = continuity.gap_before(frame)
         pixels = torch.from_numpy(frame.image)[None].permute(0, 3, 1, 2)
@@ -114,12 +113,8 @@ def figures_of(found: Found) -> dict[str, dict[str, Any]]:
         made: dict[Any, Tensor] = {}
         for at, name in product(temperatures, (*METHODS, *REPAIRED)):
             key = (REPAIRED[name], temperatures[0]) if name in REPAIRED else (name, at)
-            shown = {
-                "nll": nll[key],
-                "change": nll[key] / nll["plain", at] - 1,
-                "ece": counts[key].figures(times)["ece"],
-            }
-            made |= {(f"{at:g}", name, what): value for what, value in shown.items()}
+            made[f"{at:g}", name, "nll"], made[f"{at:g}", name, "change"] = nll[key], nll[key] / nll["plain", at] - 1
+            made[f"{at:g}", name, "ece"] = counts[key].figures(times)["ece"]
         return made
 
     rows: dict[str, dict[str, Any]] = {}

@@ -2,10 +2,8 @@
 
 from steadyseg.studies.harness.tables import Tables
 from steadyseg.studies.results.carried import carried_table
-from steadyseg.studies.results.decay import decay_table
 from steadyseg.studies.results.every import every_table
 from steadyseg.studies.results.overconfidence import overconfidence_table
-from steadyseg.studies.results.protocol import protocol_table
 from steadyseg.studies.results.replica import replica_table
 
 
@@ -13,9 +11,7 @@ def tables() -> Tables:
     """The tables by their names in the page."""
     return {
         "carried": carried_table,
-        "decay": decay_table,
         "every": every_table,
         "overconfidence": overconfidence_table,
-        "protocol": protocol_table,
         "replica": replica_table,
     }
