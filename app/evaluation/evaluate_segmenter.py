@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from steadyseg.app.both_ways import segment_file
 from steadyseg.app.console import Console, print_table, track
 from steadyseg.app.evaluation.data import LabelledData, refuse_memory
 from steadyseg.app.evaluation.flags import EvaluateJob
 from steadyseg.app.evaluation.record import familiarity_record, print_sets
 from steadyseg.app.evaluation.recordings import RecordingMetrics, print_recordings
-from steadyseg.app.video.both_ways import segment_file
 from steadyseg.core.errors import InputError
 from steadyseg.core.frame import Frame, Maps
 from steadyseg.core.model.model import Model

@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from steadyseg.app.both_ways import segment_file
 from steadyseg.app.sources.read_ahead import read_ahead
 from steadyseg.app.sources.source import Source
-from steadyseg.app.video.both_ways import segment_file
 from steadyseg.app.video.report import FrameFigures, StreamReport
 from steadyseg.app.video.sinks import Sink, WriteMasks
 from steadyseg.app.video.stream_sink import StreamSink

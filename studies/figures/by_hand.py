@@ -25,7 +25,7 @@ BY_HAND = {
     "guide/record.json:camvid-[!u]*": VERSION_0_2,
     "guide/roads.json:*": "the command in its page",
     "results/every.json:*": "`python -m steadyseg.studies.results.every`",
-    "results/carried.json:*": "`python -m steadyseg.studies.results.carried`",
+    "results/carried.json:*": "`python -m steadyseg.studies.results.every`",
     "familiarity/record.json:regions/*": AT_COMMIT,
     "familiarity/record.json:classifiers/*": AT_COMMIT,
     "familiarity/record.json:left_out*": AT_COMMIT,

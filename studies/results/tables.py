@@ -1,8 +1,7 @@
 """The tables of docs/records/results that are made again with other weights; the page keeps its trainings' tables."""
 
 from steadyseg.studies.harness.tables import Tables
-from steadyseg.studies.results.carried import carried_table
-from steadyseg.studies.results.every import every_table
+from steadyseg.studies.results.every import carried_table, every_table
 from steadyseg.studies.results.overconfidence import overconfidence_table
 from steadyseg.studies.results.replica import replica_table
 

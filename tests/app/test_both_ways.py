@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from steadyseg import Frame, open_segmenter
-from steadyseg.app.video.both_ways import MOST, segment_file
+from steadyseg.app.both_ways import MOST, segment_file
 from steadyseg.core.segmenter import segment
 from steadyseg.street.drive import Street
 
