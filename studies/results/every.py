@@ -30,7 +30,7 @@ from steadyseg.seg.data.moving_stills import CLIP_FRAMES, moving_stills, seed_of
 from steadyseg.seg.evaluate import FrameMetrics
 from steadyseg.street.drive import Street
 from steadyseg.studies.harness.networks import rests_on
-from steadyseg.studies.harness.panels import MARKS, legend_below, new_figure, write_figure
+from steadyseg.studies.harness.panels import legend_below, new_figure, write_figure
 from steadyseg.studies.harness.study import PAGES, Cache, data_digest, origin, run_command
 from steadyseg.studies.harness.tables import read_record, table
 
@@ -219,10 +219,10 @@ def draw(record: dict[str, Any], path: Path) -> None:
     """What is lost over the share of frames that have the network, in points, for each network and source."""
     figure, axes = new_figure(3, 3.4, 3.4)
     for axis, key in zip(axes, ("accuracy", "miou", f"iou of {RARE[0]}"), strict=True):
-        for mark, (job, found) in zip(MARKS, record.items(), strict=False):
+        for job, found in record.items():
             rows, best = found["rows"], found["rows"]["geometric mean"][key]
             points = sorted((100 * rows[rule]["network"], 100 * (rows[rule][key] - best)) for rule in SPARSE)
-            axis.plot(*zip(*points, strict=True), marker=mark, label=job)
+            axis.plot(*zip(*points, strict=True), marker="o", label=job)
         axis.set(title=key.replace("iou", "IoU"), xlabel="% of the frames with the network")
     axes[0].set(ylabel="points against every frame")
     legend_below(figure, axes)
