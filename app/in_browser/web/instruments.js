@@ -20,7 +20,7 @@ export function verdictOf({ finite, familiarity }, { novel, doubtful }, { calibr
 
 export class Instruments {
   #words;
-  #samples = []; // {at, age} of the last RATE_S
+  #samples = []; // {at, age, answered} of the last RATE_S
   #drawnAt = 0;
   shown = 0;
   ages = []; // of all shown frames, for measurements
@@ -40,7 +40,7 @@ export class Instruments {
     this.shown += 1;
     this.ages.push(age);
     if (this.ages.length > 100000) this.ages.splice(0, 50000);
-    this.#samples.push({ at, age });
+    this.#samples.push({ at, age, answered: facts.answered });
     while (this.#samples[0].at < at - 1e3 * RATE_S) this.#samples.shift();
     if (at - this.#drawnAt < STRIP_MS) return;
     this.#drawnAt = at;
@@ -64,7 +64,7 @@ export class Instruments {
     const recent = this.#samples;
     const span = recent.length > 1 ? (recent.at(-1).at - recent[0].at) / 1e3 : 0;
     const ages = recent.map((one) => one.age).sort((a, b) => a - b);
-    const answers = recent.slice(1).filter((one) => one.facts.answered).length;
+    const answers = recent.slice(1).filter((one) => one.answered).length;
     return { rate: span ? (recent.length - 1) / span : 0, answers: span ? answers / span : 0, median: ages[ages.length >> 1] ?? 0 };
   }
 }
