@@ -23,7 +23,7 @@ from steadyseg.core.errors import CheckFailed, InputError
 from steadyseg.core.system.machine import choose_device
 from steadyseg.core.training.run_folder import CONFIG_NAME, MODEL_NAME
 from steadyseg.studies.harness.study import PROJECT, exit_code, origin, read_record_file, write_record
-from steadyseg.studies.papers.rows import ROWS, Row
+from steadyseg.studies.papers.rows import NOT_RUN, ROWS, Row
 from steadyseg.studies.papers.trainings import TRAININGS, Places
 
 
@@ -152,6 +152,7 @@ def describe(name: str, row: Row) -> list[str]:
     """Lines of `list`: what is trained and what it costs, and of a row that was not run the prediction."""
     known = [TRAININGS[network].minutes for network in row.networks]
     cost = f"{sum(minutes or 0.0 for minutes in known) / 120:.1f} h on two cores" if all(known) else "cost not measured"
+    cost += " (an estimate)" if all(known) and row.open == NOT_RUN else ""
     told = f"{len(known)} trainings, {cost}, on a GPU not measured" if known else "no training"
     told = f"code at commit {row.commit}" if row.commit else told
     return [f"{name}: {told}; {row.open}", f"    predicted: {row.prediction}"] if row.open else [f"{name}: {told}"]

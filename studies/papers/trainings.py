@@ -95,9 +95,7 @@ TRAININGS: dict[str, Training] = {
     **forms("unseen180", f"{AS_PUBLISHED} exclude={{val-drive}} --channels 16 --size 180", 0.2, 31, 0, 1, kinds=ENDS),
     **forms("resnet18", f"{CIFAR} --channels 32", 0.3, 19, 0, 1),
     **forms("vgg16", f"{CIFAR} --network vgg16 --channels 32 --config head=gap", 0.3, None, 0, kinds=ENDS),
-    **forms(
-        "hard", "classification --preset fast --data {cifar10} --epochs 16 --config label_smoothing=0", 0.3, None, 0
-    ),
+    **forms("hard", "classification --preset fast --data {cifar10} --epochs 16 --config label_smoothing=0", 0.3, 39, 0),
     **both("none", ABLATION),
     **both("preact", f"{ABLATION} --network preresnet18"),
     **{k: v for name, one in SMOOTHED.items() for k, v in both(name, f"{ABLATION} --smoothing --config {one}").items()},
