@@ -1,5 +1,6 @@
 """Opening of a source by its name: a file, an image folder, a camera, a URL or the procedural street."""
 
+import os
 import re
 from collections import Counter
 from collections.abc import Iterator
@@ -44,7 +45,11 @@ def open_source(
         return _open_camera(int(camera[1]), Wanted(width, height, fps, (camera[5] or "").upper()))
     if "://" in spec:
         return open_url(spec)
-    return _open_street(spec, classes) if is_street(spec) else _open_path(Path(spec), max_pixels)
+    if is_street(spec):
+        return _open_street(spec, classes)
+    if not os.path.exists(spec):
+        require_separator(spec)  # before pathlib takes one of two slashes away
+    return _open_path(Path(spec), max_pixels)
 
 
 def is_path(spec: str) -> bool:
@@ -82,7 +87,6 @@ def _open_path(path: Path, max_pixels: int) -> Source:
     except OSError as error:
         raise InputError(f"{str(path)[:80]!r} cannot be looked at ({error.strerror}); expected {EXPECTED}") from error
     if not exists:
-        require_separator(str(path))
         raise InputError(f"no such file or folder: {str(path)!r}; expected {EXPECTED}")
     if is_device:
         return _open_camera(str(path), Wanted())

@@ -280,7 +280,8 @@ def test_a_camera_that_offers_udp_alone_is_read(camera: tuple[Server, Proxy]) ->
     ["rtmp:/host/KEY", "RTMP:host/KEY.mp4", "rtmpp:/host/KEY", "rtsp:\\\\host\\KEY", "rtmps:KEY", "rtmp//host/KEY"],
 )
 def test_an_address_without_its_separator_is_no_file_and_shows_no_key(text: str) -> None:
-    for refused in (refusal(check_job, VideoJob("street:7:2", output=text)), refusal(require_separator, text)):
+    as_output = refusal(check_job, VideoJob("street:7:2", output=text))
+    for refused in (as_output, refusal(open_source, text), refusal(require_separator, text)):
         assert "lacks ://" in refused and "KEY" not in refused
     require_separator(f"./{text}")
     require_separator("C:/video.mp4")
