@@ -115,7 +115,7 @@ def test_a_graph_that_its_record_does_not_describe_is_refused(tmp_path: Path) ->
         ("evaluate {} --data {data} --executor openvino --device cuda", "runs on the CPU"),
         ("video street:1:1 --model {}", "holds an image classifier"),
         ("calibrate {} --data x -o {}.onnx", "calibrate its checkpoint"),
-        ("verify {}", "a classifier's file has none"),
+        ("verify {}", "files of classifiers and of random dropout have none"),
     ],
 )
 def test_what_a_graph_file_was_not_made_for_is_one_line(tmp_path, capsys, command, words):

@@ -112,7 +112,7 @@ def test_values_beyond_float16_are_a_failed_proof() -> None:
     overflowing = traced.in_fp16()
     parity = measure_parity(network_pairs(network, overflowing.runner, images), "probs")
     assert not parity.finite
-    words = r"the fp16 graph is too far from torch, .*beyond the number format's range"
+    words = r"the fp16 graph is too far from torch: .*beyond the number format's range"
     with pytest.raises(CheckFailed, match=words):
         require_parity(parity, Bounds(0.0, 1e9), "fp16")
     with pytest.raises(CheckFailed, match=words):

@@ -127,7 +127,7 @@ def test_words_are_explained_and_the_street_plays_without_a_camera(browser: Any,
     with visitor(browser, address) as page:
         label = page.locator("#mode label").filter(has_text="MC dropout (bnn)")
         label.hover()
-        assert label.get_attribute("title").startswith("The mean of several passes with dropout on")
+        assert label.get_attribute("title").startswith("The mean of several forward passes with dropout on")
         page.locator("#second").hover()
         assert page.locator("#second").get_attribute("title").startswith("Entropy of the predicted probabilities")
         page.get_by_role("button", name="Play street").click()
