@@ -22,7 +22,7 @@ CEILINGS = {
     "export": (2_240, 19),
     "runtime": (3_110, 25),
     "app": (11_380, 113),
-    "studies": (10_370, 116),
+    "studies": (10_390, 116),
     "tests": (31_080, 192),
 }
 """Lines and files of Python by folder, 3 % above what was reached; lines are as ruff formats them."""

@@ -45,6 +45,7 @@ BY_HAND = {
     "cuts/*": AT_COMMIT,
     "results/throughput.json:*": AT_COMMIT,
     "performance/record.json:*": f"{IDLE} `python -m steadyseg.studies.performance`",
+    "performance/every.json:*": f"{IDLE} `steadyseg bench NETWORK`",
     "browser/*": AT_COMMIT,
 }
 """FILE:ENTRY in docs/records, as patterns of fnmatch -> why, and the command."""

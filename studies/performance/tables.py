@@ -33,7 +33,22 @@ FORMAT_ROWS = {"bare": "network alone", "vq_dnn_motion": "the default", "end_to_
 def tables() -> Tables:
     """The tables by their names in the page."""
     makers = {"machine": machine_table, "ratios": ratios_table, "rows": rows_table, "formats": formats_table}
-    return bind(read_record("performance"), makers)
+    return {**bind(read_record("performance"), makers), **bind(read_record("performance", "every.json"), EVERY)}
+
+
+def every_table(record: Record) -> str:
+    """Frames a second with the network on some frames, and their ratio to every frame, by `steadyseg bench`."""
+    lines = []
+    for model, one in record.items():
+        rates = {row: found["frames_per_s"] for row, found in one["rows"].items()}
+        every = [f"{rates[row]:.1f} ({rates[row] / rates['vq_dnn_motion']:.2f})" for row in SPARSE]
+        lines.append([model, one["executor"].split()[-1], *(f"{rates[row]:.1f}" for row in WHOLE), *every])
+    return table(["network", "format", *WHOLE.values(), *SPARSE.values()], lines)
+
+
+WHOLE = {"bare": "network alone", "vq_dnn_motion": "every frame", "end_to_end_labels": "file to labels and maps"}
+SPARSE = {"every_2": "every 2 (ratio)", "every_3": "every 3", "every_auto": "auto"}
+EVERY = {"every": every_table}
 
 
 def machine_table(record: Record) -> str:
