@@ -9,6 +9,7 @@ another folder are not read.
 
 import contextlib
 import hashlib
+import json
 import os
 import re
 import zipfile
@@ -87,7 +88,7 @@ class ShippedGraphs:
                 for (file, recipes), digest in zip(graph["models"], graph["digests"], strict=True):
                     xml = member(archive, file, MAX_TEXT_BYTES)
                     weights = constants([Recipe(*one) for one in recipes], tensors, small)
-                    if digest != graph_digest(xml, weights):
+                    if digest != graph_digest(xml, weights, [name, graph["rates"], graph["shapes"]]):
                         raise ValueError("a graph has another digest")
                     models.append(read_ir(xml, weights))
             kinds = {one.get_type_name() for model in models for one in model.get_ops()}
@@ -120,9 +121,12 @@ def member(archive: zipfile.ZipFile, name: str, limit: int) -> bytes:
     return archive.read(info)
 
 
-def graph_digest(xml: bytes, weights: bytes) -> str:
-    """SHA-256 of a graph and the bytes of its constants."""
-    return hashlib.sha256(len(xml).to_bytes(LENGTH_BYTES, "big") + xml + weights).hexdigest()
+def graph_digest(xml: bytes, weights: bytes, about: Sequence[Any]) -> str:
+    """SHA-256 of a graph, the bytes of its constants, and what the index says `about` its network: the name, and the
+    rates and shapes of the dropout masks."""
+    told = json.dumps(about).encode()
+    sizes = b"".join(len(part).to_bytes(LENGTH_BYTES, "big") for part in (xml, told))
+    return hashlib.sha256(sizes + xml + told + weights).hexdigest()
 
 
 def constants(recipes: Sequence[Recipe], tensors: Tensors, small: bytes) -> bytes:

@@ -59,8 +59,8 @@ class Writer:
         stored = StoredNetwork(self.model, method, precision)
         height, width = network_size(*frame, meta.height)
         network = convert(stored.module, height, width, stored.plan.shared)
-        models = [self._describe(*write_ir(one)) for one in network.models]
         name = stored.plan.name(height, width)
+        models = [self._describe(*write_ir(one), [name, network.rates, network.mask_shapes]) for one in network.models]
         self.graphs[name] = {
             "models": [one[:2] for one in models],
             "digests": [one[2] for one in models],
@@ -69,7 +69,7 @@ class Writer:
         }
         return name
 
-    def _describe(self, xml: bytes, weights: bytes) -> tuple[str, list[Recipe], str]:
+    def _describe(self, xml: bytes, weights: bytes, about: list[Any]) -> tuple[str, list[Recipe], str]:
         file = f"{hashlib.sha256(xml).hexdigest()[:16]}.xml"
         self.files[file] = xml
         recipes, end = list[Recipe](), 0
@@ -81,7 +81,7 @@ class Writer:
         made = b"".join(constant(one, self.tensors, small) for one in recipes)
         if made != weights[:end]:
             raise InputError("the recipes do not give the bytes of the conversion")
-        return file, recipes, graph_digest(xml, made)
+        return file, recipes, graph_digest(xml, made, about)
 
     def _recipe(self, data: bytes, kind: str) -> Recipe:
         if len(data) < SMALLEST_BYTES or kind not in ("f32", "i8"):
