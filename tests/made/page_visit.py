@@ -34,6 +34,13 @@ def stripes(count: int, height: int = 120, width: int = 160) -> list[np.ndarray]
     ]
 
 
+def wait_until_ready(page: Any, plays: bool = False) -> None:
+    """Waits until the page listens, after it was opened or reloaded."""
+    page.locator(".stage [data-do=camera]").first.wait_for()
+    if not plays:
+        page.locator(".stage [data-do=stop]:enabled").first.click()
+
+
 @contextmanager
 def visitor(browser: Any, address: str, width: int = 1280, plays: bool = False, **options: Any) -> Iterator[Any]:
     """The page in a context of its own; whatever it asks of another host, and any error in its scripts, fails the
@@ -47,9 +54,7 @@ def visitor(browser: Any, address: str, width: int = 1280, plays: bool = False, 
         page.on("pageerror", lambda error: errors.append(str(error)))
         page.set_default_timeout(PATIENCE_MS)
         page.goto(address)
-        page.locator(".stage [data-do=camera]").first.wait_for()
-        if not plays:
-            page.locator(".stage [data-do=stop]:enabled").first.click()
+        wait_until_ready(page, plays)
         yield page
         page.goto("about:blank")  # leaving as a reader does: the page says goodbye to the server
     finally:

@@ -9,7 +9,7 @@ import av
 import cv2
 import numpy as np
 import pytest
-from made.page_visit import GRADIO, stripes, visitor
+from made.page_visit import GRADIO, stripes, visitor, wait_until_ready
 from made.video import write_video
 from made.waiting import wait_for
 
@@ -100,10 +100,12 @@ def test_hostile_uploads_get_one_line_and_the_page_lives_on(browser: Any, addres
             assert "/" not in message.inner_text().replace("mp4, mkv", "")
             page.locator("#upload").get_by_label("Clear").click()
             page.reload()
+            wait_until_ready(page)
             page.get_by_role("tab", name="File").click()
         page.locator("#upload input[type=file]").set_input_files(sparse)
         page.get_by_text("exceed the maximum").first.wait_for()
         page.reload()
+        wait_until_ready(page)
         choose_file(page, tmp_path / "picture.png")
         page.locator("#picture img").wait_for()
         assert page.locator("#picture img").evaluate("i => i.naturalWidth") == 320
