@@ -2,7 +2,7 @@
 // It answers the questions of worker.js, and asks that worker for maps.
 import { drawn, Paper, summary } from "./drawing.js";
 import { Motion } from "./motion.js";
-import { sentence, Trouble } from "./trouble.js";
+import { answering, Trouble } from "./trouble.js";
 
 const CHANGED_DOUBT = 0.5; // a frame waits for the network where the mean doubt is above this, and where the last call took less than
 const QUICK_MS = 20; // (as in runtime/every.py)
@@ -67,13 +67,4 @@ async function step({ bitmap, crop, pixels, gap, frames, reset, view, wantsMaps 
   return drawn(pixels, maps, facts, view, manifest);
 }
 
-async function answer({ data }) {
-  try {
-    const [result, transferred] = data.open ? [await open(data.open), []] : await step(data.step);
-    postMessage({ number: data.number, result }, transferred);
-  } catch (error) {
-    postMessage({ number: data.number, trouble: sentence(error), expected: error instanceof Trouble });
-  }
-}
-
-onmessage = answer;
+onmessage = answering(open, step);

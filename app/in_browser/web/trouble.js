@@ -19,4 +19,14 @@ export function requireBrowser() {
   }
 }
 
+// Returns what answers a worker's messages, {number, open} or {number, step}, by these two functions.
+export const answering = (open, step) => async ({ data }) => {
+  try {
+    const [result, transferred] = data.open ? [await open(data.open), []] : await step(data.step);
+    postMessage({ number: data.number, result }, transferred);
+  } catch (error) {
+    postMessage({ number: data.number, trouble: sentence(error), expected: error instanceof Trouble });
+  }
+};
+
 export const sentence = (error) => (error instanceof Trouble ? error.message : `Something failed: ${error?.message ?? error}`);

@@ -1,6 +1,6 @@
 // The graph of one method in a worker: a frame in, maps and pictures out; the temporal state stays here.
 import { drawn, Paper, summary } from "./drawing.js";
-import { sentence, Trouble } from "./trouble.js";
+import { answering, Trouble } from "./trouble.js";
 import { wholeFile } from "./whole_file.js";
 
 const MAPS = ["label", "confidence", "entropy", "disagreement", "energy"]; // the last one needs familiarity statistics
@@ -96,13 +96,4 @@ async function step({ bitmap, crop, pixels, gap, reset, view, wantsMaps }) {
   return drawn(pixels, maps, facts, view, manifest);
 }
 
-async function answer({ data }) {
-  try {
-    const [result, transferred] = data.open ? [await open(data.open), []] : await step(data.step);
-    postMessage({ number: data.number, result }, transferred);
-  } catch (error) {
-    postMessage({ number: data.number, trouble: sentence(error), expected: error instanceof Trouble });
-  }
-}
-
-onmessage = answer;
+onmessage = answering(open, step);
