@@ -10,7 +10,7 @@ from steadyseg.core.frame import FrameScores, Maps
 from steadyseg.core.method import Method
 from steadyseg.core.motion import Motion
 from steadyseg.core.reference import ReferenceScores
-from steadyseg.core.segmenter import StageClock
+from steadyseg.core.stage_clock import StageClock
 from steadyseg.runtime.kernels.postprocess import FusedPostprocess
 from steadyseg.runtime.kernels.resize import nearest, resize_frame
 from steadyseg.runtime.networks import FrameNetwork

@@ -17,7 +17,8 @@ from steadyseg.core.frame import FrameScores, Maps
 from steadyseg.core.method import Method
 from steadyseg.core.motion import Motion, compose, inside
 from steadyseg.core.options import Every, is_whole
-from steadyseg.core.segmenter import Executor, StageClock
+from steadyseg.core.segmenter import Executor
+from steadyseg.core.stage_clock import StageClock
 from steadyseg.runtime.cpu_executor import resize_map
 from steadyseg.runtime.kernels.carried import CarriedMaps
 

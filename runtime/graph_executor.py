@@ -7,7 +7,7 @@ import numpy as np
 
 from steadyseg.core.frame import MOTION_INPUTS, Maps
 from steadyseg.core.motion import Motion, no_motion
-from steadyseg.core.segmenter import StageClock
+from steadyseg.core.stage_clock import StageClock
 from steadyseg.export.file.metadata import GraphMeta
 from steadyseg.export.file.sessions import Arrays, import_onnxruntime, open_session, runtime_errors
 from steadyseg.export.file.signature import MAPS, state_names

@@ -15,7 +15,7 @@ from steadyseg.core.model.int8 import NO_CORRECTIONS, Corrections, Ranges, round
 from steadyseg.core.model.model import Model
 from steadyseg.core.motion import Motion
 from steadyseg.core.prediction import Prediction
-from steadyseg.core.segmenter import StageClock
+from steadyseg.core.stage_clock import StageClock
 from steadyseg.core.system.machine import autocast
 from steadyseg.core.temporal import State
 from steadyseg.seg.of_model import streaming_module

@@ -16,7 +16,8 @@ from steadyseg.app.video.sinks import Sink, WriteMasks
 from steadyseg.app.video.stream_sink import StreamSink
 from steadyseg.core.errors import InputError
 from steadyseg.core.frame import Frame, Maps
-from steadyseg.core.segmenter import MAX_TIMES, Segmenter, segment
+from steadyseg.core.segmenter import Segmenter, segment
+from steadyseg.core.stage_clock import MAX_TIMES
 from steadyseg.core.system.interrupts import uninterrupted
 
 

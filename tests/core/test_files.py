@@ -11,7 +11,7 @@ import pytest
 from refusals import refusal
 
 from steadyseg.core.errors import InputError
-from steadyseg.core.segmenter import MAX_TIMES, StageClock
+from steadyseg.core.stage_clock import MAX_TIMES, StageClock
 from steadyseg.core.system import machine
 from steadyseg.core.system.files import (
     cache_file,
