@@ -9,7 +9,8 @@ from steadyseg.runtime.open_model import find_model
 from steadyseg.studies.figures.step import OUT, Digests, Step, fit_split
 
 CHECKPOINT = "seg/checkpoints/{}"
-CAMVID = UNET, REALTIME, *_ = "camvid-unet-s", "road-realtime", "road-mobile", "road-quality"
+UNET, REALTIME = "camvid-unet-s", "road-realtime"
+CAMVID = (UNET, REALTIME, "road-mobile", "road-quality")
 
 
 def all_steps() -> list[Step]:

@@ -27,13 +27,16 @@ ROWS = {
     "end_to_end_labels": "H.264 file to labels and maps",
     "end_to_end_video": "H.264 file to side-by-side file",
 }
+WHOLE = {"bare": "network alone", "vq_dnn_motion": "every frame", "end_to_end_labels": "file to labels and maps"}
+SPARSE = {"every_2": "every 2 (ratio)", "every_3": "every 3", "every_auto": "auto"}
 FORMAT_ROWS = {"bare": "network alone", "vq_dnn_motion": "the default", "end_to_end_labels": "file to labels and maps"}
 
 
 def tables() -> Tables:
     """The tables by their names in the page."""
     makers = {"machine": machine_table, "ratios": ratios_table, "rows": rows_table, "formats": formats_table}
-    return {**bind(read_record("performance"), makers), **bind(read_record("performance", "every.json"), EVERY)}
+    every = bind(read_record("performance", "every.json"), {"every": every_table})
+    return {**bind(read_record("performance"), makers), **every}
 
 
 def every_table(record: Record) -> str:
@@ -44,11 +47,6 @@ def every_table(record: Record) -> str:
         every = [f"{rates[row]:.1f} ({rates[row] / rates['vq_dnn_motion']:.2f})" for row in SPARSE]
         lines.append([model, one["executor"].split()[-1], *(f"{rates[row]:.1f}" for row in WHOLE), *every])
     return table(["network", "format", *WHOLE.values(), *SPARSE.values()], lines)
-
-
-WHOLE = {"bare": "network alone", "vq_dnn_motion": "every frame", "end_to_end_labels": "file to labels and maps"}
-SPARSE = {"every_2": "every 2 (ratio)", "every_3": "every 3", "every_auto": "auto"}
-EVERY = {"every": every_table}
 
 
 def machine_table(record: Record) -> str:
