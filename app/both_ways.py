@@ -15,7 +15,7 @@ from steadyseg.core.frame import Frame, Maps
 from steadyseg.core.method import SMALLEST_PROB
 from steadyseg.core.motion import MotionEstimator, compose, inside, no_motion
 from steadyseg.core.segmenter import Segmenter, segment
-from steadyseg.runtime.cpu_executor import resize_map
+from steadyseg.runtime.cpu_backend import resize_map
 from steadyseg.runtime.kernels.carried import CarriedMaps
 
 Seen = tuple[Frame, Maps]

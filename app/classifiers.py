@@ -38,7 +38,7 @@ class OpenClassifier:
     used."""
     methods: dict[ModeName, Method]
     """Methods of the largest ensemble by mode; all sizes share its temperature."""
-    executor: str
+    backend: str
     device: str
     reference: ReferenceScores | None = None
     """Scores of held-out pictures, the reference of familiarity; None without familiarity statistics."""
@@ -69,7 +69,7 @@ def open_classifier(
     options: MethodOptions = MethodOptions(),  # noqa: B008 (frozen)
     *,
     members: Sequence[str | Path] = (),
-    executor: str = "auto",
+    backend: str = "auto",
     device: str = "auto",
     seed: int = 0,
     **method: Unpack[MethodKeywords],
@@ -84,23 +84,23 @@ def open_classifier(
     Raises InputError for anything else, and for options that the model cannot fulfil.
     """
     others = [open_checkpoint(name) for name in members]
-    return make_classifier(open_model(str(model)), replace(options, **method), others, executor, device, seed)
+    return make_classifier(open_model(str(model)), replace(options, **method), others, backend, device, seed)
 
 
 def make_classifier(
-    model: Model | OnnxFile, options: MethodOptions, members: Sequence[Model], executor: str, device: str, seed: int
+    model: Model | OnnxFile, options: MethodOptions, members: Sequence[Model], backend: str, device: str, seed: int
 ) -> OpenClassifier:
     """Makes a classifier of an opened model; see `open_classifier`."""
     if isinstance(model, Model):
-        if executor not in ("auto", "torch"):
+        if backend not in ("auto", "torch"):
             raise InputError(
-                f"a classifier's checkpoint is run by torch, got executor {executor}; steadyseg export "
+                f"a classifier's checkpoint is run by torch, got backend {backend}; steadyseg export "
                 f"{model.name} -o c.onnx makes a graph file for others"
             )
         return CheckpointClassifier(model, options, members, choose_device(device), seed)
     if members:
         raise InputError(f"{model.path}: a graph file holds one network; use the checkpoints instead")
-    return GraphFileClassifier(model, options, executor, device)
+    return GraphFileClassifier(model, options, backend, device)
 
 
 class CheckpointClassifier(OpenClassifier):
@@ -129,7 +129,7 @@ class CheckpointClassifier(OpenClassifier):
         head = familiarity_head(model, single) if single else None
         self.reference = head.reference if head else None
         self.classifier = Classifier(networks, self.meta.mean, self.meta.std, device, seed, head)
-        self.executor, self.device = f"torch {torch.__version__.split('+')[0]} fp32", device.type
+        self.backend, self.device = f"torch {torch.__version__.split('+')[0]} fp32", device.type
 
     def by_size(self, batch: Batch, mode: ModeName) -> Iterator[Prediction]:
         sizes = self.sizes[mode]
@@ -151,14 +151,14 @@ class CheckpointClassifier(OpenClassifier):
 class GraphFileClassifier(OpenClassifier):
     """A classifier in a graph file, with the one method of its export."""
 
-    def __init__(self, file: OnnxFile, options: MethodOptions, executor: str, device: str) -> None:
+    def __init__(self, file: OnnxFile, options: MethodOptions, backend: str, device: str) -> None:
         self.name = str(file.path)
-        self.graph = GraphClassifier(file, executor=executor, device=device)
+        self.graph = GraphClassifier(file, backend=backend, device=device)
         meta = self.graph.meta
         options.require(meta.method, self.name)
         self.classes, self.size = meta.classes, meta.height
         self.sizes, self.methods = {meta.method.mode: [meta.method.samples]}, {meta.method.mode: meta.method}
-        self.executor, self.device = self.graph.executor, self.graph.device
+        self.backend, self.device = self.graph.backend, self.graph.device
 
     def by_size(self, batch: Batch, mode: ModeName) -> Iterator[Prediction]:
         _, pictures, _ = batch

@@ -55,7 +55,7 @@ class Frame:
 
 
 class FrameScores(NamedTuple):
-    """Score and energy of each picture of a batch (core/familiarity), as tensors. An executor gives the values of its
+    """Score and energy of each picture of a batch (core/familiarity), as tensors. A backend gives the values of its
     one picture as a float and an array (h', w')."""
 
     score: Any

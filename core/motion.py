@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 STEPS = 32
-"""Positions are rounded to 1/32 pixel, the resolution of OpenCV's remap, so that all executors warp alike."""
+"""Positions are rounded to 1/32 pixel, the resolution of OpenCV's remap, so that all backends warp alike."""
 LEAST_SIDE = 32
 """OpenCV's flow of smaller pictures ends in an error or ends the process; nothing is taken to move there."""
 DOUBT_LEVELS = 20.0

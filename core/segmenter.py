@@ -57,8 +57,8 @@ class Continuity:
         return frame.index - index
 
 
-class Executor(Protocol):
-    """Software that computes the maps of a frame, and holds the temporal state: torch, the CPU executor or a whole
+class Backend(Protocol):
+    """Software that computes the maps of a frame, and holds the temporal state: torch, the CPU backend or a whole
     graph."""
 
     name: str
@@ -79,7 +79,7 @@ class Executor(Protocol):
 
     @property
     def why(self) -> str:
-        """Reason for this executor, for the report."""
+        """Reason for this backend, for the report."""
 
     def state_size(self, height: int, width: int) -> tuple[int, int]:
         """(h, w) of the temporal mean of frames of H x W, at which motion is estimated."""
@@ -95,7 +95,7 @@ class Executor(Protocol):
 
 @runtime_checkable
 class Carrying(Protocol):
-    """An executor whose network runs on some frames alone, maybe in a thread of its own (runtime/every.py)."""
+    """A backend whose network runs on some frames alone, maybe in a thread of its own (runtime/every.py)."""
 
     calls: int
     """Network calls that are done."""
@@ -109,34 +109,34 @@ class Carrying(Protocol):
 
 
 class Segmenter:
-    """Segments one stream with an executor; frames come in the order of their index."""
+    """Segments one stream with a backend; frames come in the order of their index."""
 
-    def __init__(self, executor: Executor, fit: Mapping[str, Any] | None = None) -> None:
+    def __init__(self, backend: Backend, fit: Mapping[str, Any] | None = None) -> None:
         """`fit`: the record of the calibration in use, with its conformal thresholds; None without a calibration."""
-        self._executor, self.clock, self._continuity = executor, executor.clock, Continuity()
-        self.classes, self.method, self.size = executor.classes, executor.method, executor.size
-        self.head_stride, self.reference, self.fit = executor.head_stride, executor.reference, fit or {}
+        self._backend, self.clock, self._continuity = backend, backend.clock, Continuity()
+        self.classes, self.method, self.size = backend.classes, backend.method, backend.size
+        self.head_stride, self.reference, self.fit = backend.head_stride, backend.reference, fit or {}
         self.training_data = self.reference.data if self.reference else ""
         self._expected = self.reference.expected if self.reference and self.method.calibrated else None
-        self._carrying, self._frames = executor if isinstance(executor, Carrying) else None, 0
+        self._carrying, self._frames = backend if isinstance(backend, Carrying) else None, 0
         self._estimate_motion = MotionEstimator(fine=self._carrying is not None)
         self._is_cut = CutDetector() if self.method.tau or self._carrying else None
         self._score = (0.0, 0.0)
         self.reset()
 
     @property
-    def executor(self) -> str:
-        """Name, version and number format of the executor."""
-        return self._executor.name
+    def backend(self) -> str:
+        """Name, version and number format of the backend."""
+        return self._backend.name
 
     @property
     def device(self) -> str:
-        return self._executor.device
+        return self._backend.device
 
     @property
     def why(self) -> str:
-        """Reason for this executor."""
-        return self._executor.why
+        """Reason for this backend."""
+        return self._backend.why
 
     @property
     def error(self) -> float | None:
@@ -161,11 +161,11 @@ class Segmenter:
     @property
     def keep_probs(self) -> bool:
         """True where maps come with the mean probabilities."""
-        return self._executor.keep_probs
+        return self._backend.keep_probs
 
     @keep_probs.setter
     def keep_probs(self, wanted: bool) -> None:
-        self._executor.keep_probs = wanted
+        self._backend.keep_probs = wanted
 
     @property
     def resets(self) -> Counter[str]:
@@ -194,16 +194,16 @@ class Segmenter:
         started, motion, self._frames = time.perf_counter(), None, self._frames + 1
         gap, cut = self._gap_before(frame)
         if self.method.motion or self._carrying:
-            motion = self._estimate_motion(frame.image, self._executor.state_size(*frame.image.shape[:2]), gap)
+            motion = self._estimate_motion(frame.image, self._backend.state_size(*frame.image.shape[:2]), gap)
         motion_ms = (time.perf_counter() - started) * 1e3
-        maps, scores = self._executor.compute(frame.image, gap, motion)
+        maps, scores = self._backend.compute(frame.image, gap, motion)
         started = time.perf_counter()
         maps = dataclasses.replace(maps, cut=cut, **self._about(frame, gap, maps, scores))
         self.clock.extend("smoothing", motion_ms + (time.perf_counter() - started) * 1e3)
         return maps
 
     def _about(self, frame: Frame, gap: int, maps: Maps, scores: FrameScores | None) -> dict[str, Any]:
-        """The fields of a frame's maps that the executor does not compute."""
+        """The fields of a frame's maps that the backend does not compute."""
         about: dict[str, Any] = {}
         if not maps.finite:
             self.resets["not_finite"] += 1

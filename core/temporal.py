@@ -156,7 +156,7 @@ def keep_alike(now: Prediction, state: State) -> State:
     """The state with a mass (B, h, w) that falls to `GATE_FLOOR` of itself where the frame predicts another class.
 
     The share that stays is floor + (1 - floor) cos(p^16, q^16), of the frame's p and the mean's q. It is continuous:
-    near a tie of two classes rounding moves it little, so that all executors agree.
+    near a tie of two classes rounding moves it little, so that all backends agree.
     """
     frame, past = _sharpen(now.probs), _sharpen(state.probs)
     length = ((frame * frame).sum(1) * (past * past).sum(1)).sqrt()

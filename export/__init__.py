@@ -1,1 +1,1 @@
-"""Deployment: ONNX export and the executors that run the exported file."""
+"""Deployment: ONNX export and the backends that run the exported file."""

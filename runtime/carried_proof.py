@@ -21,7 +21,7 @@ from steadyseg.core.motion import Motion, no_motion
 from steadyseg.export.file.metadata import MAX_CHARACTERS, REMEDY, GraphMeta
 from steadyseg.export.file.sessions import Arrays, Runner
 from steadyseg.export.file.signature import MAPS, state_names
-from steadyseg.runtime.graph_executor import GraphStream
+from steadyseg.runtime.graph_backend import GraphStream
 
 Step = Callable[[Arrays], Arrays]
 """Computes the next frame of a stream, and carries the states from call to call."""

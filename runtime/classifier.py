@@ -15,18 +15,18 @@ from steadyseg.runtime.networks import onnxruntime_name, openvino_name
 class GraphClassifier:
     """An image classifier's graph file with its session; `meta` describes its pictures, classes and method."""
 
-    def __init__(self, file: OnnxFile, *, executor: str = "auto", device: str = "auto") -> None:
-        """executor: auto (onnxruntime), onnxruntime or openvino. InputError for a file that holds no classifier."""
-        require_runtime(executor, device)
+    def __init__(self, file: OnnxFile, *, backend: str = "auto", device: str = "auto") -> None:
+        """backend: auto (onnxruntime), onnxruntime or openvino. InputError for a file that holds no classifier."""
+        require_runtime(backend, device)
         self.meta = file.meta
         if self.meta.kind != "classifier":
             raise InputError(f"{file.path}: holds a segmentation network; expected an image classifier")
-        if executor == "openvino":
-            self.executor, self.device = openvino_name("fp32"), "cpu"
+        if backend == "openvino":
+            self.backend, self.device = openvino_name("fp32"), "cpu"
             self._run = openvino_runner(file.data)
             return
         session, self.device = open_session(file.data, device)
-        self.executor = onnxruntime_name(self.meta.precision)
+        self.backend = onnxruntime_name(self.meta.precision)
         self._run = runner_of(session)
 
     def predict(self, pictures: np.ndarray) -> Prediction:

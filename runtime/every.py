@@ -1,4 +1,4 @@
-"""An executor that runs the network on some frames and carries the maps of the last call to the frames between.
+"""A backend that runs the network on some frames and carries the maps of the last call to the frames between.
 
 Counted: the network runs on every N-th source frame. Auto: it runs where the maps would lose too much, by the picture
 alone and never by the machine's speed. Live: it runs in a thread of its own on the newest frame, and no frame waits.
@@ -17,9 +17,9 @@ from steadyseg.core.frame import FrameScores, Maps
 from steadyseg.core.method import Method
 from steadyseg.core.motion import Motion, compose, inside
 from steadyseg.core.options import Every, is_whole
-from steadyseg.core.segmenter import Executor
+from steadyseg.core.segmenter import Backend
 from steadyseg.core.stage_clock import StageClock
-from steadyseg.runtime.cpu_executor import resize_map
+from steadyseg.runtime.cpu_backend import resize_map
 from steadyseg.runtime.kernels.carried import CarriedMaps
 
 MOST, AUTO_MOST = 30, 4
@@ -43,10 +43,10 @@ def check_every(every: Every, method: Method) -> None:
         raise InputError(f"every {every} carries the mean along the motion, and {method} follows none; omit every")
 
 
-def carried(executor: Executor, every: Every) -> Executor:
-    """The executor itself, or one that carries its maps; InputError as `check_every`."""
-    check_every(every, executor.method)
-    return executor if every == 1 else CarryingExecutor(executor, every)
+def carried(backend: Backend, every: Every) -> Backend:
+    """The backend itself, or one that carries its maps; InputError as `check_every`."""
+    check_every(every, backend.method)
+    return backend if every == 1 else CarryingBackend(backend, every)
 
 
 def default_every(live: bool, method: Method) -> Every:
@@ -64,16 +64,16 @@ class _Call:
     seconds: float = 0.0
 
 
-class CarryingExecutor:
-    """See `Executor` and `Carrying` of core/segmenter.py. Every frame but the first of a stream comes with its motion.
+class CarryingBackend:
+    """See `Backend` and `Carrying` of core/segmenter.py. Every frame but the first of a stream comes with its motion.
     Not thread-safe."""
 
-    def __init__(self, executor: Executor, every: Every) -> None:
-        self._executor, self.every, self.keep_probs = executor, every, executor.keep_probs
-        executor.keep_probs = True
-        self.name, self.device, self.reference = executor.name, executor.device, executor.reference
-        self.classes, self.method, self.size = executor.classes, executor.method, executor.size
-        self.head_stride, self.state_size = executor.head_stride, executor.state_size
+    def __init__(self, backend: Backend, every: Every) -> None:
+        self._backend, self.every, self.keep_probs = backend, every, backend.keep_probs
+        backend.keep_probs = True
+        self.name, self.device, self.reference = backend.name, backend.device, backend.reference
+        self.classes, self.method, self.size = backend.classes, backend.method, backend.size
+        self.head_stride, self.state_size = backend.head_stride, backend.state_size
         self.clock = StageClock()
         self.frames = self.calls = 0
         self._shown: tuple[Maps, CarriedMaps] | None = None  # of the latest call that is done
@@ -81,10 +81,10 @@ class CarryingExecutor:
 
     @property
     def why(self) -> str:
-        """Reason for this executor, and how many frames had the network."""
+        """Reason for this backend, and how many frames had the network."""
         told = f" (it ran for {self.calls} of {self.frames} frames)" if self.frames else ""
         how = "in its own thread" if self.every == "live" else f"every {self.every}"
-        return "; ".join(filter(None, (self._executor.why, f"network {how}{told}")))
+        return "; ".join(filter(None, (self._backend.why, f"network {how}{told}")))
 
     def compute(self, image: np.ndarray, gap: int, motion: Motion | None) -> Answer:
         """As the protocol; `Maps.network` is False where maps were carried. Live: scores of a call that just ended."""
@@ -138,7 +138,7 @@ class CarryingExecutor:
     def _run(self, call: _Call, image: np.ndarray, gap: int, motion: Motion | None) -> None:
         started = time.perf_counter()
         try:
-            answer = self._executor.compute(image, gap, motion if self.method.motion else None)
+            answer = self._backend.compute(image, gap, motion if self.method.motion else None)
         except BaseException as error:
             call.answer.set_exception(error)
         else:
@@ -153,7 +153,7 @@ class CarryingExecutor:
         disagreement = resize_map(maps.disagreement, (size[0], size[1]), is_label=False)
         self._shown = (maps, CarriedMaps(maps.probs, disagreement, self.head_stride)) if maps.finite else None
         self._since, self.calls = call, self.calls + 1
-        for stage, samples in self._executor.clock.samples.items():
+        for stage, samples in self._backend.clock.samples.items():
             self.clock.add(stage, samples[-1])
         return replace(maps, probs=maps.probs if self.keep_probs else None), scores
 

@@ -17,7 +17,7 @@ class FrameNetwork:
     """A runtime with the network alone: (1, h, w, 3) uint8 -> (K, h / s, w / s) float32 logits, valid until the next
     call."""
 
-    executor: str
+    backend: str
     """Name, version and number format, for the report."""
     scores: FrameScores | None = None
     """Familiarity in the last pass; None where the network has no statistics of its training domain."""
@@ -51,7 +51,7 @@ class OpenVinoNetwork(FrameNetwork):
 
     def __init__(self, model: Any, precision: str, masks: DropoutMasks | None = None) -> None:
         """`masks`: inputs after the frame, drawn for every call; a model without such inputs draws masks itself."""
-        self._masks, self.executor = masks, openvino_name(precision)
+        self._masks, self.backend = masks, openvino_name(precision)
         self._request = _request(model, precision)
 
     def outputs(self, frame: np.ndarray) -> list[np.ndarray]:
@@ -65,7 +65,7 @@ class OpenVinoPasses(FrameNetwork):
 
     def __init__(self, shared: Any, drawn: Any, precision: str, masks: DropoutMasks) -> None:
         """`shared` maps the frame to tensors; `drawn` maps these tensors and the dropout masks to logits."""
-        self._masks, self.executor = masks, openvino_name(precision)
+        self._masks, self.backend = masks, openvino_name(precision)
         self._shared, self._drawn = _request(shared, precision), _request(drawn, precision)
         self._count = len(self._shared.model_outputs)
         for place in range(self._count):  # the same memory on both sides
@@ -83,7 +83,7 @@ class OnnxRuntimeNetwork(FrameNetwork):
     """ONNX Runtime on the CPU."""
 
     def __init__(self, data: bytes, precision: str) -> None:
-        self._session, self.executor = cpu_session(data), onnxruntime_name(precision)
+        self._session, self.backend = cpu_session(data), onnxruntime_name(precision)
 
     def outputs(self, frame: np.ndarray) -> list[np.ndarray]:
         return [found[0] for found in self._session.run(None, {"frame": frame})]

@@ -41,7 +41,7 @@ def choose_precision(precision: str, model: Model) -> tuple[str, str]:
     """
     meta = model.meta
     if precision == "fp16":
-        raise InputError("OpenVINO computes in fp32, bf16 or int8 on the CPU; use executor torch for precision fp16")
+        raise InputError("OpenVINO computes in fp32, bf16 or int8 on the CPU; use backend torch for precision fp16")
     number = resolve_precision(precision, meta.int8_is_proven)
     reason = "this processor has no bf16" if precision == "auto" else "asked for"
     if precision == "auto" and number == "bf16":

@@ -16,10 +16,10 @@ from steadyseg.core.options import Every
 from steadyseg.core.segmenter import Segmenter
 from steadyseg.export.file.onnx_file import OnnxFile, read_onnx
 from steadyseg.runtime.choose import RunOptions, TakeNetwork
-from steadyseg.runtime.choose import executor as make_executor
+from steadyseg.runtime.choose import backend as make_backend
 from steadyseg.runtime.every import carried
 from steadyseg.runtime.open_file import require_stream
-from steadyseg.runtime.options import ExecutorName, PrecisionName
+from steadyseg.runtime.options import BackendName, PrecisionName
 from steadyseg.seg.pretrained import BUILDERS as SEGMENTERS
 from steadyseg.seg.pretrained import FOLDER as SEGMENTER_FOLDER
 
@@ -66,7 +66,7 @@ def open_segmenter(
     *,
     members: Sequence[str | Path] = (),
     size: int | None = None,
-    executor: ExecutorName = "auto",
+    backend: BackendName = "auto",
     precision: PrecisionName = "auto",
     device: str = "auto",
     keep_probs: bool = False,
@@ -88,7 +88,7 @@ def open_segmenter(
     Raises InputError for options that the model cannot fulfil: a graph file has only the method of its export.
     """
     others = tuple(open_checkpoint(name) for name in members)
-    run = RunOptions(executor, precision, device, size, keep_probs, others, every)
+    run = RunOptions(backend, precision, device, size, keep_probs, others, every)
     return make_segmenter(open_model(model), replace(options, **method), run, take)
 
 
@@ -98,7 +98,7 @@ def make_segmenter(
     """Makes a segmenter of an opened model; see `open_segmenter`."""
     method = resolve_method(model, options, run.members)
     fit = {} if run.members else model.meta.fit_in_use(method)
-    return Segmenter(carried(make_executor(model, method, run, take), run.every), fit)
+    return Segmenter(carried(make_backend(model, method, run, take), run.every), fit)
 
 
 def resolve_method(model: Model | OnnxFile, options: MethodOptions, members: Sequence[Model] = ()) -> Method:

@@ -7,7 +7,7 @@ from tyro.conf import arg
 
 DEFAULT_MODEL = "road-realtime"
 """The network of `demo`, `video` and `batch`, which keeps up with a camera on two cores."""
-ExecutorName = Literal["auto", "torch", "openvino", "onnxruntime"]
+BackendName = Literal["auto", "torch", "openvino", "onnxruntime"]
 PrecisionName = Literal["auto", "fp32", "bf16", "fp16", "int8"]
 Settings = Annotated[tuple[str, ...], arg(name="config", metavar="FILE|NAME=VALUE ...")]
 """The words of `--config` (app/settings.py)."""
@@ -17,7 +17,7 @@ Settings = Annotated[tuple[str, ...], arg(name="config", metavar="FILE|NAME=VALU
 class ComputeOptions:
     """Library, number format and device of the network."""
 
-    executor: ExecutorName = "auto"
+    backend: BackendName = "auto"
     """Library that runs the network; auto takes the fastest installed library and reports which and why."""
     precision: PrecisionName = "auto"
     """Number format of the network. `auto` on a GPU: the format of its tensor cores, bf16 or fp16. `auto` on a CPU: the

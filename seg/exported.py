@@ -99,7 +99,7 @@ class ExportedStep(nn.Module):
         return (*outputs[:4], *probs, *states, *familiarity, *inner)
 
     def _structure(self, frame: Tensor) -> Tensor:
-        """Returns the structure of a frame, as core/cuts.py computes it for other executors."""
+        """Returns the structure of a frame, as core/cuts.py computes it for other backends."""
         size = self.segmenter.size(frame.shape[1], frame.shape[2])
         return structure(thumbnail(resize(frame.permute(0, 3, 1, 2), size).float()))
 

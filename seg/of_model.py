@@ -1,4 +1,4 @@
-"""What every executor starts from: a frame's computation with a model's network, and the network's parts for CPUs."""
+"""What every backend starts from: a frame's computation with a model's network, and the network's parts for CPUs."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -57,7 +57,7 @@ def ensemble(models: Sequence[Model]) -> Ensemble:
 class FrameToLogits(nn.Module):
     """(frame, *masks) -> logits: a uint8 (1, h, w, 3) frame of the network's size, and (1, K, h / s, w / s).
 
-    A CPU executor runs it. Where the segmenter computes familiarity, score (1,) and energies (1, h',
+    A CPU backend runs it. Where the segmenter computes familiarity, score (1,) and energies (1, h',
     w') come after the logits. `masks`: uint8 0 or 1, one for each dropout layer in order of use; without them the graph
     draws them.
     """

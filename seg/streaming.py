@@ -1,4 +1,4 @@
-"""The computation of a frame, from which all executors derive: uint8 frame and state in, maps and state out."""
+"""The computation of a frame, from which all backends derive: uint8 frame and state in, maps and state out."""
 
 from collections.abc import Callable
 from dataclasses import replace

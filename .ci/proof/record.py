@@ -38,7 +38,7 @@ EVALUATE = (
     f"{STREET} --mode dnn --by recording",
     f"{STREET} --mode bnn --samples 5",
     "camvid-mobile --data WORK/data --mode dnn --members camvid-realtime",
-    f"{STREET} --protocol stream --mode vq-dnn --executor openvino --precision fp32",
+    f"{STREET} --protocol stream --mode vq-dnn --backend openvino --precision fp32",
     f"{STREET} --protocol stream --mode vq-bnn --motion off",
     f"{SMOOTH} --mode bnn --samples 5",
 )
@@ -144,16 +144,16 @@ def graphs(run: Checkout) -> Values:
     return values
 
 
-def segmented(network: str, executor: str, run: Checkout) -> Values:
+def segmented(network: str, backend: str, run: Checkout) -> Values:
     """Masks and reports of `video` by method, and the graphs that ONNX Runtime runs."""
     values: Values = {}
     for method in METHODS:
         model, flags = network, f"--mode {method} --size {NETWORKS[network]}"
-        if executor == "onnxruntime":
+        if backend == "onnxruntime":
             run.steadyseg(f"export {network} --stateful {flags} -o WORK/stateful.onnx --overwrite")
             values[f"{method}/graph"] = graph(run.scratch / "stateful.onnx")
             model, flags = "WORK/stateful.onnx", ""
-        flags += f" --executor {executor} --precision fp32 --labels WORK/labels --overwrite"
+        flags += f" --backend {backend} --precision fp32 --labels WORK/labels --overwrite"
         run.steadyseg(f"video WORK/video --model {model} {flags} --masks WORK/masks --report WORK/video.json")
         values |= {
             f"{method}/masks": pictures(run.scratch / "masks"),
@@ -166,8 +166,8 @@ def segmented(network: str, executor: str, run: Checkout) -> Values:
 PARTS: dict[str, Callable[[Checkout], Values]] = {
     **{one.__name__: one for one in (machine, inputs, helps, wheel, trainings, reports, graphs)},
     **{
-        f"{executor}/{network}": partial(segmented, network, executor)
-        for executor in ("torch", "openvino", "onnxruntime")
+        f"{backend}/{network}": partial(segmented, network, backend)
+        for backend in ("torch", "openvino", "onnxruntime")
         for network in NETWORKS
     },
 }

@@ -27,7 +27,7 @@ from steadyseg.core.model.model import Model
 from steadyseg.core.model.tensor_file import INT8_PREFIX, below, replaced, weights_alone
 from steadyseg.core.segmenter import Segmenter
 from steadyseg.core.system.machine import choose_device
-from steadyseg.runtime.torch_executor import torch_executor
+from steadyseg.runtime.torch_backend import torch_backend
 from steadyseg.seg.calibrate import adjust_head, fit_temperature
 from steadyseg.seg.data.label_folder import open_split
 from steadyseg.seg.evaluate import predict, seed_frames
@@ -58,14 +58,14 @@ class SegmenterFits:
             refuse_memory(str(options.mode))
         method, device = options.resolve(), choose_device(job.device)
         self.model = with_adjusted_logits(model) if job.logit_adjustment else model
-        self.executor = torch_executor(self.model, method, device=device, keep_probs=True)
-        self.methods, self.void = [method], self.executor.classes.void_id
-        self.class_id = find_class(job.risk_class, self.executor.classes)
+        self.backend = torch_backend(self.model, method, device=device, keep_probs=True)
+        self.methods, self.void = [method], self.backend.classes.void_id
+        self.class_id = find_class(job.risk_class, self.backend.classes)
         if job.familiarity:
-            also = tuple(Also.of(folder, self.executor.classes) for folder in job.also)
+            also = tuple(Also.of(folder, self.backend.classes) for folder in job.also)
             foreign = tuple(list_images(job.foreign)[::2]) if job.foreign else ()
-            self.trained = Frames.of(open_split(job.data, "train", self.executor.classes), model.meta, also, foreign)
-        chosen = self.labelled.open(self.executor)
+            self.trained = Frames.of(open_split(job.data, "train", self.backend.classes), model.meta, also, foreign)
+        chosen = self.labelled.open(self.backend)
         if protocol == "stills" and len(chosen.names) < 2:
             raise InputError(f"{len(chosen.names)} image is too little to fit on; give two or more")
         self.about = {
@@ -80,8 +80,8 @@ class SegmenterFits:
         """Fits the temperature, and fits it again on a wider grid if the first grid was too narrow. Returns the fit,
         and the predictions at this temperature. The network runs once for each frame."""
         self.look()
-        network, classes = KeptLogits(self.executor.network), self.executor.classes
-        module = self.executor.at_temperature(1.0, network).module
+        network, classes = KeptLogits(self.backend.network), self.backend.classes
+        module = self.backend.at_temperature(1.0, network).module
         try:
             fit = fit_temperature(module, self.frames("temperature"), classes)
         except BeyondGrid:
@@ -89,18 +89,18 @@ class SegmenterFits:
             fit = fit_temperature(module, self.frames("temperature, wider"), classes, WIDE_GRID)
             Console(stderr=True).print(describe_extreme(fit.temperature), soft_wrap=True)
         network.rewind()
-        self.executor = self.executor.at_temperature(fit.temperature)
-        again = Segmenter(self.executor.at_temperature(fit.temperature, network))
+        self.backend = self.backend.at_temperature(fit.temperature)
+        again = Segmenter(self.backend.at_temperature(fit.temperature, network))
         return fit, predict(self.frames("thresholds"), again)
 
     def look(self) -> None:
         """Says how long the fit takes, by a few pictures, and raises InputError for a network that knows nothing of
         them: it finds the classes no better than by chance, and is right less often than the most frequent class."""
-        classes, seen = self.executor.classes, replace(self.labelled, protocol="stills").open(self.executor)
+        classes, seen = self.backend.classes, replace(self.labelled, protocol="stills").open(self.backend)
         metrics, began_s = StreamingMetrics(len(classes), classes.void_id), time.perf_counter()
-        for probs, labels in predict(islice(seen.frames, LOOKED_AT), Segmenter(self.executor)):
+        for probs, labels in predict(islice(seen.frames, LOOKED_AT), Segmenter(self.backend)):
             metrics.update(probs.cpu(), labels)
-        a_frame_s, total = (time.perf_counter() - began_s) / LOOKED_AT, self.labelled.open(self.executor).count
+        a_frame_s, total = (time.perf_counter() - began_s) / LOOKED_AT, self.labelled.open(self.backend).count
         about = f"about {max(1, round(a_frame_s * total))} s"
         Console(stderr=True).print(f"{len(seen.names)} images as {self.about['protocol']}: {total} frames, {about}")
         confusion = metrics.confusion.double()
@@ -121,23 +121,23 @@ class SegmenterFits:
     def frames(self, title: str) -> Iterator[Frame]:
         """Returns the frames, each with a seed for its dropout masks, behind a progress bar."""
         keeps_all = is_temporal(self.methods[0].mode)  # only a mean over time uses frames without a label
-        chosen = self.labelled.open(self.executor, labelled_only=not keeps_all)
+        chosen = self.labelled.open(self.backend, labelled_only=not keeps_all)
         frames = track(seed_frames(chosen.frames), title, total=chosen.count)
         return (frame for frame in frames if keeps_all or frame.label is not None)
 
     def familiarity(self) -> FamiliarityFit:
         """Fits familiarity on the train images, for all methods of the network, and in int8 if it has ranges."""
-        network, meta, stages = self.executor.network, self.model.meta, default_stages(self.executor.network)
-        device, temperature = torch.device(self.executor.device), self.executor.method.temperature
+        network, meta, stages = self.backend.network, self.model.meta, default_stages(self.backend.network)
+        device, temperature = torch.device(self.backend.device), self.backend.method.temperature
         rounded = None
         if meta.int8:
-            rounded = self.executor.rounded(meta.int8["ranges"], below(self.model.tensors, INT8_PREFIX)).network
+            rounded = self.backend.rounded(meta.int8["ranges"], below(self.model.tensors, INT8_PREFIX)).network
         return fit_statistics(network, meta, self.trained, stages, device, temperature, track, rounded)
 
     def fit_int8(self, record: dict[str, Any]) -> None:
         """Fits int8 on the train images and measures what it loses on the frames of this job; the model has the fit
         from now on. Scales of familiarity of an earlier rounding are dropped."""
-        fit, meta = fit_int8(self.job.data, self.executor, self.frames), self.model.meta
+        fit, meta = fit_int8(self.job.data, self.backend, self.frames), self.model.meta
         int8 = {key: record[key] for key in DATA_KEYS} | fit.record
         familiarity = {key: one for key, one in meta.familiarity.items() if not key.startswith("int8")}
         meta = dataclasses.replace(meta, int8=int8, familiarity=familiarity)

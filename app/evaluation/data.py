@@ -9,7 +9,7 @@ from steadyseg.core.errors import InputError
 from steadyseg.core.frame import Frame
 from steadyseg.core.method import is_temporal
 from steadyseg.core.model.model import Model
-from steadyseg.core.segmenter import Executor, Segmenter
+from steadyseg.core.segmenter import Backend, Segmenter
 from steadyseg.export.file.onnx_file import OnnxFile
 from steadyseg.runtime.open_model import is_classifier
 from steadyseg.seg.data.held_out import recorded_names
@@ -67,7 +67,7 @@ class LabelledData:
         if str(self.data) == "street":
             raise InputError("--split held-out is a part of train in a data folder; the street has none")
 
-    def open(self, segmenter: Segmenter | Executor, *, labelled_only: bool = False) -> EvaluationFrames:
+    def open(self, segmenter: Segmenter | Backend, *, labelled_only: bool = False) -> EvaluationFrames:
         """Finds the files; InputError for missing files and for files that do not fit the network. `labelled_only`: of
         moving stills, render only frames with a label."""
         if str(self.data) == "street":

@@ -49,12 +49,12 @@ class EvaluatedClassifier:
             },
         )
         members = [open_checkpoint(name) for name in job.members]
-        opened = make_classifier(model, job.method, members, job.compute.executor, job.compute.device, job.seed)
+        opened = make_classifier(model, job.method, members, job.compute.backend, job.compute.device, job.seed)
         self.data = opened.open_data(job.data, split)
         require_classes(self.data.classes, opened.classes, str(job.data), job.model)
         self.mode = list(opened.sizes)[-1]
         self.job, self.opened, self.method, self.fit = job, opened, opened.methods[self.mode], opened.fit(self.mode)
-        self.lines = [f"executor: {opened.executor} on {opened.device}"]
+        self.lines = [f"backend: {opened.backend} on {opened.device}"]
         self.data_name, self.split, self.frame_hash = self.data.name, split, self.data.list_hash
         self.settings = {"temperatures": {mode: method.temperature for mode, method in opened.methods.items()}}
 

@@ -49,8 +49,8 @@ class EvaluatedSegmenter:
         if job.protocol == "stills" and job.every != 1:
             raise InputError(f"--every {job.every}: stills are no stream; add --protocol stream or moving-stills")
         of_graph, compute = is_graph(job.model), job.compute
-        if compute.executor == "auto" and not of_graph:
-            compute = replace(compute, executor="torch")
+        if compute.backend == "auto" and not of_graph:
+            compute = replace(compute, backend="torch")
         members = tuple(map(open_checkpoint, job.members))
         run = RunOptions(**vars(compute), size=job.size, keep_probs=True, members=members, every=job.every)
         opened = make_segmenter(model, job.method if of_graph else job.method.or_default(mode="dnn"), run)
@@ -58,7 +58,7 @@ class EvaluatedSegmenter:
             refuse_memory(opened.method.mode)
         self.job, self.opened, self.method, self.fit = job, opened, opened.method, opened.fit
         self.chosen = labelled.open(opened)
-        self.lines = [f"executor: {opened.executor} on {opened.device} ({opened.why})"]
+        self.lines = [f"backend: {opened.backend} on {opened.device} ({opened.why})"]
         if opened.method.note:
             self.lines.append(f"not calibrated: {opened.method.note}")
         self.data_name, self.split = job.data.name, None if str(job.data) == "street" else split

@@ -55,7 +55,7 @@ class EvaluateJob:
     """cutoff=0.7, size=480, or a .toml file of these; `--config list` prints all."""
     method: MethodOptions = field(default_factory=MethodOptions)
     compute: ComputeOptions = field(default_factory=ComputeOptions)
-    """Executor auto is PyTorch and precision auto is fp32 here, so that metrics repeat."""
+    """Backend auto is PyTorch and precision auto is fp32 here, so that metrics repeat."""
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from steadyseg.core.model.checkpoint import CheckpointMeta
 from steadyseg.core.model.int8 import measure_corrections, measure_ranges
 from steadyseg.core.model.tensor_file import INT8_PREFIX
 from steadyseg.core.segmenter import Segmenter
-from steadyseg.runtime.torch_executor import TorchExecutor
+from steadyseg.runtime.torch_backend import TorchBackend
 from steadyseg.seg.calibrate import fit_temperature
 from steadyseg.seg.data.label_folder import open_split
 from steadyseg.seg.evaluate import FrameMetrics
@@ -33,25 +33,25 @@ class Int8Fit:
     tensors: dict[str, torch.Tensor]
 
 
-def fit_int8(data: Path, executor: TorchExecutor, frames: Callable[[str], Iterable[Frame]]) -> Int8Fit:
-    """Fits int8. `frames(title)` gives the labelled frames of the executor's temperature fit; the rounded network's own
+def fit_int8(data: Path, backend: TorchBackend, frames: Callable[[str], Iterable[Frame]]) -> Int8Fit:
+    """Fits int8. `frames(title)` gives the labelled frames of the backend's temperature fit; the rounded network's own
     temperature is fitted on the same frames.
     """
-    split = open_split(data, "train", executor.classes).spaced(MAX_FITTED)
+    split = open_split(data, "train", backend.classes).spaced(MAX_FITTED)
 
     def pictures(title: str, step: int = 1) -> Iterator[torch.Tensor]:
         for place in track(range(0, len(split), step), title):
-            yield executor.module.preprocess(torch.from_numpy(split[place][0])[None].to(executor.device))
+            yield backend.module.preprocess(torch.from_numpy(split[place][0])[None].to(backend.device))
 
-    ranges = measure_ranges(executor.network, pictures("int8: ranges"))
-    means = measure_corrections(executor.network, ranges, pictures("int8: corrections", CORRECTED_STEP))
+    ranges = measure_ranges(backend.network, pictures("int8: ranges"))
+    means = measure_corrections(backend.network, ranges, pictures("int8: corrections", CORRECTED_STEP))
     corrections = {name: mean.half().cpu() for name, mean in means.items()}
-    rounded = executor.rounded(ranges, corrections)
+    rounded = backend.rounded(ranges, corrections)
     # Rounding changed the temperature of each included network by at most 1 %. Neighbours on the grid differ by 20 %.
-    grid = GRID if GRID[1] <= executor.method.temperature <= GRID[-2] else WIDE_GRID
-    temperature = fit_temperature(rounded.module, frames("int8: temperature"), executor.classes, grid).temperature
-    metrics = [FrameMetrics.of(executor.classes) for _ in range(2)]
-    segmenters = Segmenter(executor), Segmenter(rounded.at_temperature(temperature))
+    grid = GRID if GRID[1] <= backend.method.temperature <= GRID[-2] else WIDE_GRID
+    temperature = fit_temperature(rounded.module, frames("int8: temperature"), backend.classes, grid).temperature
+    metrics = [FrameMetrics.of(backend.classes) for _ in range(2)]
+    segmenters = Segmenter(backend), Segmenter(rounded.at_temperature(temperature))
     equal = []
     for frame in frames("int8: loss"):
         full, small = (segmenter.step(frame) for segmenter in segmenters)
@@ -63,7 +63,7 @@ def fit_int8(data: Path, executor: TorchExecutor, frames: Callable[[str], Iterab
     record = {
         "ranges": ranges,
         "fitted": len(split),
-        "temperature_ratio": round(temperature / executor.method.temperature, 4),
+        "temperature_ratio": round(temperature / backend.method.temperature, 4),
         "labels_equal": round(sum(equal) / len(equal), 6),
         **pairs,
     }

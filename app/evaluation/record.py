@@ -34,7 +34,7 @@ def describe_run(
         "protocol": job.protocol,
         **asdict(method),
         "seed": job.seed,
-        "executor": ran.executor,
+        "backend": ran.backend,
         "device": ran.device,
         "torch": torch.__version__,
     }

@@ -23,7 +23,7 @@ from steadyseg.runtime.carried_proof import (
     stored_shapes,
     verify,
 )
-from steadyseg.runtime.graph_executor import GraphStream
+from steadyseg.runtime.graph_backend import GraphStream
 from steadyseg.runtime.kernels.resize import resize_frame
 
 PICTURES = (0, 1, 4)

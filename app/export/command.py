@@ -94,7 +94,7 @@ def refuse_job(job: ExportJob) -> None:
         runs = "graph file" if job.precision == "bf16" else "checkpoint"
         raise InputError(
             f"--precision {job.precision} is no number format of a graph file; export fp32, or run the {runs} in it: "
-            f"steadyseg video --executor openvino --precision {job.precision}"
+            f"steadyseg video --backend openvino --precision {job.precision}"
         )
 
 

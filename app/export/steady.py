@@ -22,9 +22,9 @@ from steadyseg.core.preprocess import Normalize
 from steadyseg.core.segmenter import Segmenter
 from steadyseg.core.system.machine import choose_device
 from steadyseg.export.file.metadata import MAX_SIDE
-from steadyseg.runtime.cpu_executor import CpuExecutor, OpenNetwork
+from steadyseg.runtime.cpu_backend import CpuBackend, OpenNetwork
 from steadyseg.runtime.networks import FrameNetwork
-from steadyseg.runtime.torch_executor import TorchExecutor
+from steadyseg.runtime.torch_backend import TorchBackend
 from steadyseg.seg.any_network import AnyNetwork, GivenModel
 from steadyseg.seg.data.class_file import read_classes
 from steadyseg.seg.known_networks import look_up
@@ -111,21 +111,21 @@ def steady(
     origin = f"mean {values[0]} and std {values[1]} are {known.origin}; " if found else ""
     why = f"it runs any network; {origin}{limits(adapted, method, fit)}"
     if place.type != "cpu":
-        return Segmenter(TorchExecutor(module, meta, place, keep_probs=keep_probs, why=why), fit)
+        return Segmenter(TorchBackend(module, meta, place, keep_probs=keep_probs, why=why), fit)
     name = f"torch {torch.__version__.split('+')[0]} fp32"  # the fused kernel computes the rest
-    return Segmenter(cpu_executor(name, lambda _, __: TorchNetwork(module), module, meta, keep_probs, why), fit)
+    return Segmenter(cpu_backend(name, lambda _, __: TorchNetwork(module), module, meta, keep_probs, why), fit)
 
 
-def cpu_executor(
+def cpu_backend(
     name: str,
     open_network: OpenNetwork,
     module: StreamingSegmenter,
     meta: CheckpointMeta,
     keep_probs: bool,
     why: str,
-) -> CpuExecutor:
-    """Returns an executor with the method, sizes and reference scores of a streaming module."""
-    return CpuExecutor(
+) -> CpuBackend:
+    """Returns a backend with the method, sizes and reference scores of a streaming module."""
+    return CpuBackend(
         name,
         open_network,
         module.size,

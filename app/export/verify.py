@@ -11,7 +11,7 @@ from steadyseg.core.method import mode_title
 from steadyseg.export.file.onnx_file import OnnxFile, read_onnx
 from steadyseg.export.file.sessions import openvino_runner
 from steadyseg.runtime.carried_proof import TURNS, CarriedState, Step, graph_step, inputs_of, read_proof, verify
-from steadyseg.runtime.graph_executor import GraphStream
+from steadyseg.runtime.graph_backend import GraphStream
 from steadyseg.runtime.networks import onnxruntime_name, openvino_name
 
 

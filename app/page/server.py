@@ -151,11 +151,11 @@ def with_source(options: PageOptions) -> PageOptions:
 
 
 def announce(page: Page, address: str) -> None:
-    """Prints the address of the page, its model and executor, and all limits."""
+    """Prints the address of the page, its model and backend, and all limits."""
     options = page.options
     print(f"SteadySeg at {address}  (Ctrl-C ends it)", flush=True)
     segmenter = page.workers.warm(method_settings(options.model))
-    print(f"model {Path(options.model).name}, executor {segmenter.executor} on {segmenter.device}")
+    print(f"model {Path(options.model).name}, backend {segmenter.backend} on {segmenter.device}")
     for note in list_limits(model_meta(options.model)):
         print(f"note: {note}")
     if options.in_browser is not None:

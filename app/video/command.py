@@ -33,7 +33,7 @@ def run_video(job: VideoJob) -> int:
     check_job(job)
     segmenter, console = open_for(job), Console(stderr=True)
     with open_recording(job, segmenter) as recording:
-        console.print(f"executor: {segmenter.executor} on {segmenter.device} ({segmenter.why})", soft_wrap=True)
+        console.print(f"backend: {segmenter.backend} on {segmenter.device} ({segmenter.why})", soft_wrap=True)
         for note in recording.notes:
             console.print(f"note: {note}", soft_wrap=True)
         total = min(filter(None, (recording.source.info.length, job.options.max_frames)), default=None)

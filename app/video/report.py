@@ -108,8 +108,8 @@ class StreamReport:
             **self.whole_frames.record(segmenter.error),
             "class_shares": dict(zip(self.classes.names, (self.class_pixels / count).round(4).tolist(), strict=True)),
             "device": segmenter.device,
-            "executor": segmenter.executor,
-            "why_this_executor": segmenter.why,
+            "backend": segmenter.backend,
+            "why_this_backend": segmenter.why,
         }
         if unknown := segmenter.resets["not_finite"]:
             record["notes"].append(
@@ -192,7 +192,7 @@ def figure_rows(record: dict[str, Any]) -> list[tuple[str, str]]:
         ("network", f"ran on {record['network_frames']} of {record['frames']} frames, the others carry its maps")
     ]
     return [
-        (speed[0], f"{speed[1]} on {record['device']} ({record['executor']})"),
+        (speed[0], f"{speed[1]} on {record['device']} ({record['backend']})"),
         *(network if record["network_frames"] != record["frames"] else []),
         ("method", f"{mode_title(record['mode'])}, {samples} per frame"),
         (marked("mean confidence", state), f"{record['mean_confidence']:.4f}"),

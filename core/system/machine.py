@@ -52,7 +52,7 @@ def has_cuda() -> bool:
 
 
 def idle_gpu(reason: str) -> str:
-    """Says why the GPU of this machine is not used, as an end of the reason for a CPU executor. Empty without a GPU."""
+    """Says why the GPU of this machine is not used, as an end of the reason for a CPU backend. Empty without a GPU."""
     return f"; the GPU {GPU} is not used: {reason}" if GPU.exists() else ""
 
 

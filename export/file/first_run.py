@@ -64,7 +64,7 @@ def run_once(model: "ModelProto", meta: GraphMeta | None, name: str) -> None:
 
 
 def _zeros(value: "ValueInfoProto", meta: GraphMeta | None) -> np.ndarray:
-    """An input of zeros at the sizes at which executors run it; the signature has been checked."""
+    """An input of zeros at the sizes at which backends run it; the signature has been checked."""
     from onnx.helper import tensor_dtype_to_np_dtype
 
     kind = value.type.tensor_type

@@ -3,7 +3,7 @@ refused.
 
 The checks in order: size of the file, parser, operators and references, metadata and signature, one frame. For a file
 that this process did not write, all but the first run in a child with limits of memory and time.
-The time of a frame is not limited, since a valid network may be arbitrarily long. Executors get bytes and never the
+The time of a frame is not limited, since a valid network may be arbitrarily long. Backends get bytes and never the
 path, so that relative file names inside a model lead nowhere.
 """
 
@@ -61,7 +61,7 @@ class OnnxFile:
 
     path: Path
     data: bytes = field(repr=False)
-    """The whole file; executors get these bytes and never the path."""
+    """The whole file; backends get these bytes and never the path."""
     model: "ModelProto" = field(repr=False)
     meta: GraphMeta
 

@@ -28,13 +28,13 @@ DEFAULTS = {"cudnn_conv_algo_search": "EXHAUSTIVE", "cudnn_conv_use_max_workspac
 fixed shapes."""
 
 
-def require_runtime(executor: str, device: str) -> None:
+def require_runtime(backend: str, device: str) -> None:
     """Raises InputError for an unknown device, for torch, which runs no graph file, and for OpenVINO on a GPU."""
     require_device_name(device)
-    if executor == "torch":
+    if backend == "torch":
         raise InputError("a graph file is run by onnxruntime or openvino; give the checkpoint's name to use torch")
-    if executor == "openvino" and device == "cuda":
-        raise InputError(f"the OpenVINO executor runs on the CPU, got device {device}")
+    if backend == "openvino" and device == "cuda":
+        raise InputError(f"the OpenVINO backend runs on the CPU, got device {device}")
 
 
 @contextlib.contextmanager

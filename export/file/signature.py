@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 MAPS = ("label", "confidence", "entropy", "disagreement")
 MAX_STATE_VALUES = 2**30
-"""Limit on the values in all states, which an executor allocates at the start: the mean of 100 classes at 2160 x 3840
+"""Limit on the values in all states, which a backend allocates at the start: the mean of 100 classes at 2160 x 3840
 has 8e8."""
 MAX_DIMENSIONS = 4
 """The mean of predictions: (B, K, h, w)."""

@@ -1,4 +1,4 @@
-"""Extraction and replacement of the network inside a graph. An executor then runs only the network, and a conversion to
+"""Extraction and replacement of the network inside a graph. A backend then runs only the network, and a conversion to
 fewer bits changes only the network. Resize, normalisation, softmax, smoothing, maps and state stay float32.
 """
 

@@ -188,7 +188,7 @@ def run(given: argparse.Namespace) -> None:
         sets = {name: measure(segmenter, name, pictures(), seen) for name, pictures in todo.items()}
         for name, errors in left_out(seen, known_of(segmenter)).items():
             sets[name]["left_out"] = errors
-        about = {"executor": segmenter.executor, "digest": digest_of(model), "left_out_error": segmenter.error}
+        about = {"backend": segmenter.backend, "digest": digest_of(model), "left_out_error": segmenter.error}
         minutes = round((time.perf_counter() - began) / 60, 1)
         record[model] = {**about, **origin(), "minutes": minutes, "sets": sets}
         write_record(RECORD, record)

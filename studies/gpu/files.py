@@ -16,11 +16,11 @@ import numpy as np
 
 from steadyseg.core.errors import CheckFailed
 from steadyseg.core.frame import Frame
-from steadyseg.core.segmenter import Executor, Segmenter
+from steadyseg.core.segmenter import Backend, Segmenter
 from steadyseg.export.file.onnx_file import OnnxFile, read_onnx
 from steadyseg.export.file.sessions import PROVIDERS, cpu_session, import_onnxruntime, open_session, runner_of
 from steadyseg.runtime.carried_proof import graph_step, read_proof, verify
-from steadyseg.runtime.graph_executor import GraphExecutor, GraphStream
+from steadyseg.runtime.graph_backend import GraphBackend, GraphStream
 from steadyseg.runtime.kernels.resize import resize_frame
 from steadyseg.street.drive import Street
 
@@ -66,7 +66,7 @@ class Place:
     def expected(self) -> list[np.ndarray]:
         """The labels of the stream: the fp32 file's on the CPU, which the file's proof compares with PyTorch's."""
         file = self.exported("fp32")
-        return labels_of(GraphExecutor(file.data, file.meta, "cpu"), self.stream)
+        return labels_of(GraphBackend(file.data, file.meta, "cpu"), self.stream)
 
     def exported(self, kind: str) -> OnnxFile:
         """The file of this kind; where it is missing it is exported first, which needs the command line's packages."""
@@ -129,26 +129,26 @@ def proven(place: Place, kind: str, reduced: bool) -> Row:
 def speed(place: Place, kind: str) -> Row:
     """Frames a second of a stateful file."""
     file = place.exported(kind)
-    return whole_step(place, GraphExecutor(file.data, file.meta, place.device))
+    return whole_step(place, GraphBackend(file.data, file.meta, place.device))
 
 
-def whole_step(place: Place, executor: Executor) -> Row:
+def whole_step(place: Place, backend: Backend) -> Row:
     """Frames a second of whole steps, from the picture to its maps, and how many labels equal the expected ones."""
-    found = labels_of(executor, place.stream)
+    found = labels_of(backend, place.stream)
     equal = float(np.mean([np.mean(one == other) for one, other in zip(found, place.expected, strict=True)]))
-    if equal < LABELS or executor.device != place.device:
-        raise CheckFailed(f"on {executor.device} {equal:.2%} of the labels are equal, expected {LABELS:.0%}")
-    return {"executor": executor.name, "labels_equal": equal, **rate(place, executor)}
+    if equal < LABELS or backend.device != place.device:
+        raise CheckFailed(f"on {backend.device} {equal:.2%} of the labels are equal, expected {LABELS:.0%}")
+    return {"backend": backend.name, "labels_equal": equal, **rate(place, backend)}
 
 
-def rate(place: Place, executor: Executor) -> Row:
+def rate(place: Place, backend: Backend) -> Row:
     """Frames a second of the stream, again and again."""
-    segmenter, frames = Segmenter(executor), cycle(place.stream)
+    segmenter, frames = Segmenter(backend), cycle(place.stream)
     return timed(lambda: segmenter.step(next(frames)), place.seconds)
 
 
-def labels_of(executor: Executor, stream: Sequence[Frame]) -> list[np.ndarray]:
-    segmenter = Segmenter(executor)
+def labels_of(backend: Backend, stream: Sequence[Frame]) -> list[np.ndarray]:
+    segmenter = Segmenter(backend)
     return [segmenter.step(frame).label.copy() for frame in stream]
 
 

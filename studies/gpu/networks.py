@@ -17,7 +17,7 @@ from steadyseg.core.training.layout import use_channels_last
 from steadyseg.core.training.loop import train_step
 from steadyseg.core.training.optimizer import make_optimizer
 from steadyseg.core.training.parts import Run
-from steadyseg.runtime.torch_executor import torch_executor
+from steadyseg.runtime.torch_backend import torch_backend
 from steadyseg.seg.loss import SegmentationLoss
 from steadyseg.seg.options import SegTrainConfig
 from steadyseg.seg.presets import PRESETS, with_crops_of_size
@@ -94,8 +94,8 @@ def throughput(place: Place, number: str) -> Row:
     row = Row()
     for mode in MODES:
         method = MethodOptions(mode=mode, motion=False).resolve(meta)
-        executor = torch_executor(model, method, device=device, precision=number)
-        row[f"{mode}_frames_per_s"] = rate(place, executor)["frames_per_s"]
+        backend = torch_backend(model, method, device=device, precision=number)
+        row[f"{mode}_frames_per_s"] = rate(place, backend)["frames_per_s"]
     return row
 
 
@@ -103,4 +103,4 @@ def torch_step(place: Place, number: str) -> Row:
     """Frames a second of an included network with the method of the exported files."""
     model = read_segmenter(place.model)
     method = MethodOptions(mode="vq-dnn", motion=False).resolve(model.meta)
-    return whole_step(place, torch_executor(model, method, device=torch.device(place.device), precision=number))
+    return whole_step(place, torch_backend(model, method, device=torch.device(place.device), precision=number))

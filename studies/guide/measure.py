@@ -98,7 +98,7 @@ def measure(model: str, camvid: Path) -> dict[str, Any]:
             if frame.label is not None:
                 counts.update(maps.label, maps.confidence, frame.label)
         found[name] = counts.figures()
-    return {"method": str(segmenter.method), "executor": segmenter.executor, **found}
+    return {"method": str(segmenter.method), "backend": segmenter.backend, **found}
 
 
 def level_of(threshold: float) -> int:
@@ -117,7 +117,7 @@ def threshold_record(method: Method, found: dict[str, Any]) -> dict[str, Any]:
         }
         for key, name in SETS.items()
     }
-    record = {**settings(method), "executor": found["executor"], "thresholds": list(SLIDER), "sets": sets}
+    record = {**settings(method), "backend": found["backend"], "thresholds": list(SLIDER), "sets": sets}
     return dict(round_figures(record))
 
 

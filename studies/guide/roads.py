@@ -76,7 +76,7 @@ def measured(model: str, sets: dict[str, tuple[ImageFolderSplit, slice]]) -> Ite
     segmenter = open_segmenter(model, MethodOptions(mode="dnn"))
     for name, (split, places) in sets.items():
         levels, pictures = count(segmenter, split, places)
-        yield name, {"pictures": pictures, "executor": segmenter.executor, **figures(levels)}
+        yield name, {"pictures": pictures, "backend": segmenter.backend, **figures(levels)}
 
 
 def run(given: argparse.Namespace) -> None:

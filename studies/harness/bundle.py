@@ -24,7 +24,7 @@ from steadyseg.studies.harness.study import round_figures
 
 CARD_KEYS = tuple(
     (
-        "data split protocol mode samples tau motion average calibrated temperature seed executor frames "
+        "data split protocol mode samples tau motion average calibrated temperature seed backend frames "
         "frame_list_hash "
         "nll accuracy top_5_accuracy miou iou ece ece_15 ece_signed brier acc_90 iou_90 unc_90 freq_90 aurc "
         "error_recall_10 error_recall_10_ceiling consistency label_consistency change_agreement "

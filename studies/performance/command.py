@@ -26,9 +26,9 @@ from steadyseg.runtime.open_file import resolve_precision
 from steadyseg.runtime.open_model import is_graph, open_checkpoint, open_segmenter, refuse_classifier
 from steadyseg.studies.harness.machine import load_average, peak_rss_bytes
 from steadyseg.studies.harness.networks import pass_gflops
+from steadyseg.studies.performance.backends import open_backends
 from steadyseg.studies.performance.baselines import NaiveDeque
 from steadyseg.studies.performance.clip import Clip, open_clip, street_clip
-from steadyseg.studies.performance.executors import open_executors
 from steadyseg.studies.performance.flags import BenchJob
 from steadyseg.studies.performance.machine import matrix_rates, versions
 from steadyseg.studies.performance.report import arithmetic_record, print_bench, ratios_record, rows_record
@@ -84,8 +84,8 @@ def bench_checkpoint(job: BenchJob, folder: Path) -> dict[str, Any]:
         clip = clip_of(job, folder, network_size(subject.meta.height, subject.meta.width, subject.height))
         size = network_size(clip.height, clip.width, subject.height)
         say("converting the network")
-        executor, torch_executor = open_executors(subject, size, chosen, number, job.compute)
-        rows = CheckpointRows(executor, torch_executor, clip, size, folder, job.model, subject.height)
+        backend, torch_backend = open_backends(subject, size, chosen, number, job.compute)
+        rows = CheckpointRows(backend, torch_backend, clip, size, folder, job.model, subject.height)
         built = []
         for name in names:
             say(f"preparing {name}")
@@ -93,23 +93,23 @@ def bench_checkpoint(job: BenchJob, folder: Path) -> dict[str, Any]:
         timings = time_rows(built, job.row_seconds, say)
         say("the machine's own rate")
         # Products are of floats: int8 is compared with products of the format that it replaced.
-        floats = resolve_precision("auto") if executor.precision == "int8" else executor.precision
-        rates = matrix_rates(job.row_seconds, floats, executor.device, on_openvino=chosen == "openvino")
+        floats = resolve_precision("auto") if backend.precision == "int8" else backend.precision
+        rates = matrix_rates(job.row_seconds, floats, backend.device, on_openvino=chosen == "openvino")
     gflops = {
         name: pass_gflops(subject.network(SINGLE_PROCESS[name]), size) for name in names if name in SINGLE_PROCESS
     }
     done = rows_record(timings)
-    rate_of = f"{executor.name.split()[0]} {floats}"
+    rate_of = f"{backend.name.split()[0]} {floats}"
     notes = [f"left out: {', '.join(missing)} (the network has no dropout)"] if missing and not job.only else []
     if not subject.has_smoothing:
         notes.append("the network has no spatial smoothing: bare and bare_plain are the same")
     return {
-        **facts(job, clip, size, executor.name, executor.device, executor.precision, why),
+        **facts(job, clip, size, backend.name, backend.device, backend.precision, why),
         "notes": notes,
         "rows": done,
         "ratios": ratios_record(done, Path(job.model).stem),
         "arithmetic": arithmetic_record(done, gflops, rates, rate_of),
-        "memory": memory_record(executor.state_bytes(), rows.naive),
+        "memory": memory_record(backend.state_bytes(), rows.naive),
     }
 
 
@@ -120,16 +120,16 @@ def bench_graph(job: BenchJob, folder: Path) -> dict[str, Any]:
     segmenter = open_segmenter(
         job.model,
         size=job.size,
-        executor=job.compute.executor,
+        backend=job.compute.backend,
         precision=job.compute.precision,
         device=job.compute.device,
     )
     size = (file.meta.height, file.meta.width)
-    precision = segmenter.executor.split()[-1]
+    precision = segmenter.backend.split()[-1]
     network: FrameNetwork | None = None
     if file.meta.method.samples == 1 and segmenter.device == "cpu":
         data = network_of(file.model, *size).SerializeToString()
-        is_openvino = segmenter.executor.startswith("openvino")
+        is_openvino = segmenter.backend.startswith("openvino")
         network = (
             OpenVinoNetwork(read_openvino(data), precision) if is_openvino else OnnxRuntimeNetwork(data, precision)
         )
@@ -143,7 +143,7 @@ def bench_graph(job: BenchJob, folder: Path) -> dict[str, Any]:
     done = rows_record(timings)
     mode = f"the file computes {mode_title(segmenter.method)}"
     return {
-        **facts(job, clip, size, segmenter.executor, segmenter.device, precision, segmenter.why),
+        **facts(job, clip, size, segmenter.backend, segmenter.device, precision, segmenter.why),
         "notes": [mode],
         "rows": done,
         "ratios": ratios_record(done, Path(job.model).stem),
@@ -168,13 +168,13 @@ def time_rows(rows: list[Row], seconds: float, say: Callable[..., None]) -> list
 
 
 def facts(
-    job: BenchJob, clip: Clip, size: tuple[int, int], executor: str, device: str, precision: str, why: str
+    job: BenchJob, clip: Clip, size: tuple[int, int], backend: str, device: str, precision: str, why: str
 ) -> dict[str, Any]:
     """Machine, versions and settings that the figures depend on."""
     return {
         "model": job.model,
         "size": [size[1], size[0]],
-        "executor": executor,
+        "backend": backend,
         "device": device,
         "precision": precision,
         "why": why,

@@ -48,8 +48,8 @@ def rows_of(model: str, number: str, environment: dict[str, str], seconds: float
     """Frames a second by row; InputError where the format is not the one that ran."""
     flags = ("--precision", number, "--config", f"row_seconds={seconds}", "--only", *FORMAT_ROWS)
     record = bench(model, *flags, environment=environment)
-    if record["executor"].split()[-1] != number:
-        raise InputError(f"{model}: {record['executor']} ran, not {number}")
+    if record["backend"].split()[-1] != number:
+        raise InputError(f"{model}: {record['backend']} ran, not {number}")
     return {name: row["frames_per_s"] for name, row in record["rows"].items()}
 
 

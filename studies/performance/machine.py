@@ -31,7 +31,7 @@ def versions() -> dict[str, str | None]:
 
 
 def matrix_rates(seconds: float, precision: str, device: str, *, on_openvino: bool) -> dict[str, float]:
-    """{executor: GFLOP/s} of the product of two 1024 x 1024 matrices, the median; a multiplication and an addition are
+    """{backend: GFLOP/s} of the product of two 1024 x 1024 matrices, the median; a multiplication and an addition are
     two.
 
     torch's 16-bit formats only where they are asked for or computed fast: emulated (held to AVX2), the warm-up and five
@@ -42,7 +42,7 @@ def matrix_rates(seconds: float, precision: str, device: str, *, on_openvino: bo
     if on_openvino:
         rows.append(_openvino_product(precision))
     timings = measure(rows, Budget(seconds=min(1.0, seconds)))
-    return {timing.row.executor: round(2 * SIDE**3 / timing.median_ms / 1e6, 1) for timing in timings}
+    return {timing.row.backend: round(2 * SIDE**3 / timing.median_ms / 1e6, 1) for timing in timings}
 
 
 def _torch_product(precision: str, number: torch.dtype, device: str) -> Row:

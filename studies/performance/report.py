@@ -69,7 +69,7 @@ def rows_record(timings: Sequence[Timing]) -> dict[str, Any]:
     for name, timing in by_name.items():
         base = BASES.get(name)
         record[name] = {
-            "executor": timing.row.executor,
+            "backend": timing.row.backend,
             "calls": len(timing.samples_ms),
             "frames_per_call": timing.row.frames,
             "median_ms": round(timing.median_ms, 4),
@@ -103,7 +103,7 @@ def ratios_record(rows: dict[str, Any], model: str) -> list[dict[str, Any]]:
 def arithmetic_record(
     rows: dict[str, Any], gflops: dict[str, float], rates: dict[str, float], rate_of: str
 ) -> dict[str, Any]:
-    """The arithmetic of each bare row as a share of the machine's rate in that executor (`rate_of`, a key of
+    """The arithmetic of each bare row as a share of the machine's rate in that backend (`rate_of`, a key of
     `rates`)."""
     bare = {}
     for name, work in gflops.items():
@@ -117,7 +117,7 @@ def print_bench(record: dict[str, Any], console: Console) -> None:
     """The record as tables."""
     width, height = record["size"]
     console.print(
-        f"{record['model']} at {width}x{height}, batch 1, {record['executor']} on {record['device']} ({record['why']})"
+        f"{record['model']} at {width}x{height}, batch 1, {record['backend']} on {record['device']} ({record['why']})"
     )
     console.print(f"{record['cpu']}, {record['cores']} core(s); clip: {record['clip']['name']}")
     console.print(", ".join(f"{name} {number or 'absent'}" for name, number in record["versions"].items()))

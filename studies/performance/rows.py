@@ -13,9 +13,9 @@ from steadyseg.core.errors import InputError
 from steadyseg.core.method import mode_title
 from steadyseg.core.segmenter import Segmenter
 from steadyseg.runtime.networks import FrameNetwork
+from steadyseg.studies.performance.backends import Backend, TorchBackend
 from steadyseg.studies.performance.baselines import NaiveDeque, Published
 from steadyseg.studies.performance.clip import Clip
-from steadyseg.studies.performance.executors import Executor, TorchExecutor
 from steadyseg.studies.performance.timing import Row
 from steadyseg.studies.performance.variants import Variant
 
@@ -24,9 +24,9 @@ FIRST_MAPS = """
 import sys
 import numpy as np
 from steadyseg import Frame, open_segmenter
-model, executor, precision, *size = sys.argv[1:]
+model, backend, precision, *size = sys.argv[1:]
 height, width, working = map(int, size)
-segmenter = open_segmenter(model, size=working, executor=executor, precision=precision)
+segmenter = open_segmenter(model, size=working, backend=backend, precision=precision)
 segmenter.step(Frame(np.zeros((height, width, 3), np.uint8), 0, 0.0))
 """
 PASSES = (5, 10, 30, 50)
@@ -60,57 +60,57 @@ DROPOUT_ROWS = ("vq_bnn", "published", *(name for name in ROWS if name.startswit
 
 
 class CheckpointRows:
-    """Rows of a checkpoint in one executor, built when they are asked for."""
+    """Rows of a checkpoint in one backend, built when they are asked for."""
 
     def __init__(
         self,
-        executor: Executor,
-        torch: Callable[[], TorchExecutor],
+        backend: Backend,
+        torch: Callable[[], TorchBackend],
         clip: Clip,
         size: tuple[int, int],
         folder: Path,
         model: str,
         height: int,
     ) -> None:
-        self._executor, self._torch, self._clip, self._size, self._folder = executor, torch, clip, size, folder
+        self._backend, self._torch, self._clip, self._size, self._folder = backend, torch, clip, size, folder
         self._model, self._height = model, height
         self.naive: NaiveDeque | None = None
         """Made by the row of that name; its memory is compared with ours."""
 
     def build(self, name: str) -> Row:
         """A row of `ROWS`."""
-        executor = self._executor
+        backend = self._backend
         if name in SINGLE_PROCESS:
-            return Row(name, repeat(executor.logits(SINGLE_PROCESS[name]), self._pictures()), executor.name)
+            return Row(name, repeat(backend.logits(SINGLE_PROCESS[name]), self._pictures()), backend.name)
         if name == "naive_deque":
-            self.naive = NaiveDeque(executor.logits("quiet"), self._size)
-            return Row(name, repeat(self.naive, self._pictures()), executor.name)
+            self.naive = NaiveDeque(backend.logits("quiet"), self._size)
+            return Row(name, repeat(self.naive, self._pictures()), backend.name)
         if name == "published":
-            return Row(name, repeat(Published(executor.logits("drawing")), self._pictures()), executor.name)
+            return Row(name, repeat(Published(backend.logits("drawing")), self._pictures()), backend.name)
         if name == "start":
-            words = [self._model, executor.name.split()[0], executor.precision, *map(str, (*self._size, self._height))]
-            return Row(name, functools.partial(start, words), executor.name)
+            words = [self._model, backend.name.split()[0], backend.precision, *map(str, (*self._size, self._height))]
+            return Row(name, functools.partial(start, words), backend.name)
         if name.startswith("end_to_end"):
             return clip_row(name, self.segmenter("vq_dnn"), self._clip, self._folder)
         segmenter = self.segmenter(name)
         frames = ROUND if name.startswith("every_") else 1
-        return Row(name, repeat(segmenter.step, self._clip.drive(self._size)), segmenter.executor, frames)
+        return Row(name, repeat(segmenter.step, self._clip.drive(self._size)), segmenter.backend, frames)
 
     def segmenter(self, name: str) -> Segmenter:
         """The whole step of a row that is one."""
         kind, _, passes = name.rpartition("_")
         if kind == "every":
-            return self._executor.segmenter("vq-dnn", motion=True, every="auto" if passes == "auto" else int(passes))
+            return self._backend.segmenter("vq-dnn", motion=True, every="auto" if passes == "auto" else int(passes))
         if kind == "mc":
-            return self._executor.segmenter("bnn", int(passes))
+            return self._backend.segmenter("bnn", int(passes))
         if kind == "mc_whole":
             return self._torch().segmenter("bnn", int(passes))
         if kind == "mc_reuse":
             return self._torch().segmenter("bnn", int(passes), shares_prefix=True)
         if name == "vq_dnn_motion":
-            return self._executor.segmenter("vq-dnn", motion=True)
+            return self._backend.segmenter("vq-dnn", motion=True)
         modes = {"dnn": "dnn", "vq_dnn": "vq-dnn", "vq_bnn": "vq-bnn"}
-        return self._executor.segmenter(modes[name])  # type: ignore[arg-type]
+        return self._backend.segmenter(modes[name])  # type: ignore[arg-type]
 
     def _pictures(self) -> Iterator[np.ndarray]:
         return (frame.image[None] for frame in self._clip.drive(self._size))
@@ -124,18 +124,18 @@ def graph_row(
         if network is None:
             raise InputError("only a file of one pass a frame has a network alone, timed on the CPU; omit `bare`")
         pictures = (frame.image[None] for frame in clip.drive(size))
-        return Row(name, repeat(network, pictures), network.executor)
+        return Row(name, repeat(network, pictures), network.backend)
     if name == "step":
-        return Row(name, repeat(segmenter.step, clip.drive(size)), segmenter.executor)
+        return Row(name, repeat(segmenter.step, clip.drive(size)), segmenter.backend)
     return clip_row(name, segmenter, clip, folder)
 
 
 def clip_row(name: str, segmenter: Segmenter, clip: Clip, folder: Path) -> Row:
     """One timed call is the whole clip, opening and closing included."""
     if name == "end_to_end_labels":
-        return Row(name, functools.partial(clip.to_labels, segmenter), segmenter.executor, clip.frames)
+        return Row(name, functools.partial(clip.to_labels, segmenter), segmenter.backend, clip.frames)
     output = folder / "bench.mp4"
-    return Row(name, lambda n: clip.to_video(segmenter, n, output), segmenter.executor, clip.frames)
+    return Row(name, lambda n: clip.to_video(segmenter, n, output), segmenter.backend, clip.frames)
 
 
 def start(words: list[str], count: int) -> None:

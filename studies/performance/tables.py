@@ -45,12 +45,12 @@ def every_table(record: Record) -> str:
     for model, one in record.items():
         rates = {row: found["frames_per_s"] for row, found in one["rows"].items()}
         every = [f"{rates[row]:.1f} ({rates[row] / rates['vq_dnn_motion']:.2f})" for row in SPARSE]
-        lines.append([model, one["executor"].split()[-1], *(f"{rates[row]:.1f}" for row in WHOLE), *every])
+        lines.append([model, one["backend"].split()[-1], *(f"{rates[row]:.1f}" for row in WHOLE), *every])
     return table(["network", "format", *WHOLE.values(), *SPARSE.values()], lines)
 
 
 def machine_table(record: Record) -> str:
-    """Machine, executor, versions and commit of each network's run."""
+    """Machine, backend, versions and commit of each network's run."""
     lines = []
     for model in MODELS:
         one, speed = record[model], record[model]["arithmetic"]
@@ -58,9 +58,9 @@ def machine_table(record: Record) -> str:
         machine = f"{one['cores']} cores of {one['cpu']}"
         seconds, products = one["seconds_per_row"], speed["product_gflops_per_s"][speed["compared_with"]]
         size = "x".join(map(str, one["size"]))
-        cells = [machine, one["executor"], size, f"{seconds:g}", f"{products:.0f}", one["commit"], versions]
+        cells = [machine, one["backend"], size, f"{seconds:g}", f"{products:.0f}", one["commit"], versions]
         lines.append([model, *cells])
-    header = ["network", "machine", "executor", "size", "s a row", "GFLOP/s of 1024 x 1024 products", "commit"]
+    header = ["network", "machine", "backend", "size", "s a row", "GFLOP/s of 1024 x 1024 products", "commit"]
     return table([*header, "versions"], lines)
 
 

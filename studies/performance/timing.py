@@ -20,8 +20,8 @@ class Row:
     name: str
     run: Callable[[int], object]
     """Does the given number of frames."""
-    executor: str
-    """Executor for the report: `openvino 2026.4 bf16`."""
+    backend: str
+    """Backend for the report: `openvino 2026.4 bf16`."""
     frames: int = 1
     """Frames of one timed call."""
 

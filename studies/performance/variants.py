@@ -12,7 +12,7 @@ from steadyseg.core.method import MethodOptions, ModeName, is_temporal
 from steadyseg.core.model.checkpoint import CheckpointMeta
 from steadyseg.core.model.int8 import Ranges, round_convolutions
 from steadyseg.core.smoothing import SpatialSmoothing
-from steadyseg.runtime.torch_executor import torch_executor
+from steadyseg.runtime.torch_backend import torch_backend
 from steadyseg.seg.networks.unet import UNet
 from steadyseg.seg.pretrained import read_segmenter
 from steadyseg.seg.streaming import StreamingSegmenter
@@ -26,7 +26,7 @@ class Subject:
     def __init__(self, model: str, height: int | None) -> None:
         self.model = read_segmenter(model)
         self.meta: CheckpointMeta = self.model.meta
-        opened = torch_executor(self.model, MethodOptions(mode="dnn").resolve(self.meta), size=height)
+        opened = torch_backend(self.model, MethodOptions(mode="dnn").resolve(self.meta), size=height)
         self.height, self.temperature = opened.module.height, opened.method.temperature
         self._head = opened.module.head
         self._network = opened.module.predictor.get_submodule("network")

@@ -21,7 +21,7 @@ from steadyseg.core.method import MethodOptions
 from steadyseg.core.options import Every
 from steadyseg.core.segmenter import Segmenter, segment
 from steadyseg.core.system.machine import cpu_name
-from steadyseg.runtime.choose import RunOptions, executor
+from steadyseg.runtime.choose import RunOptions, backend
 from steadyseg.runtime.every import carried
 from steadyseg.runtime.networks import FrameNetwork
 from steadyseg.runtime.open_model import open_checkpoint, resolve_method
@@ -120,7 +120,7 @@ class OneNetwork:
     """A network that all rows share: it computes each picture once, and keeps the logits of all."""
 
     def __init__(self, network: FrameNetwork) -> None:
-        self._network, self.executor = network, network.executor
+        self._network, self.backend = network, network.backend
         self._known = dict[bytes, tuple[list[np.ndarray], FrameScores | None]]()
         self.scores: FrameScores | None = None
 
@@ -145,7 +145,7 @@ def measure(name: str, frames: Iterable[Frame]) -> dict[str, dict[str, Any]]:
     temperature, classes = SINGLE.resolve(model.meta).temperature, model.meta.classes
     for row, (options, every) in ROWS.items():
         method = dataclasses.replace(options.resolve(), temperature=temperature, calibrated=True)
-        segmenter = Segmenter(carried(executor(model, method, RunOptions(keep_probs=True), take), every))
+        segmenter = Segmenter(carried(backend(model, method, RunOptions(keep_probs=True), take), every))
         metrics, promised = FrameMetrics.of(classes), [ExpectedMetrics(classes.void_id) for _ in range(2)]
         for frame, maps in (segment_file if "both" in row else segment)(pictures, segmenter):
             promised[maps.network].update(frame, maps)
@@ -155,7 +155,7 @@ def measure(name: str, frames: Iterable[Frame]) -> dict[str, dict[str, Any]]:
             {key: found[key] for key in KEYS}
             | {f"iou of {rare}": found["iou"][classes.names.index(rare)] for rare in RARE}
             | {f"promised, {kind}": mean_gap(one) for kind, one in zip(("carried", "network"), promised, strict=True)}
-            | {"network": segmenter.network_frames / len(pictures), "executor": segmenter.executor}
+            | {"network": segmenter.network_frames / len(pictures), "backend": segmenter.backend}
         )
     return rows
 
@@ -165,8 +165,8 @@ def lost_by_age(name: str, frames: Iterable[Frame]) -> dict[str, Any]:
     the mean at each age, and the slope of the line through zero."""
     model, take, losses = open_checkpoint(name), Shared(), list[tuple[int, float]]()
     method, void = resolve_method(model, MethodOptions()), model.meta.classes.void_id
-    each = Segmenter(executor(model, method, RunOptions(), take))
-    some, age = Segmenter(carried(executor(model, method, RunOptions(), take), CLIP_FRAMES)), 0
+    each = Segmenter(backend(model, method, RunOptions(), take))
+    some, age = Segmenter(carried(backend(model, method, RunOptions(), take), CLIP_FRAMES)), 0
     for frame in frames:
         maps, others, kept = some.step(frame), each.step(frame), frame.label != void
         age = 0 if maps.network else age + 1

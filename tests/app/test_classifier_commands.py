@@ -137,7 +137,7 @@ REFUSED: list[tuple[str, str]] = [
     ("evaluate {mc} --config size=96", "--config size is for"),
     ("evaluate {mc} --precision bf16", "--precision bf16 is for"),
     ("evaluate {mc} --calibrated on", "no temperature was fitted for dnn"),
-    ("evaluate {mc} --executor openvino", "-o c.onnx"),
+    ("evaluate {mc} --backend openvino", "-o c.onnx"),
     ("evaluate {mc} --split val", "no split 'val'"),
     ("evaluate {mc} --report r.txt", "a report is a .json file"),
     ("evaluate {mc} --members street-tiny", "a segmentation network"),

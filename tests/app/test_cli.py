@@ -262,4 +262,4 @@ def test_help_names_kinds_of_values_and_headings(capsys: pytest.CaptureFixture[s
     words = " ".join(shown.replace("│", " ").split())
     assert "dnn: single frame. bnn: MC dropout" in words and "smoothed over the recent frames" in words
     first, method, compute = (shown.index(f" {name} ") for name in ("options", "method options", "compute options"))
-    assert first < shown.index("--model") < method < shown.index("--mode ") < compute < shown.index("--executor")
+    assert first < shown.index("--model") < method < shown.index("--mode ") < compute < shown.index("--backend")

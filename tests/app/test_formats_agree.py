@@ -7,7 +7,7 @@ from made.methods import opened
 from steadyseg.app.sources.open_source import open_source
 from steadyseg.runtime.networks import cpu_has_bf16
 
-NETWORK, METHOD = "road-mobile", {"mode": "dnn", "executor": "openvino"}
+NETWORK, METHOD = "road-mobile", {"mode": "dnn", "backend": "openvino"}
 
 
 @pytest.mark.slow

@@ -85,7 +85,7 @@ def test_a_batch_keeps_the_videos_that_were_done(disk, model, tmp_path, capsys):
         noise = np.random.default_rng(seed).integers(0, 255, (frames, 96, 128, 3), np.uint8)
         write_video(videos / f"clip{seed:02}.mp4", noise)
     fill(disk, 1_500_000)
-    words = ["batch", videos, "-o", out, "--masks", "--model", model, "--executor", "torch"]
+    words = ["batch", videos, "-o", out, "--masks", "--model", model, "--backend", "torch"]
     assert "No space left on device" in error_after_work(capsys, *words, code=1)
     done = len(list(out.glob("clip*")))
     assert 0 < done < 12 and [path.name for path in out.glob(".*")] == [".lock"]

@@ -53,7 +53,7 @@ def test_times_that_no_file_can_hold_leave_video_and_report(tmp_path, model, suf
     images = [np.full((48, 64, 3), 20 + index, np.uint8) for index in range(5)]
     path = encode(tmp_path / "far.mkv", images, [0, 40, jump_ms, jump_ms + 40, jump_ms + 80])
     out, report = tmp_path / f"out{suffix}", tmp_path / "report.json"
-    command = ["video", path, "-o", out, "--report", report, "--model", model, "--executor", "torch"]
+    command = ["video", path, "-o", out, "--report", report, "--model", model, "--backend", "torch"]
     assert main([str(word) for word in command]) == 0
     assert json.loads(report.read_text())["frames"] == 5
     with open_source(str(out)) as source:
@@ -139,7 +139,7 @@ def test_a_file_of_several_pictures_is_no_frame(tmp_path: Path) -> None:
 
 def test_pixels_that_are_not_square_stay_so_in_the_video(tmp_path: Path, model: str) -> None:
     film = encode(tmp_path / "film.mp4", 2 * [quarters()], sample_aspect_ratio=Fraction(64, 45))
-    command = ["video", film, "-o", tmp_path / "out.mp4", "--model", model, "--executor", "torch"]
+    command = ["video", film, "-o", tmp_path / "out.mp4", "--model", model, "--backend", "torch"]
     assert main([str(word) for word in command]) == 0
     with open_source(str(film)) as one, open_source(str(tmp_path / "out.mp4")) as other:
         assert one.info.pixel_shape == other.info.pixel_shape == Fraction(64, 45)

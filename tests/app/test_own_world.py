@@ -1,4 +1,4 @@
-"""What a network knows of its training domain: fitted, kept in the checkpoint, told by every executor."""
+"""What a network knows of its training domain: fitted, kept in the checkpoint, told by every backend."""
 
 import dataclasses
 import json
@@ -22,7 +22,7 @@ from steadyseg.core.method import Method, settings
 from steadyseg.core.model.checkpoint import load_checkpoint, save_checkpoint
 from steadyseg.core.segmenter import Segmenter
 from steadyseg.export.file.onnx_file import read_onnx
-from steadyseg.runtime.graph_executor import GraphExecutor
+from steadyseg.runtime.graph_backend import GraphBackend
 from steadyseg.seg.pretrained import find_checkpoint
 from steadyseg.street.drive import Street
 from steadyseg.studies.analysis.__main__ import main as analyze
@@ -91,9 +91,9 @@ def test_int8_has_scales_of_its_own(knowing: Path, recordings: Path, tmp_path: P
     assert {f"int8.{name}" for name in meta.int8["ranges"]} == {name for name in tensors if name.startswith("int8.")}
     for one, other in (("int8", meta.familiarity), ("int8_dropout", meta.familiarity["dropout"])):
         assert meta.familiarity[one]["mean"] != other["mean"] and len(meta.familiarity[one]["scores"]) == 60
-    full, small = (opened(both, **METHOD, executor="openvino", precision=number) for number in ("fp32", "int8"))
+    full, small = (opened(both, **METHOD, backend="openvino", precision=number) for number in ("fp32", "int8"))
     assert small.reference is not None and small.reference.scores == tuple(meta.familiarity["int8"]["scores"])
-    drawing = opened(both, mode="bnn", motion=False, executor="openvino", precision="int8")
+    drawing = opened(both, mode="bnn", motion=False, backend="openvino", precision="int8")
     assert drawing.reference is not None and drawing.reference.scores == tuple(
         meta.familiarity["int8_dropout"]["scores"]
     )
@@ -114,10 +114,10 @@ def test_int8_without_a_scale_of_its_own_knows_nothing_and_is_taken_on_request_a
     assert "taken with --precision int8 alone: familiarity is not fitted in it" in capsys.readouterr().out
     found = load_checkpoint(later)[1]
     assert "int8" not in found.familiarity, "it was of the earlier rounding"
-    segmenter = opened(later, **METHOD, executor="openvino", precision="int8")
+    segmenter = opened(later, **METHOD, backend="openvino", precision="int8")
     assert "no familiarity, which has no scale in it" in segmenter.why
     assert segmenter.reference is None and told(segmenter, drive(1))[0][0] is None
-    full, first = (opened(one, **METHOD, executor="openvino", precision="fp32") for one in (later, knowing))
+    full, first = (opened(one, **METHOD, backend="openvino", precision="fp32") for one in (later, knowing))
     assert full.reference is not None and told(full, drive(1)) == told(first, drive(1))
     is_small = {"accuracy": [0.9, 0.9], "ece": [0.01, 0.01]}
     unproven = dataclasses.replace(found, int8=found.int8 | is_small)
@@ -136,7 +136,7 @@ def test_the_expected_accuracy_is_near_the_true_one_of_another_drive(knowing, re
 def test_a_video_says_where_few_labels_can_be_trusted(knowing: Path, tmp_path: Path) -> None:
     source, out, report = (tmp_path / name for name in ("in.mkv", "out.mkv", "report.json"))
     write_video(source, [*drive(4), *(noise(seed) for seed in range(9))], codec="ffv1", fps=1)
-    flags = ["--mode", "vq-dnn", "--motion", "off", "--view", "energy", "--executor", "torch"]
+    flags = ["--mode", "vq-dnn", "--motion", "off", "--view", "energy", "--backend", "torch"]
     assert main(["video", str(source), "-o", str(out), "--model", str(knowing), *flags, "--report", str(report)]) == 0
     record = json.loads(report.read_text())
     assert (record["frames"], record["novel_frames"]) == (13, 9)
@@ -160,10 +160,10 @@ def test_familiarity_is_averaged_over_time_and_starts_anew_with_the_stream(knowi
     assert novel <= 0.05 < anew == much_later and novel < after_noise < anew, (novel, after_noise, anew, much_later)
 
 
-def test_the_cpu_executor_tells_the_same(knowing: Path) -> None:
+def test_the_cpu_backend_tells_the_same(knowing: Path) -> None:
     images = [*drive(4), noise(1)]
     by_torch = opened_by_torch(knowing, **METHOD)
-    on_cpu = opened(knowing, **METHOD, executor="openvino", precision="fp32")
+    on_cpu = opened(knowing, **METHOD, backend="openvino", precision="fp32")
     for number, image in enumerate(images):
         one, other = (each.step(Frame(image, number, number / 15)) for each in (by_torch, on_cpu))
         assert one.familiarity == pytest.approx(other.familiarity, abs=2 / 61)
@@ -180,8 +180,8 @@ def test_the_graph_tells_the_same(knowing: Path, tmp_path: Path) -> None:
     images, by_torch = [*drive(3), noise(1)], opened_by_torch(knowing, **METHOD, size=SIZE[0])
     by_torch.module.fixed_size = opened(path).size
     expected = told(by_torch, images)
-    whole = Segmenter(GraphExecutor(path.read_bytes(), read_onnx(path).meta, "cpu"))
-    for graph in (whole, opened(path, executor="onnxruntime")):
+    whole = Segmenter(GraphBackend(path.read_bytes(), read_onnx(path).meta, "cpu"))
+    for graph in (whole, opened(path, backend="onnxruntime")):
         assert (np.abs(np.subtract(told(graph, images), expected)).max(0) <= (2 / 61, 2e-3)).all()
 
 
@@ -193,7 +193,7 @@ def test_any_graph_file_learns_it(graphs: Graphs, tmp_path: Path, capsys: Any) -
     assert capsys.readouterr().err.split("familiarity compares")[1].splitlines()[0].count(",") == 3
     assert read_onnx(path).meta.expected, "and the expected accuracy"
     for name in ("openvino", "onnxruntime"):
-        shares = [share for share, _ in told(opened(path, executor=name, precision="fp32"), [*drive(3), noise(0)])]
+        shares = [share for share, _ in told(opened(path, backend=name, precision="fp32"), [*drive(3), noise(0)])]
         assert min(shares[:3]) > 0.05 > shares[3], shares
 
 
@@ -210,8 +210,8 @@ def knowing_passes(knowing: Path, tmp_path_factory: pytest.TempPathFactory) -> P
 
 @pytest.mark.long
 @pytest.mark.parametrize("flags", [{"mode": "vq-bnn", "motion": False}, {"mode": "bnn", "samples": 3}])
-def test_every_executor_tells_it_of_dropout_passes(knowing_passes: Path, tmp_path: Path, flags: dict[str, Any]) -> None:
-    """Masks differ from executor to executor, so means are compared."""
+def test_every_backend_tells_it_of_dropout_passes(knowing_passes: Path, tmp_path: Path, flags: dict[str, Any]) -> None:
+    """Masks differ from backend to backend, so means are compared."""
     graph = tmp_path / "k.onnx"
     given = ["--mode", flags["mode"], "--samples", str(flags.get("samples", 1)), "--motion", "off"]
     assert main(["export", str(knowing_passes), "--stateful", *given, "-o", str(graph)]) == 0
@@ -219,13 +219,13 @@ def test_every_executor_tells_it_of_dropout_passes(knowing_passes: Path, tmp_pat
     expected = told_on_average(opened_by_torch(knowing_passes, **flags), images)
     assert (expected[:3, 0] > 0.05).all() and expected[3, 0] < 0.05, expected
     for other in (
-        opened(knowing_passes, **flags, executor="openvino", precision="fp32"),
-        Segmenter(GraphExecutor(graph.read_bytes(), read_onnx(graph).meta, "cpu")),
+        opened(knowing_passes, **flags, backend="openvino", precision="fp32"),
+        Segmenter(GraphBackend(graph.read_bytes(), read_onnx(graph).meta, "cpu")),
         opened(graph),
     ):
         means = told_on_average(other, images)
-        np.testing.assert_allclose(means[:, 0], expected[:, 0], atol=0.15, err_msg=other.executor)
-        np.testing.assert_allclose(means[:, 1], expected[:, 1], atol=0.01, err_msg=other.executor)
+        np.testing.assert_allclose(means[:, 0], expected[:, 0], atol=0.15, err_msg=other.backend)
+        np.testing.assert_allclose(means[:, 1], expected[:, 1], atol=0.01, err_msg=other.backend)
 
 
 def test_another_method_does_not_use_it_and_says_so(knowing: Path) -> None:

@@ -70,10 +70,10 @@ def street(tmp_path_factory: pytest.TempPathFactory) -> Path:
     "words",
     [
         "video {data}/test --model {model} -o {out}/v.mp4",
-        "video {data}/test --model {model} --executor torch",
+        "video {data}/test --model {model} --backend torch",
         "evaluate {model} --data {data} --mode dnn",
         pytest.param(
-            "evaluate {model} --data {data} --mode dnn --executor openvino --precision int8", marks=pytest.mark.long
+            "evaluate {model} --data {data} --mode dnn --backend openvino --precision int8", marks=pytest.mark.long
         ),
         pytest.param(
             "calibrate {model} --data {data} --mode vq-dnn --motion off --familiarity --int8 -o {out}/c.safetensors",

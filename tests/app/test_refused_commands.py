@@ -137,8 +137,8 @@ TABLES: dict[str, dict[str, str]] = {
         "--source absent.mp4": "no such video file",
         "--config row_seconds=0": "--config row_seconds must lie above 0",
         "--size 7": "height must be 32 pixels or more",
-        "--executor onnxruntime": "ONNX Runtime runs graph files",
-        "--executor openvino --device cuda": "runs on the CPU, got device cuda",
+        "--backend onnxruntime": "ONNX Runtime runs graph files",
+        "--backend openvino --device cuda": "runs on the CPU, got device cuda",
         "--report r.json": "r.json: exists already",
     },
 }

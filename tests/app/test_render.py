@@ -205,7 +205,7 @@ def test_a_video_shows_them(model: str, tmp_path: Path) -> None:
     pictures = {}
     for view in ("set-size", "uncertainty"):
         path = tmp_path / f"{view}.mp4"
-        flags = ["-o", str(path), "--model", model, "--view", view, "--max-frames", "2", "--executor", "torch"]
+        flags = ["-o", str(path), "--model", model, "--view", view, "--max-frames", "2", "--backend", "torch"]
         assert main(["video", "street", *flags]) == 0
         with av.open(str(path)) as written:
             pictures[view] = next(written.decode(video=0)).to_ndarray(format="gray").astype(int)

@@ -44,7 +44,7 @@ def test_the_labelled_frame_is_measured_with_the_mean_over_the_frames_before_it(
     assert (found["frames"], found["unlabelled_frames"], found["protocol"]) == (1, 5, "stream")
 
     split = open_split(camvid, "test")
-    segmenter = open_segmenter(model, MethodOptions("dnn", calibrated=False), keep_probs=True, executor="torch")
+    segmenter = open_segmenter(model, MethodOptions("dnn", calibrated=False), keep_probs=True, backend="torch")
     probs = []
     for index, path in enumerate(sorted((camvid / "seq").iterdir())[:5]):  # 7166 to 7170, which has the label
         maps = segmenter.step(Frame(np.array(Image.open(path).convert("RGB")), index, 0.0))

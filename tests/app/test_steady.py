@@ -54,7 +54,7 @@ def test_the_products_own_network_steadied_is_the_products_own() -> None:
     """Motion, mean over time, scene cuts and maps are all there."""
     model = read_segmenter("street-tiny")
     meta = model.meta
-    ours = opened("street-tiny", executor="torch", size=HEIGHT, keep_probs=True)
+    ours = opened("street-tiny", backend="torch", size=HEIGHT, keep_probs=True)
     theirs = steady(
         model.network(),
         mean=meta.mean,

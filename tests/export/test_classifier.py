@@ -109,10 +109,10 @@ def test_a_graph_that_its_record_does_not_describe_is_refused(tmp_path: Path) ->
     [
         ("evaluate {} --data {data} --mode dnn", "was made for mode bnn"),
         ("evaluate {} --data {data} --calibrated off", "was made for calibrated True"),
-        ("evaluate {} --data {data} --executor torch", "checkpoint's name"),
+        ("evaluate {} --data {data} --backend torch", "checkpoint's name"),
         ("evaluate {} --data {data} --split held-out", "give the checkpoint"),
         ("evaluate {} --data {data} --tau 2", "--tau is for"),
-        ("evaluate {} --data {data} --executor openvino --device cuda", "runs on the CPU"),
+        ("evaluate {} --data {data} --backend openvino --device cuda", "runs on the CPU"),
         ("video street:1:1 --model {}", "holds an image classifier"),
         ("calibrate {} --data x -o {}.onnx", "calibrate its checkpoint"),
         ("verify {}", "files of classifiers and of random dropout have none"),
@@ -156,9 +156,9 @@ def measured(folder: Path, model: Path, data: Path, *flags: str) -> dict[str, An
 def test_a_dnn_file_has_its_checkpoint_s_digits(mc: Path, graphs: dict[str, Path], tmp_path: Path) -> None:
     data = save_pictures(tmp_path / "d", 10)
     checkpoint = measured(tmp_path, mc, data, "--mode", "dnn")
-    for executor in ("onnxruntime", "openvino"):
-        graph = measured(tmp_path, graphs["dnn"], data, "--executor", executor)
-        assert graph["executor"].startswith(executor) and graph["frame_list_hash"] == checkpoint["frame_list_hash"]
+    for backend in ("onnxruntime", "openvino"):
+        graph = measured(tmp_path, graphs["dnn"], data, "--backend", backend)
+        assert graph["backend"].startswith(backend) and graph["frame_list_hash"] == checkpoint["frame_list_hash"]
         for key in ("nll", "accuracy", "top_5_accuracy", "ece", "brier", "aurc", "entropy"):
             assert graph[key] == pytest.approx(checkpoint[key], abs=2e-5), key
 

@@ -56,7 +56,7 @@ def decoded(pictures: Path) -> list[np.ndarray]:
 
 def expected(model: Path, pictures: Path) -> list[np.ndarray]:
     """The labels of `steadyseg video` with this file."""
-    segmenter = opened(model, executor="onnxruntime", precision="fp32", device="cpu")
+    segmenter = opened(model, backend="onnxruntime", precision="fp32", device="cpu")
     return [segmenter.step(Frame(image, i, i / 25)).label.copy() for i, image in enumerate(decoded(pictures))]
 
 
@@ -175,7 +175,7 @@ def test_python_carries_maps_as_video_does(graphs, pictures, monkeypatch, name):
     """The client warps finished maps, and the product probabilities: labels differ on edges."""
     monkeypatch.syspath_prepend(CLIENTS / "python")
     client = importlib.import_module("steadyseg_every").EveryClient(graphs(name), every=3)
-    segmenter = opened(graphs(name), every=3, executor="onnxruntime", precision="fp32", device="cpu", keep_probs=True)
+    segmenter = opened(graphs(name), every=3, backend="onnxruntime", precision="fp32", device="cpu", keep_probs=True)
     for number, image in enumerate(decoded(pictures)):
         theirs, ours = client.step(image, min(number, 1)), segmenter.step(Frame(image, number, number / 25))
         assert (client.calls, client.frames) == (segmenter.network_frames, number + 1)

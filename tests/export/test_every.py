@@ -17,7 +17,7 @@ from steadyseg.core.motion import Motion, compose, inside, no_motion, warp
 from steadyseg.core.prediction import Prediction
 from steadyseg.core.preprocess import enlarge
 from steadyseg.core.segmenter import Segmenter
-from steadyseg.runtime.every import AUTO_MOST, CarryingExecutor
+from steadyseg.runtime.every import AUTO_MOST, CarryingBackend
 from steadyseg.runtime.kernels.carried import LOSS, CarriedMaps
 from steadyseg.street.drive import Street
 
@@ -73,7 +73,7 @@ def calls(segmenter: Segmenter, frames: list[Frame]) -> list[bool]:
 
 
 def test_the_network_runs_on_every_third_frame_and_at_a_cut() -> None:
-    segmenter = open_segmenter("street-tiny", every=3, executor="openvino")
+    segmenter = open_segmenter("street-tiny", every=3, backend="openvino")
     frames = [frame for frame in drive(5)] + [
         Frame(frame.image, frame.index + 5, frame.time_s) for frame in drive(4, seed=9)
     ]
@@ -97,15 +97,15 @@ def test_auto_decides_by_the_picture() -> None:
 
 
 @pytest.mark.parametrize("mode", ["dnn", "vq-dnn"])
-@pytest.mark.parametrize("executor", ["openvino", "torch"])
-def test_a_still_picture_keeps_its_maps_and_a_drive_its_labels(executor: Any, mode: Any) -> None:
+@pytest.mark.parametrize("backend", ["openvino", "torch"])
+def test_a_still_picture_keeps_its_maps_and_a_drive_its_labels(backend: Any, mode: Any) -> None:
     image = drive(1)[0].image
-    segmenter = open_segmenter("street-tiny", mode=mode, every=2, executor=executor, keep_probs=True)
+    segmenter = open_segmenter("street-tiny", mode=mode, every=2, backend=backend, keep_probs=True)
     first, second = (segmenter.step(Frame(image, index, index / 25)) for index in range(2))
     assert first.network and not second.network and first.probs is not None and second.probs is not None
     np.testing.assert_allclose(first.probs, second.probs, atol=2e-5)
     assert (first.label == second.label).mean() > 0.999
-    whole, carried = (open_segmenter("street-tiny", mode=mode, every=n, executor=executor) for n in (1, 2))
+    whole, carried = (open_segmenter("street-tiny", mode=mode, every=n, backend=backend) for n in (1, 2))
     for frame in drive(6):
         one, other = whole.step(frame), carried.step(frame)
         assert (one.label == other.label).mean() > 0.95
@@ -115,7 +115,7 @@ def test_a_still_picture_keeps_its_maps_and_a_drive_its_labels(executor: Any, mo
 def test_the_expected_accuracy_falls_with_each_frame_that_maps_are_carried() -> None:
     """It is taken from the last call: a checkpoint without statistics, or a graph, whose maps bring their own."""
 
-    class Told(CarryingExecutor):
+    class Told(CarryingBackend):
         def _run(self, call: Any, image: np.ndarray, gap: int, motion: Motion | None) -> None:
             super()._run(call, image, gap, motion)
             maps = dataclasses.replace(call.answer.result()[0], familiarity=0.5, expected_accuracy=0.8)
@@ -124,14 +124,14 @@ def test_the_expected_accuracy_falls_with_each_frame_that_maps_are_carried() -> 
 
     frames = drive(5)
     whole = open_segmenter("street-tiny", every=4)
-    graph = Segmenter(Told(open_segmenter("street-tiny")._executor, 4))
+    graph = Segmenter(Told(open_segmenter("street-tiny")._backend, 4))
     for segmenter, at_call in ((whole, open_segmenter("street-tiny").step(frames[0]).expected_accuracy), (graph, 0.8)):
         found = [segmenter.step(frame).expected_accuracy for frame in frames[:4]]
         assert found == pytest.approx([at_call * (1 - LOST_A_FRAME * age) for age in range(4)], abs=1e-6)
         assert segmenter.step(frames[4]).network
 
 
-class Held(CarryingExecutor):
+class Held(CarryingBackend):
     """A network that ends a call when the test says so."""
 
     def __init__(self, inner: Any) -> None:
@@ -148,7 +148,7 @@ class Held(CarryingExecutor):
 
 
 def test_in_live_no_frame_waits_for_the_network_and_each_has_maps_of_its_own_time() -> None:
-    held = Held(open_segmenter("street-tiny")._executor)
+    held = Held(open_segmenter("street-tiny")._backend)
     segmenter, whole = Segmenter(held), open_segmenter("street-tiny")
     frames = drive(9)
     shown = [segmenter.step(frame) for frame in frames[:4]]
@@ -171,7 +171,7 @@ def test_an_error_of_the_network_beside_reaches_the_frame_that_takes_its_answer(
             else:
                 super()._run(call, image, gap, motion)
 
-    segmenter, frames = Segmenter(Broken(open_segmenter("street-tiny")._executor)), drive(3)
+    segmenter, frames = Segmenter(Broken(open_segmenter("street-tiny")._backend)), drive(3)
     segmenter.step(frames[0])
     segmenter.step(frames[1])
     with pytest.raises(MemoryError):
@@ -179,7 +179,7 @@ def test_an_error_of_the_network_beside_reaches_the_frame_that_takes_its_answer(
 
 
 def test_maps_that_are_not_finite_are_carried_nowhere() -> None:
-    class Spoilt(CarryingExecutor):
+    class Spoilt(CarryingBackend):
         def _run(self, call: Any, image: np.ndarray, gap: int, motion: Motion | None) -> None:
             super()._run(call, image, gap, motion)
             if self.frames == 1:
@@ -187,7 +187,7 @@ def test_maps_that_are_not_finite_are_carried_nowhere() -> None:
                 for shade, level in ((maps.confidence, 0), (maps.entropy, 255)):
                     shade[:] = level
 
-    segmenter = Segmenter(Spoilt(open_segmenter("street-tiny")._executor, 5))
+    segmenter = Segmenter(Spoilt(open_segmenter("street-tiny")._backend, 5))
     assert calls(segmenter, drive(3)) == [True, True, False]
 
 

@@ -1,4 +1,4 @@
-"""Graph files in fp16: made by the command, proven, refused, and run by every executor."""
+"""Graph files in fp16: made by the command, proven, refused, and run by every backend."""
 
 import dataclasses
 from pathlib import Path
@@ -24,7 +24,7 @@ from steadyseg.export.file.sessions import session_runner
 from steadyseg.export.file.subgraph import network_alone, network_of, with_network
 from steadyseg.export.write.proof import Bounds, measure_parity, network_pairs, require_parity
 from steadyseg.export.write.traced import trace
-from steadyseg.runtime.open_file import graph_executor
+from steadyseg.runtime.open_file import graph_backend
 from steadyseg.seg.networks.unet import UNet
 from steadyseg.seg.options import UNetOptions
 from steadyseg.street.drive import StreetSet
@@ -71,10 +71,10 @@ def test_the_convolutions_hold_the_type_that_was_asked_for(files: dict[str, Path
         assert len(weights) > 5 and {constants[name] for name in weights} == {kind}
 
 
-@pytest.mark.parametrize("executor", ["openvino", "onnxruntime"])
-def test_every_executor_runs_it_near_fp32(files: dict[str, Path], executor: str) -> None:
-    full = Segmenter(graph_executor(read_onnx(files["fp32"]), executor="onnxruntime", device="cpu", precision="fp32"))
-    small = Segmenter(graph_executor(read_onnx(files["fp16"]), executor=executor, device="cpu", precision="fp32"))
+@pytest.mark.parametrize("backend", ["openvino", "onnxruntime"])
+def test_every_backend_runs_it_near_fp32(files: dict[str, Path], backend: str) -> None:
+    full = Segmenter(graph_backend(read_onnx(files["fp32"]), backend="onnxruntime", device="cpu", precision="fp32"))
+    small = Segmenter(graph_backend(read_onnx(files["fp16"]), backend=backend, device="cpu", precision="fp32"))
     street = StreetSet(12, HEIGHT, WIDTH, first_seed=31)
     frames = [Frame(street[index][0], index, index / 25, discontinuity=index == 0) for index in range(4)]
     same = [(full.step(frame).label == small.step(frame).label).mean() for frame in frames]

@@ -87,12 +87,12 @@ def open_graph_file(path: Path) -> Iterator[str]:
         return
     if file.meta.kind == "classifier":
         classifier = GraphClassifier(file)
-        yield "executor opened"
+        yield "backend opened"
         side = file.meta.height
         classifier.predict(np.zeros((1, side, side, 3), np.uint8))
     else:
         segmenter = make_segmenter(file, MethodOptions(), RunOptions())
-        yield "executor opened"
+        yield "backend opened"
         segmenter.step(Frame(np.zeros((96, 128, 3), np.uint8), 0, 0.0))
     yield "one picture computed"
 

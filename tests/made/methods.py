@@ -8,7 +8,7 @@ from steadyseg.core.method import Method, MethodOptions, settings
 from steadyseg.core.model.int8 import Corrections, Ranges
 from steadyseg.core.segmenter import Segmenter
 from steadyseg.runtime.open_model import open_segmenter
-from steadyseg.runtime.torch_executor import TorchExecutor, torch_executor
+from steadyseg.runtime.torch_backend import TorchBackend, torch_backend
 from steadyseg.seg.pretrained import read_segmenter
 
 NAMES = {field.name for field in fields(MethodOptions)}
@@ -32,11 +32,11 @@ def opened(model: str | Path, **flags: Any) -> Segmenter:
 
 
 class TorchSegmenter(Segmenter):
-    """A segmenter whose executor is torch's, at hand."""
+    """A segmenter whose backend is torch's, at hand."""
 
-    def __init__(self, executor: TorchExecutor) -> None:
-        super().__init__(executor)
-        self.by_torch, self.module, self.meta = executor, executor.module, executor.meta
+    def __init__(self, backend: TorchBackend) -> None:
+        super().__init__(backend)
+        self.by_torch, self.module, self.meta = backend, backend.module, backend.meta
 
     def at_temperature(self, temperature: float) -> "TorchSegmenter":
         return TorchSegmenter(self.by_torch.at_temperature(temperature))
@@ -46,12 +46,12 @@ class TorchSegmenter(Segmenter):
 
 
 def opened_by_torch(model: str | Path, **flags: Any) -> TorchSegmenter:
-    """The torch executor in fp32; a temporal mean follows no motion unless it is asked for."""
+    """The torch backend in fp32; a temporal mean follows no motion unless it is asked for."""
     if flags.get("mode", "vq-dnn").startswith("vq-"):
         flags = {"motion": False} | flags
     options, rest = split(flags)
     opened = read_segmenter(model)
-    return TorchSegmenter(torch_executor(opened, options.resolve(opened.meta), **rest))
+    return TorchSegmenter(torch_backend(opened, options.resolve(opened.meta), **rest))
 
 
 def split(flags: dict[str, Any]) -> tuple[MethodOptions, dict[str, Any]]:

@@ -25,7 +25,7 @@ from steadyseg.runtime.carried_proof import (
     read_proof,
     verify,
 )
-from steadyseg.runtime.graph_executor import GraphStream
+from steadyseg.runtime.graph_backend import GraphStream
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("checked_here")]
 

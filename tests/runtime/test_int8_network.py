@@ -1,4 +1,4 @@
-"""int8 from the command that fits it to the executor that runs it."""
+"""int8 from the command that fits it to the backend that runs it."""
 
 import dataclasses
 import shutil
@@ -52,8 +52,8 @@ def test_openvino_computes_what_the_record_measured(small: str, method: dict[str
     full = opened_by_torch(small, **method)
     tensors, meta = load_checkpoint(Path(small))
     by_torch = full.rounded(meta.int8["ranges"], below(tensors, INT8_PREFIX))
-    by_openvino = opened(small, **method, executor="openvino", precision="int8")
-    assert by_openvino.executor.endswith("int8")
+    by_openvino = opened(small, **method, backend="openvino", precision="int8")
+    assert by_openvino.backend.endswith("int8")
     equal, differs = [], []
     for frame in frames():
         first, second = by_torch.step(frame), by_openvino.step(frame)
@@ -94,9 +94,9 @@ def test_a_temperature_beyond_the_usual_ones_is_fitted_too(pictures: Path, tmp_p
 @pytest.mark.parametrize("samples", [1, pytest.param(3, marks=pytest.mark.long)])
 def test_dropout_passes_run_in_it_too(samples: int) -> None:
     frame = Frame(StreetSet(1, 180, 240)[0][0], 0, 0.0)  # of a shape whose graphs ship
-    segmenter = opened("road-mobile", mode="bnn", samples=samples, executor="openvino", precision="int8")
+    segmenter = opened("road-mobile", mode="bnn", samples=samples, backend="openvino", precision="int8")
     maps = segmenter.step(frame)
-    full = opened("road-mobile", mode="dnn", executor="openvino", precision="fp32").step(frame)
+    full = opened("road-mobile", mode="dnn", backend="openvino", precision="fp32").step(frame)
     assert (maps.label == full.label).mean() > 0.9 and (maps.disagreement.max() > 0) == (samples > 1)
 
 
@@ -120,7 +120,7 @@ def test_auto_takes_it_where_bf16_is_slower_or_absent_and_the_loss_is_small(smal
         monkeypatch.setattr(steadyseg.runtime.number_format, "MEASURED", {})
         shutil.rmtree(tmp_path / "steadyseg", ignore_errors=True)
         segmenter = open_segmenter(model)
-        assert segmenter.executor.split()[-1] == number and why in segmenter.why, (number, segmenter.why)
+        assert segmenter.backend.split()[-1] == number and why in segmenter.why, (number, segmenter.why)
 
 
 def test_it_is_fitted_without_dropout(pictures: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,4 +1,4 @@
-"""A frame whose logits are NaN or infinite is fully uncertain, counted, and left out of the mean, in every executor."""
+"""A frame whose logits are NaN or infinite is fully uncertain, counted, and left out of the mean, in every backend."""
 
 import math
 from collections import Counter
@@ -13,7 +13,7 @@ import torch
 from made.methods import method
 from made.poison import CLASSES, HEIGHT, POISON, WIDTH, Poisoned, pictures, without
 
-from steadyseg.app.export.steady import TorchNetwork, cpu_executor
+from steadyseg.app.export.steady import TorchNetwork, cpu_backend
 from steadyseg.app.sources.source import SourceInfo
 from steadyseg.app.video.report import StreamReport
 from steadyseg.core.classes import ClassList, distinct_colors
@@ -22,13 +22,13 @@ from steadyseg.core.frame import FrameScores, Maps
 from steadyseg.core.method import Method
 from steadyseg.core.model.checkpoint import CheckpointMeta
 from steadyseg.core.reference import ReferenceScores
-from steadyseg.core.segmenter import Executor, Segmenter, segment
+from steadyseg.core.segmenter import Backend, Segmenter, segment
 from steadyseg.export.file.metadata import GraphMeta
 from steadyseg.export.file.onnx_file import check_onnx
 from steadyseg.export.file.sessions import openvino_runner, session_runner
 from steadyseg.export.write.traced import Traced, trace
-from steadyseg.runtime.graph_executor import GraphExecutor
-from steadyseg.runtime.torch_executor import TorchExecutor
+from steadyseg.runtime.graph_backend import GraphBackend
+from steadyseg.runtime.torch_backend import TorchBackend
 from steadyseg.seg.exported import ExportedStep
 from steadyseg.seg.streaming import StreamingSegmenter
 
@@ -46,7 +46,7 @@ METHODS = {
 CASES = {name: ("infinity", 2) if place % 2 else ("nan", 1) for place, name in enumerate(METHODS)}
 GRAPHS = ("motion",)
 """The graphs of the other methods are long tests, 15 CPU seconds each."""
-RUNS = [(executor, name) for executor in ("torch", "kernel") for name in METHODS] + [
+RUNS = [(backend, name) for backend in ("torch", "kernel") for name in METHODS] + [
     pytest.param("graph", name, marks=pytest.mark.slow if name in GRAPHS else pytest.mark.long) for name in METHODS
 ]
 
@@ -63,19 +63,19 @@ def traced_case(name: str) -> Traced:
     return trace(step, step.signature(HEIGHT, WIDTH))
 
 
-def opened(executor: str, name: str) -> Executor:
+def opened(backend: str, name: str) -> Backend:
     made = module(METHODS[name], *CASES[name])
     meta = CheckpointMeta("any", {}, NAMES, HEIGHT, WIDTH, MEAN, STD)
-    if executor == "torch":
-        return TorchExecutor(made, meta, torch.device("cpu"), keep_probs=True)
-    if executor == "kernel":
-        return cpu_executor("kernel", lambda height, width: TorchNetwork(made), made, meta, True, "")
+    if backend == "torch":
+        return TorchBackend(made, meta, torch.device("cpu"), keep_probs=True)
+    if backend == "kernel":
+        return cpu_backend("kernel", lambda height, width: TorchNetwork(made), made, meta, True, "")
     head = {"head_stride": made.head_stride, "precision": "fp32", "source": "x", "source_sha256": "0" * 64}
     about: dict[str, Any] = {"kind": "stream", "versions": {}, "licence": "", **head}
     graph_meta = GraphMeta(classes=NAMES, height=HEIGHT, width=WIDTH, mean=MEAN, std=STD, method=made.method, **about)
     data = traced_case(name).model(graph_meta).SerializeToString()
     check_onnx(data, Path("poisoned.onnx"))
-    return GraphExecutor(data, graph_meta, "cpu", keep_probs=True)
+    return GraphBackend(data, graph_meta, "cpu", keep_probs=True)
 
 
 def run(segmenter: Segmenter, frames: list[Any]) -> dict[int, Maps]:
@@ -83,9 +83,9 @@ def run(segmenter: Segmenter, frames: list[Any]) -> dict[int, Maps]:
     return {frame.index: maps for frame, maps in segment(frames, segmenter)}
 
 
-@pytest.mark.parametrize(("executor", "name"), RUNS)
-def test_the_mean_goes_on_as_if_the_frame_had_been_dropped(executor: str, name: str) -> None:
-    segmenter, frames = Segmenter(opened(executor, name)), pictures(6, BAD)
+@pytest.mark.parametrize(("backend", "name"), RUNS)
+def test_the_mean_goes_on_as_if_the_frame_had_been_dropped(backend: str, name: str) -> None:
+    segmenter, frames = Segmenter(opened(backend, name)), pictures(6, BAD)
     dropped = run(segmenter, without(frames, BAD))
     assert not segmenter.resets
     found = run(segmenter, frames)
@@ -142,15 +142,15 @@ def test_no_graph_is_proven_by_a_frame_without_an_answer() -> None:
 
 
 def test_a_frame_without_an_answer_is_novel_and_left_out_of_the_mean_familiarity() -> None:
-    executor = opened("torch", "vq-dnn")
-    executor.reference, compute = ReferenceScores(tuple(map(float, range(40)))), executor.compute
+    backend = opened("torch", "vq-dnn")
+    backend.reference, compute = ReferenceScores(tuple(map(float, range(40)))), backend.compute
 
     def scored(image: np.ndarray, gap: int, motion: Any) -> tuple[Maps, FrameScores]:
         score = math.nan if tuple(image[0, 0]) == POISON else float(image[0, 0, 0] % 40)
         return compute(image, gap, motion)[0], FrameScores(score, np.zeros((4, 4), np.float32))
 
-    executor.compute = scored  # type: ignore[method-assign]
-    segmenter, frames = Segmenter(executor), pictures(6, BAD)
+    backend.compute = scored  # type: ignore[method-assign]
+    segmenter, frames = Segmenter(backend), pictures(6, BAD)
     dropped, found = run(segmenter, without(frames, BAD)), run(segmenter, frames)
     assert found[BAD].familiarity == pytest.approx(1 / 41)
     assert [found[index].familiarity for index in dropped] == [maps.familiarity for maps in dropped.values()]

@@ -192,7 +192,7 @@ for mode in ("vq-dnn", "vq-bnn", "bnn", "dnn"):
     segmenter = open_segmenter("road-mobile" if mode == "dnn" else "street-tiny", MethodOptions(mode=mode))
     for index in range(3):
         maps = segmenter.step(Frame(np.full((480, 640, 3), 80 * index, np.uint8), index, index / 25))
-    print(maps.label.shape, segmenter.executor.split()[0])
+    print(maps.label.shape, segmenter.backend.split()[0])
 from steadyseg.app.cli import main
 main(["models"])
 """

@@ -19,8 +19,8 @@ from steadyseg.runtime.open_model import open_segmenter
 PICTURE = np.random.default_rng(0).integers(0, 255, (90, 120, 3), np.uint8).repeat(2, 0).repeat(2, 1)
 
 
-def opened(executor: str, size: int) -> Segmenter:
-    return open_segmenter("street-tiny", MethodOptions(mode="dnn"), executor=executor, precision="fp32", size=size)
+def opened(backend: str, size: int) -> Segmenter:
+    return open_segmenter("street-tiny", MethodOptions(mode="dnn"), backend=backend, precision="fp32", size=size)
 
 
 def labels(segmenter: Segmenter) -> np.ndarray:

@@ -18,7 +18,7 @@ from steadyseg.core.evaluation.temperature import GRID
 from steadyseg.core.frame import Frame
 from steadyseg.core.method import ModeName
 from steadyseg.core.predictors import forward_passes
-from steadyseg.runtime.torch_executor import TorchExecutor
+from steadyseg.runtime.torch_backend import TorchBackend
 from steadyseg.seg.calibrate import STRIDE, ConformalFit, fit_temperature
 from steadyseg.seg.evaluate import probs_at, seed_frames
 from steadyseg.seg.streaming import StreamingSegmenter
@@ -58,7 +58,7 @@ def opened(mode: ModeName, samples: int | None = None, motion: bool = False, hal
         return segmenter
     network, meta = Halved(segmenter.module.predictor.get_submodule("network")), segmenter.meta
     module = StreamingSegmenter(network, meta.mean, meta.std, 64, segmenter.method)
-    return TorchSegmenter(TorchExecutor(module, meta, torch.device("cpu"), keep_probs=True))
+    return TorchSegmenter(TorchBackend(module, meta, torch.device("cpu"), keep_probs=True))
 
 
 def run_at(segmenter: TorchSegmenter, frames: tuple[Frame, ...], temperature: float) -> tuple[np.ndarray, np.ndarray]:

@@ -1,4 +1,4 @@
-"""The per-frame computation and its torch executor: the chain, the maps' bytes, gaps, resets and modes."""
+"""The per-frame computation and its torch backend: the chain, the maps' bytes, gaps, resets and modes."""
 
 import dataclasses
 import itertools
@@ -21,7 +21,7 @@ from steadyseg.core.method import MODE_NAMES, ModeName
 from steadyseg.core.model.checkpoint import CheckpointMeta, save_checkpoint
 from steadyseg.core.segmenter import segment
 from steadyseg.core.temporal import TemporalSmoothing
-from steadyseg.runtime.torch_executor import TorchExecutor
+from steadyseg.runtime.torch_backend import TorchBackend
 from steadyseg.seg.networks.unet import UNet
 from steadyseg.seg.options import UNetOptions
 from steadyseg.seg.streaming import StreamingSegmenter
@@ -45,7 +45,7 @@ def segmenter(
     mode: ModeName = "vq-bnn", net: nn.Module | None = None, height: int = 64, precision: str = "fp32", **options: Any
 ) -> TorchSegmenter:
     module = StreamingSegmenter(net or network(), MEAN, STD, height, method(mode, **options))
-    return TorchSegmenter(TorchExecutor(module, META, CPU, keep_probs=True, precision=precision))
+    return TorchSegmenter(TorchBackend(module, META, CPU, keep_probs=True, precision=precision))
 
 
 def frame(seed: int, index: int | None = None, **options: Any) -> Frame:
@@ -73,9 +73,9 @@ class Fixed(nn.Module):
 
 
 @pytest.mark.parametrize("mode", MODE_NAMES)
-def test_forward_is_the_chain_of_its_stages_and_what_the_executor_runs(mode: ModeName) -> None:
-    executor = segmenter(mode, network(), samples=3 if mode == "bnn" else 1)
-    module, state, chained_state = executor.module, None, None
+def test_forward_is_the_chain_of_its_stages_and_what_the_backend_runs(mode: ModeName) -> None:
+    backend = segmenter(mode, network(), samples=3 if mode == "bnn" else 1)
+    module, state, chained_state = backend.module, None, None
     for i in range(4):
         tensor = torch.from_numpy(picture(i, 64, 96))[None]
         with torch.inference_mode():
@@ -86,7 +86,7 @@ def test_forward_is_the_chain_of_its_stages_and_what_the_executor_runs(mode: Mod
             prediction, chained_state = module.smooth(now, chained_state, 1)
             chained = module.maps(prediction, 64, 96)
         torch.manual_seed(i)
-        maps = executor.step(frame(i))
+        maps = backend.step(frame(i))
         for name in ("label", "confidence", "entropy", "disagreement"):
             assert torch.equal(getattr(outputs, name), getattr(chained, name))
             np.testing.assert_array_equal(getattr(outputs, name)[0].numpy(), getattr(maps, name))
@@ -95,12 +95,12 @@ def test_forward_is_the_chain_of_its_stages_and_what_the_executor_runs(mode: Mod
 
 @pytest.mark.parametrize("mode", ["dnn", "bnn"])
 def test_maps_are_the_statistics_of_the_prediction_rounded_to_bytes(mode: ModeName) -> None:
-    executor = segmenter(mode, samples=4 if mode == "bnn" else 1)
+    backend = segmenter(mode, samples=4 if mode == "bnn" else 1)
     torch.manual_seed(1)
-    maps = executor.step(frame(3))
+    maps = backend.step(frame(3))
     torch.manual_seed(1)
     with torch.inference_mode():
-        made = executor.module.predictor(executor.module.preprocess(torch.from_numpy(picture(3, 64, 96))[None]))
+        made = backend.module.predictor(backend.module.preprocess(torch.from_numpy(picture(3, 64, 96))[None]))
     expected = {
         "confidence": made.confidence,
         "entropy": made.entropy / math.log(4),
@@ -278,7 +278,7 @@ def test_bf16_is_the_networks_alone_and_not_the_means() -> None:
 
 
 def test_probabilities_come_on_request_alone_and_times_are_taken() -> None:
-    stream = TorchSegmenter(TorchExecutor(StreamingSegmenter(network(), MEAN, STD, 64, method()), META, CPU))
+    stream = TorchSegmenter(TorchBackend(StreamingSegmenter(network(), MEAN, STD, 64, method()), META, CPU))
     assert stream.step(frame(0)).probs is None
     assert list(stream.clock.summary()) == ["preprocess", "network", "smoothing"]
 
@@ -294,7 +294,7 @@ def test_an_opened_checkpoint_is_the_network_that_was_saved(tmp_path: Path) -> N
     built = segmenter("vq-dnn", network())
     for i in range(3):
         np.testing.assert_array_equal(probs(opened.step(frame(i))), probs(built.step(frame(i))))
-    assert opened.classes == CLASSES and (opened.executor, opened.device) == (
+    assert opened.classes == CLASSES and (opened.backend, opened.device) == (
         f"torch {torch.__version__.split('+')[0]} fp32",
         "cpu",
     )
@@ -329,10 +329,10 @@ def test_a_temperature_is_used_unless_refused(tmp_path: Path, calibrated: bool |
 
 def test_a_temperature_may_be_changed_later() -> None:
     net = network()
-    executor = segmenter("bnn", samples=3).at_temperature(2.0)
+    backend = segmenter("bnn", samples=3).at_temperature(2.0)
     expected = segmenter("bnn", net, samples=3, temperature=2.0)
     results = []
-    for one in (executor, expected):
+    for one in (backend, expected):
         torch.manual_seed(0)
         assert one.method.temperature == 2.0
         results.append(probs(one.step(frame(0))))

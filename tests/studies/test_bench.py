@@ -163,7 +163,7 @@ def clip(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def whole_run(tmp_path_factory: pytest.TempPathFactory, clip: Path) -> dict[str, Any]:
-    """Every row, in the executor that is chosen here."""
+    """Every row, in the backend that is chosen here."""
     report = tmp_path_factory.mktemp("bench") / "r.json"
     assert main(["bench", *SMALL, "--source", str(clip), "--report", str(report)]) == 0
     return json.loads(report.read_text())
@@ -177,13 +177,13 @@ def test_a_whole_run_has_every_row_and_what_its_figures_depend_on(whole_run: dic
     assert whole_run["versions"]["torch"].startswith(torch.__version__.split("+")[0])
     assert whole_run["load_average"] >= 0
     assert whole_run["cpu"] and whole_run["cores"] >= 1
-    assert f"{whole_run['executor']}".endswith(whole_run["precision"])
+    assert f"{whole_run['backend']}".endswith(whole_run["precision"])
     for name, row in whole_run["rows"].items():
         assert row["calls"] >= 5 and 0 < row["median_ms"] <= row["p95_ms"], name
         assert row["frames_per_s"] == pytest.approx(1e3 / row["median_ms"], rel=1e-2)
         assert row["frames_per_call"] == (12 if name.startswith("end_to_end") else 1)
         torch_only = name.startswith(("mc_whole", "mc_reuse"))
-        assert row["executor"].startswith("torch") if torch_only else row["executor"] == whole_run["executor"], name
+        assert row["backend"].startswith("torch") if torch_only else row["backend"] == whole_run["backend"], name
 
 
 @pytest.mark.long
@@ -219,12 +219,12 @@ def test_rows_can_be_chosen_and_torch_asked_for(tmp_path, clip, monkeypatch, cap
     monkeypatch.setattr("steadyseg.studies.performance.command.load_average", lambda: 0.0)
     report = tmp_path / "r.json"
     rows = ("bare_plain", "bare", "vq_bnn", "published", "end_to_end_video")
-    arguments = ["--executor", "torch", "--precision", "bf16", "--source", str(clip), "--report", str(report)]
+    arguments = ["--backend", "torch", "--precision", "bf16", "--source", str(clip), "--report", str(report)]
     assert main(["bench", *SMALL, *arguments, "--only", *reversed(rows)]) == 0
     record = json.loads(report.read_text())
     assert list(record["rows"]) == list(rows)
-    assert {row["executor"] for row in record["rows"].values()} == {record["executor"]}
-    assert record["executor"].startswith("torch") and record["precision"] == "bf16"
+    assert {row["backend"] for row in record["rows"].values()} == {record["backend"]}
+    assert record["backend"].startswith("torch") and record["precision"] == "bf16"
     assert record["ratios"][0]["name"] == "bare/bare_plain"
     assert record["memory"]["state_bytes"] == (11 + 1) * 64 * 96 * 4 + 4  # the mass is one number
     out = capsys.readouterr().out
@@ -237,7 +237,7 @@ def test_without_a_file_the_street_is_the_clip(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr("steadyseg.studies.performance.clip.CLIP_FRAMES", 12)
     monkeypatch.setattr("steadyseg.studies.performance.command.load_average", lambda: 100.0)
     report = tmp_path / "r.json"
-    arguments = [*SMALL, "--executor", "torch", "--report", str(report), "--only", "bare", "end_to_end_labels"]
+    arguments = [*SMALL, "--backend", "torch", "--report", str(report), "--only", "bare", "end_to_end_labels"]
     assert main(["bench", *arguments]) == 0
     record = json.loads(report.read_text())
     assert record["clip"] == {"name": "the procedural street", "width": 96, "height": 64, "frames": 12}
@@ -253,7 +253,7 @@ def test_a_graph_file_is_timed_too(tmp_path: Path, clip: Path) -> None:
     assert main(["bench", str(graph), *arguments]) == 0
     record = json.loads(report.read_text())
     assert list(record["rows"]) == list(GRAPH_ROWS) and record["size"] == [96, 64]
-    assert {record["rows"][name]["executor"] for name in GRAPH_ROWS} == {record["executor"]}
+    assert {record["rows"][name]["backend"] for name in GRAPH_ROWS} == {record["backend"]}
     assert {ratio["name"] for ratio in record["ratios"]} >= {"step/bare", "end_to_end_labels/bare"}
 
 

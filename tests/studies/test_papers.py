@@ -20,7 +20,7 @@ from steadyseg.core.classes import CAMVID
 from steadyseg.core.evaluation.metrics import StreamingMetrics
 from steadyseg.core.method import MethodOptions
 from steadyseg.core.model.checkpoint import CheckpointMeta, save_checkpoint
-from steadyseg.runtime.torch_executor import torch_executor
+from steadyseg.runtime.torch_backend import torch_backend
 from steadyseg.seg.evaluate import seed_frames
 from steadyseg.seg.networks.unet import UNet
 from steadyseg.seg.options import UNetOptions
@@ -153,7 +153,7 @@ def test_every_method_at_a_temperature_is_the_products(tmp_path: Path) -> None:
     }
     for temperature, (name, method) in product((1.0, 0.5), methods.items()):
         resolved = replace(method.resolve(), temperature=temperature)
-        segmenter = TorchSegmenter(torch_executor(model, resolved, keep_probs=True))
+        segmenter = TorchSegmenter(torch_backend(model, resolved, keep_probs=True))
         metrics = StreamingMetrics(len(CAMVID), CAMVID.void_id)
         for frame in seed_frames(frames):
             probs = torch.from_numpy(segmenter.step(frame).probs[None, :, ::STEP, ::STEP])

@@ -77,7 +77,7 @@ class LiveStream:
             "verdict": frame_verdict(maps, opened.segmenter.training_data),
             "note": note,
             "opened": is_first,  # then `step_ms` includes compiling the network
-            "executor": opened.segmenter.executor,
+            "backend": opened.segmenter.backend,
             "network_frames": opened.segmenter.network_frames,
             "step_ms": round((stepped_s - began_s) * 1e3, 1),
         }

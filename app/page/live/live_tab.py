@@ -116,7 +116,7 @@ def details(name: str) -> str:
         "<svg viewBox='0 0 600 60' preserveAspectRatio='none' role='img' "
         "aria-label='Confidence and uncertain pixels over time'>"
         "<path d='M0 2H600M0 30H600M0 58H600'/><polyline class='confidence'/><polyline class='unsure'/></svg>"
-        f"<div class='runs' data-fact='executor'></div></div>{panels}</div>"
+        f"<div class='runs' data-fact='backend'></div></div>{panels}</div>"
     )
 
 

@@ -76,7 +76,7 @@
       line.dataset.level = level;
     }
     const pace = facts.opened ? "" : `, ${facts.step_ms.toFixed(0)} ms a frame`;
-    put("executor", `${facts.executor}${pace}${networkRate()}`);
+    put("backend", `${facts.backend}${pace}${networkRate()}`);
   }
 
   function networkRate() {

@@ -495,7 +495,7 @@ def test_serve_says_where_it_is_and_sigterm_ends_it_as_cleanly_as_ctrl_c(model: 
         finally:
             server.kill()
     assert f"http://127.0.0.1:{port}/" in lines[0]
-    assert "tiny.safetensors" in lines[1] and "executor" in lines[1]
+    assert "tiny.safetensors" in lines[1] and "backend" in lines[1]
     assert "GPU" in lines[2] or "street" in lines[2]
     assert not list(tmp_path.glob("steadyseg-*"))
 

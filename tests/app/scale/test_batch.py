@@ -70,7 +70,7 @@ def test_lists_that_name_no_batch_are_refused_in_one_line(tmp_path: Path, conten
 
 @pytest.mark.slow
 def test_a_batch_makes_what_video_makes_skips_it_and_names_what_broke(videos, model, tmp_path, capsys):
-    out, flags = tmp_path / "out", ["--model", model, "--executor", "torch"]
+    out, flags = tmp_path / "out", ["--model", model, "--backend", "torch"]
     (tmp_path / "broken.mp4").write_bytes(b"no video at all")
     rest = ["-o", out, "--masks", "--videos", *flags]
     line = error_after_work(capsys, "batch", videos, tmp_path / "broken.mp4", *rest, code=1)
@@ -120,7 +120,7 @@ Look = Callable[[Path], dict[str, Any] | None]
 @pytest.fixture
 def look(tmp_path: Path, model: str) -> Look:
     """Makes the results of a source, or reads the results that are there."""
-    options = VideoOptions(model=model, compute=ComputeOptions(executor="torch"))
+    options = VideoOptions(model=model, compute=ComputeOptions(backend="torch"))
     task = BatchTask(tmp_path / "out", options=options)
     segmenters = Segmenters(task)
     task.folder.mkdir()

@@ -86,7 +86,7 @@ def frozen_file(tmp_path: Path) -> Iterator[Path]:
 @pytest.mark.long
 def test_what_freezes_at_a_video_ends_that_worker_and_that_video_alone(model, tmp_path, frozen_file, monkeypatch):
     monkeypatch.setattr("steadyseg.app.scale.batch.drive.run", freezing)
-    options = VideoOptions(model=model, compute=ComputeOptions(executor="torch"))
+    options = VideoOptions(model=model, compute=ComputeOptions(backend="torch"))
     whole = write_video(tmp_path / "whole.mp4", grey_frames(3))
     files = {"frozen": frozen_file, "whole": whole, "poison": whole}
     clips = [Clip(name, str(path)) for name, path in files.items()]

@@ -30,7 +30,7 @@ def videos(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def started(videos: Path, out: Path, model: str, engine: str, *flags: object) -> "subprocess.Popen[str]":
-    where = [videos, "-o", out, "--masks", "--model", model, "--executor", "torch"]
+    where = [videos, "-o", out, "--masks", "--model", model, "--backend", "torch"]
     ray = ["--ray", "local"] if engine == "ray" else []
     command = [sys.executable, "-m", "steadyseg.app.cli", "batch", *where, *ray, *flags]
     return subprocess.Popen(

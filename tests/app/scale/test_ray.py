@@ -122,7 +122,7 @@ def test_a_cluster_of_another_ray_or_that_asks_for_a_token_is_refused(cluster, t
 
 @pytest.mark.usefixtures("token")
 def test_a_batch_on_a_cluster_is_a_batch_and_no_frame_is_rays(cluster: str, model: str, tmp_path: Path) -> None:
-    flags = ["street:1:20", "street:2:20", "--masks", "--model", model, "--executor", "torch", "--max-frames", "20"]
+    flags = ["street:1:20", "street:2:20", "--masks", "--model", model, "--backend", "torch", "--max-frames", "20"]
     for out, where in (("local", []), ("cluster", ["--ray", cluster])):
         done = steadyseg("batch", *flags, "-o", tmp_path / out, *where)
         assert done.returncode == 0, done.stdout + done.stderr

@@ -1,4 +1,4 @@
-"""The executors of the bench: the network alone and whole steps, by torch and by OpenVINO, from one checkpoint."""
+"""The backends of the bench: the network alone and whole steps, by torch and by OpenVINO, from one checkpoint."""
 
 import functools
 from collections.abc import Callable
@@ -16,19 +16,19 @@ from steadyseg.core.system.machine import autocast, choose_device
 from steadyseg.core.temporal import TemporalSmoothing
 from steadyseg.runtime.choose import torch_precision
 from steadyseg.runtime.conversion import convert
-from steadyseg.runtime.cpu_executor import CpuExecutor
+from steadyseg.runtime.cpu_backend import CpuBackend
 from steadyseg.runtime.every import carried
 from steadyseg.runtime.kernels.postprocess import FusedPostprocess
 from steadyseg.runtime.networks import FrameNetwork, frame_network
 from steadyseg.runtime.options import ComputeOptions
-from steadyseg.runtime.torch_executor import TorchExecutor as ProductExecutor
+from steadyseg.runtime.torch_backend import TorchBackend as ProductBackend
 from steadyseg.seg.streaming import StreamingSegmenter
 from steadyseg.studies.performance.baselines import Logits
 from steadyseg.studies.performance.variants import Subject, Variant
 
 
-class Executor(Protocol):
-    """Interface of both executors to the rows."""
+class Backend(Protocol):
+    """Interface of both backends to the rows."""
 
     name: str
     precision: str
@@ -60,7 +60,7 @@ class WholePasses(nn.Module):
         return self.network(x)
 
 
-class TorchExecutor:
+class TorchBackend:
     """torch on the CPU or a GPU."""
 
     def __init__(self, subject: Subject, size: tuple[int, int], device: torch.device, precision: str) -> None:
@@ -92,7 +92,7 @@ class TorchExecutor:
         *,
         shares_prefix: bool = False,
     ) -> Segmenter:
-        """As in `Executor`. With `shares_prefix` several passes share what comes before the first mask."""
+        """As in `Backend`. With `shares_prefix` several passes share what comes before the first mask."""
         network = self._network("drawing" if draws_dropout(mode) else "quiet")
         if samples is not None and not shares_prefix:
             network = WholePasses(network)
@@ -105,11 +105,11 @@ class TorchExecutor:
         like = Prediction(torch.zeros(1, classes, height, width), torch.zeros(1, height, width))
         return sum(tensor.nbytes for tensor in TemporalSmoothing().start(like))
 
-    def _placed(self, module: StreamingSegmenter) -> ProductExecutor:
-        return ProductExecutor(module, self._subject.meta, self._device, precision=self.precision)
+    def _placed(self, module: StreamingSegmenter) -> ProductBackend:
+        return ProductBackend(module, self._subject.meta, self._device, precision=self.precision)
 
 
-class HostExecutor:
+class HostBackend:
     """OpenVINO and the fused kernel on the CPU; each network is converted once."""
 
     device = "cpu"
@@ -118,7 +118,7 @@ class HostExecutor:
         self._subject, self._size, self.precision = subject, size, precision
         self._network = functools.cache(self._made)
         self._open = functools.cache(self._converted)
-        self.name = self._open("quiet", False, *size).executor
+        self.name = self._open("quiet", False, *size).backend
 
     def logits(self, variant: Variant) -> Logits:
         network = self._open(variant, False, *self._size)
@@ -130,7 +130,7 @@ class HostExecutor:
         variant: Variant = "drawing" if draws_dropout(mode) else "quiet"
         watched, meta = not draws_dropout(mode), self._subject.meta
         module = self._subject.module(self._network(variant), mode, samples, motion, watched=watched)
-        executor = CpuExecutor(
+        backend = CpuBackend(
             self.name,
             functools.partial(self._open, variant, watched),
             module.size,
@@ -140,7 +140,7 @@ class HostExecutor:
             head_stride=module.head_stride,
             reference=module.head.reference if module.head else None,
         )
-        return Segmenter(carried(executor, every))
+        return Segmenter(carried(backend, every))
 
     def state_bytes(self) -> int:
         classes, stride = len(self._subject.meta.classes), self._subject.head_stride
@@ -157,17 +157,17 @@ class HostExecutor:
         return frame_network(convert(module, height, width, shared=False), self.precision)
 
 
-def open_executors(
+def open_backends(
     subject: Subject, size: tuple[int, int], name: str, number: str, compute: ComputeOptions
-) -> tuple[Executor, Callable[[], TorchExecutor]]:
-    """(the executor of that name, torch on the same kind of device); size is the network's (h, w).
+) -> tuple[Backend, Callable[[], TorchBackend]]:
+    """(the backend of that name, torch on the same kind of device); size is the network's (h, w).
 
-    `number` is the format of the executor; torch beside OpenVINO follows `compute.precision` where it can (not int8).
+    `number` is the format of the backend; torch beside OpenVINO follows `compute.precision` where it can (not int8).
     """
     if name == "torch":
-        chosen = TorchExecutor(subject, size, choose_device(compute.device), number)
+        chosen = TorchBackend(subject, size, choose_device(compute.device), number)
         return chosen, lambda: chosen
     cpu = torch.device("cpu")
     other = torch_precision("auto" if compute.precision == "int8" else compute.precision, cpu)
-    beside = functools.cache(lambda: TorchExecutor(subject, size, cpu, other))
-    return HostExecutor(subject, size, number), beside
+    beside = functools.cache(lambda: TorchBackend(subject, size, cpu, other))
+    return HostBackend(subject, size, number), beside

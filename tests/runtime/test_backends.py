@@ -1,4 +1,4 @@
-"""Every executor computes what the torch module computes, on real graph files and over broken streams."""
+"""Every backend computes what the torch module computes, on real graph files and over broken streams."""
 
 import dataclasses
 import itertools
@@ -16,7 +16,7 @@ from made.graphs import HEIGHT, WIDTH, Graphs
 from made.methods import opened
 from refusals import refusal
 
-from steadyseg.app.export.steady import cpu_executor
+from steadyseg.app.export.steady import cpu_backend
 from steadyseg.core.frame import Frame, Maps
 from steadyseg.core.method import MethodOptions
 from steadyseg.core.segmenter import Segmenter, segment
@@ -25,12 +25,12 @@ from steadyseg.export.file.onnx_file import read_onnx
 from steadyseg.export.file.sessions import session_runner
 from steadyseg.runtime.choose import torch_precision
 from steadyseg.runtime.conversion import convert
-from steadyseg.runtime.graph_executor import GraphExecutor, GraphStream
+from steadyseg.runtime.graph_backend import GraphBackend, GraphStream
 from steadyseg.runtime.networks import FrameNetwork, OpenVinoPasses, frame_network
 from steadyseg.seg.pretrained import read_segmenter
 from steadyseg.seg.streaming import StreamingSegmenter
 from steadyseg.street.drive import Street
-from steadyseg.studies.performance.executors import WholePasses
+from steadyseg.studies.performance.backends import WholePasses
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("checked_here")]
 
@@ -66,9 +66,9 @@ def assert_same(
 
 def test_openvino_runs_a_checkpoint_as_torch_does() -> None:
     flags = {"precision": "fp32", "keep_probs": True}
-    torch_one = opened("street-tiny", executor="torch", **flags)
-    other = opened("street-tiny", executor="openvino", **flags)
-    assert "openvino" in other.executor and other.why == "asked for" and other.method == torch_one.method
+    torch_one = opened("street-tiny", backend="torch", **flags)
+    other = opened("street-tiny", backend="openvino", **flags)
+    assert "openvino" in other.backend and other.why == "asked for" and other.method == torch_one.method
     ours = run(torch_one, frames(*SHIPPED))
     assert len(ours) == 12
     assert_same(ours, run(other, frames(*SHIPPED)))
@@ -76,7 +76,7 @@ def test_openvino_runs_a_checkpoint_as_torch_does() -> None:
 
 
 @pytest.mark.parametrize(
-    ("executor", "name"),
+    ("backend", "name"),
     [
         ("openvino", "motion"),
         ("onnxruntime", "vq-dnn"),
@@ -84,17 +84,17 @@ def test_openvino_runs_a_checkpoint_as_torch_does() -> None:
         pytest.param("whole graph", "dnn", marks=pytest.mark.long),
     ],
 )
-def test_a_graph_file_runs_as_the_checkpoint_does(graphs: Graphs, executor: str, name: str) -> None:
+def test_a_graph_file_runs_as_the_checkpoint_does(graphs: Graphs, backend: str, name: str) -> None:
     file = read_onnx(graphs(name))
     made = file.meta.method
     assert (made.mode, made.motion) == ("dnn" if name == "dnn" else "vq-dnn", name == "motion")
-    if executor == "whole graph":
-        other = Segmenter(GraphExecutor(file.data, file.meta, "cpu", keep_probs=True))
+    if backend == "whole graph":
+        other = Segmenter(GraphBackend(file.data, file.meta, "cpu", keep_probs=True))
     else:
-        number = "fp32" if executor == "openvino" else "auto"
-        other = opened(str(file.path), executor=executor, keep_probs=True, precision=number)
+        number = "fp32" if backend == "openvino" else "auto"
+        other = opened(str(file.path), backend=backend, keep_probs=True, precision=number)
     flags = {"mode": made.mode, "motion": made.motion, "calibrated": made.calibrated}
-    torch_one = opened("street-tiny", executor="torch", size=HEIGHT, keep_probs=True, **flags)
+    torch_one = opened("street-tiny", backend="torch", size=HEIGHT, keep_probs=True, **flags)
     stream = [frame for frame in frames() if frame.image.shape[1] == WIDTH]  # a graph file has one network size
     ours = run(torch_one, stream)
     assert len(ours) == 10
@@ -103,7 +103,7 @@ def test_a_graph_file_runs_as_the_checkpoint_does(graphs: Graphs, executor: str,
 
 @pytest.mark.parametrize("kind", ["graph", "checkpoint"])
 def test_dropout_draws_anew_for_every_call(graphs: Graphs, kind: str) -> None:
-    flags = {"mode": "bnn", "samples": 4, "executor": "openvino"} if kind == "checkpoint" else {}
+    flags = {"mode": "bnn", "samples": 4, "backend": "openvino"} if kind == "checkpoint" else {}
     segmenter = opened("street-tiny" if flags else str(graphs("vq-bnn")), keep_probs=True, **flags)
     frame = next(frames(*SHIPPED) if flags else frames())
     probs = [segmenter.step(dataclasses.replace(frame, discontinuity=True)).probs for _ in range(2)]
@@ -128,9 +128,9 @@ def test_passes_that_share_their_prefix_say_what_whole_ones_say(model: str) -> N
         def opened(height: int, width: int, module: StreamingSegmenter = module, shared: bool = shared) -> FrameNetwork:
             return frame_network(convert(module, height, width, shared), "fp32")
 
-        executor = cpu_executor("openvino", opened, module, meta, True, "")
-        found.append(run(Segmenter(executor), itertools.islice(frames(), 3)))
-        assert isinstance(executor._network, OpenVinoPasses) == shared
+        backend = cpu_backend("openvino", opened, module, meta, True, "")
+        found.append(run(Segmenter(backend), itertools.islice(frames(), 3)))
+        assert isinstance(backend._network, OpenVinoPasses) == shared
     assert_same(*found)
 
 
@@ -160,9 +160,9 @@ def test_bound_memory_is_reused_and_never_handed_out(graphs: Graphs) -> None:
     [
         ({"mode": "dnn"}, "made for mode vq-dnn, got dnn"),
         ({"size": 360}, f"height {HEIGHT}, got size 360"),
-        ({"executor": "torch"}, "run by onnxruntime or openvino"),
+        ({"backend": "torch"}, "run by onnxruntime or openvino"),
         ({"device": "cuda"}, "device cuda was asked for"),
-        ({"executor": "onnxruntime", "precision": "bf16"}, "no bf16"),
+        ({"backend": "onnxruntime", "precision": "bf16"}, "no bf16"),
         ({"precision": "fp16"}, "export --precision fp16"),
         ({"precision": "int8"}, "is for checkpoints"),
     ],

@@ -1,4 +1,4 @@
-"""The graph executor: ONNX Runtime runs the whole file, maps and all; on a GPU the state never leaves it."""
+"""The graph backend: ONNX Runtime runs the whole file, maps and all; on a GPU the state never leaves it."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -11,7 +11,7 @@ from steadyseg.core.stage_clock import StageClock
 from steadyseg.export.file.metadata import GraphMeta
 from steadyseg.export.file.sessions import Arrays, import_onnxruntime, open_session, runtime_errors
 from steadyseg.export.file.signature import MAPS, state_names
-from steadyseg.runtime.cpu_executor import resize_map
+from steadyseg.runtime.cpu_backend import resize_map
 from steadyseg.runtime.kernels.resize import resize_frame
 from steadyseg.runtime.networks import onnxruntime_name
 
@@ -33,7 +33,7 @@ class GraphStream:
     def __call__(self, picture: np.ndarray, gap: int, motion: Motion | None, keep_probs: bool = False) -> Arrays:
         """Computes the next picture (1, h, w, 3) uint8; returns the outputs but the states.
 
-        Gap and motion are as in `core.segmenter.Executor.compute`. `keep_probs`: return `probs`, the mean
+        Gap and motion are as in `core.segmenter.Backend.compute`. `keep_probs`: return `probs`, the mean
         probabilities, too.
         """
         inputs = {
@@ -105,8 +105,8 @@ class Binding:
         return {name: np.array(value.numpy()) for name, value in found.items()}
 
 
-class GraphExecutor:
-    """A graph file and its state, for one stream; see `core.segmenter.Executor`."""
+class GraphBackend:
+    """A graph file and its state, for one stream; see `core.segmenter.Backend`."""
 
     def __init__(self, data: bytes, meta: GraphMeta, device: str, *, keep_probs: bool = False, why: str = "") -> None:
         self.classes, self.method, self.size = meta.classes, meta.method, (meta.height, meta.width)

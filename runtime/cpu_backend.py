@@ -1,4 +1,4 @@
-"""The CPU executor: OpenVINO or ONNX Runtime runs the network, and one fused kernel computes all that follows."""
+"""The CPU backend: OpenVINO or ONNX Runtime runs the network, and one fused kernel computes all that follows."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -19,10 +19,10 @@ OpenNetwork = Callable[[int, int], FrameNetwork]
 """(h, w) -> the network compiled for that size."""
 
 
-class CpuExecutor:
+class CpuBackend:
     """A network that is compiled for the size of the first frame, and the kernel that holds the state.
 
-    See `core.segmenter.Executor`.
+    See `core.segmenter.Backend`.
     """
 
     device = "cpu"

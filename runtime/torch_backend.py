@@ -1,4 +1,4 @@
-"""The torch executor, on CPU or CUDA."""
+"""The torch backend, on CPU or CUDA."""
 
 import copy
 from collections.abc import Sequence
@@ -22,8 +22,8 @@ from steadyseg.seg.of_model import streaming_module
 from steadyseg.seg.streaming import StreamingSegmenter
 
 
-class TorchExecutor:
-    """A `StreamingSegmenter` and its state; see `core.segmenter.Executor`."""
+class TorchBackend:
+    """A `StreamingSegmenter` and its state; see `core.segmenter.Backend`."""
 
     def __init__(
         self,
@@ -68,22 +68,22 @@ class TorchExecutor:
             energy = scores.energy[0].float().cpu().numpy()
             return maps, FrameScores(float(scores.score), energy)
 
-    def at_temperature(self, temperature: float, network: nn.Module | None = None) -> "TorchExecutor":
-        """Returns an executor of this or an equal network at another temperature, for another stream and without
+    def at_temperature(self, temperature: float, network: nn.Module | None = None) -> "TorchBackend":
+        """Returns a backend of this or an equal network at another temperature, for another stream and without
         scores."""
         module = self.module
         network, method = network or self.network, replace(module.method, temperature=temperature)
         return self._like(StreamingSegmenter(network, self.meta.mean, self.meta.std, module.height, method))
 
-    def rounded(self, ranges: Ranges, corrections: Corrections = NO_CORRECTIONS) -> "TorchExecutor":
-        """Returns an executor of a copy whose convolutions compute in int8, for another stream."""
+    def rounded(self, ranges: Ranges, corrections: Corrections = NO_CORRECTIONS) -> "TorchBackend":
+        """Returns a backend of a copy whose convolutions compute in int8, for another stream."""
         module = copy.deepcopy(self.module)
         round_convolutions(module.predictor.get_submodule("network"), ranges, corrections)
         return self._like(module)
 
-    def _like(self, module: StreamingSegmenter) -> "TorchExecutor":
+    def _like(self, module: StreamingSegmenter) -> "TorchBackend":
         device = torch.device(self.device)
-        return TorchExecutor(module, self.meta, device, keep_probs=self.keep_probs, precision=self.precision)
+        return TorchBackend(module, self.meta, device, keep_probs=self.keep_probs, precision=self.precision)
 
     def _predict(self, batch: Tensor) -> Prediction:
         self.module.switch_dropout()
@@ -94,7 +94,7 @@ class TorchExecutor:
         return prediction
 
 
-def torch_executor(
+def torch_backend(
     model: Model,
     method: Method,
     *,
@@ -104,8 +104,8 @@ def torch_executor(
     keep_probs: bool = False,
     precision: str = "fp32",
     why: str = "",
-) -> TorchExecutor:
-    """Returns a torch executor of a model with a method.
+) -> TorchBackend:
+    """Returns a torch backend of a model with a method.
 
     Args:
         members: Further models of the same classes and size, for a deep ensemble. Mode dnn averages all members, mode
@@ -113,6 +113,6 @@ def torch_executor(
         size: Height in pixels at which the network works, by default the checkpoint's.
     """
     module = streaming_module(model, method, members=members, size=size)
-    return TorchExecutor(
+    return TorchBackend(
         module, model.meta, device or torch.device("cpu"), keep_probs=keep_probs, precision=precision, why=why
     )
