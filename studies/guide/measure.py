@@ -117,7 +117,7 @@ def threshold_record(method: Method, found: dict[str, Any]) -> dict[str, Any]:
         }
         for key, name in SETS.items()
     }
-    record = {**settings(method), "backend": found["backend"], "thresholds": list(SLIDER), "sets": sets}
+    record = {**settings(method), "executor": found["backend"], "thresholds": list(SLIDER), "sets": sets}
     return dict(round_figures(record))
 
 

@@ -66,6 +66,8 @@ def both(name: str, flags: str, minutes: float | None = None, seeds: tuple[int, 
 
 REPLICA = "seg --preset replica --data {camvid} --hold-out none"
 AS_PUBLISHED = f"{REPLICA} --config order=conv-bn-relu class_weights=median-frequency-all"
+FAST = "precision=bf16 threads=1"
+"""On a core with bf16 an epoch takes 9.6 s instead of 13.6 s."""
 SHORT = f"{REPLICA} --channels 16 --epochs 40 --config step_epochs=31"
 CIFAR = "classification --preset small --data {cifar10} --config threads=1"
 ABLATION = f"{CIFAR} --channels 16 --epochs 30 --dropout 0.3"
@@ -91,8 +93,10 @@ TRAININGS: dict[str, Training] = {
     **forms("cpu", "seg --preset cpu --data {camvid} --epochs 40", 0.2, None, 0),
     **forms("replica180", f"{AS_PUBLISHED} --channels 16 --size 180", 0.2, 70, 0, 1),
     **forms("replica360", f"{AS_PUBLISHED} --channels 64 --size 360", 0.5, None, 0, 1),
-    **forms("few180", f"{AS_PUBLISHED} exclude={{few}} --channels 32 --size 180", 0.2, 70, 0, 1, kinds=ENDS),
-    **forms("unseen180", f"{AS_PUBLISHED} exclude={{val-drive}} --channels 16 --size 180", 0.2, 31, 0, 1, kinds=ENDS),
+    **forms("few180", f"{AS_PUBLISHED} exclude={{few}} {FAST} --channels 32 --size 180", 0.2, 48, 0, 1, kinds=ENDS),
+    **forms(
+        "unseen180", f"{AS_PUBLISHED} exclude={{val-drive}} {FAST} --channels 16 --size 180", 0.2, 22, 0, 1, kinds=ENDS
+    ),
     **forms("resnet18", f"{CIFAR} --channels 32", 0.3, 19, 0, 1),
     **forms("vgg16", f"{CIFAR} --network vgg16 --channels 32 --config head=gap", 0.3, None, 0, kinds=ENDS),
     **forms("hard", "classification --preset fast --data {cifar10} --epochs 16 --config label_smoothing=0", 0.3, 39, 0),

@@ -110,7 +110,7 @@ def test_the_list_says_what_was_not_run_and_what_it_should_show(capsys: pytest.C
     assert main(["list"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert [line.split(":")[0] for line in lines if not line.startswith(" ")] == list(ROWS)
-    assert "few: 4 trainings, 2.3 h on two cores (an estimate), on a GPU not measured; not run" in lines
+    assert "few: 4 trainings, 1.6 h on two cores (an estimate), on a GPU not measured; not run" in lines
     assert sum(line.startswith("    predicted: ") for line in lines) == 6
 
 
