@@ -74,9 +74,10 @@ class CpuBackend:
             if not gap:
                 self._postprocess.reset()
             maps = self._postprocess(self._passes(picture), size, max(gap, 1), motion)
-            label, confidence, entropy, disagreement = (
-                resize_map(values, (height, width), is_label=values is maps.label) for values in maps
-            )
+            with self.clock.measure("resize"):
+                label, confidence, entropy, disagreement = (
+                    resize_map(values, (height, width), is_label=values is maps.label) for values in maps
+                )
             probs = self._postprocess.probs if self.keep_probs else None
             return Maps(label, confidence, entropy, disagreement, probs), self._scores
 

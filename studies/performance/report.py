@@ -7,6 +7,7 @@ from typing import Any
 from rich.table import Table
 
 from steadyseg.app.console import Console
+from steadyseg.core.stage_clock import StageClock
 from steadyseg.studies.performance.rows import ROWS, STEP
 from steadyseg.studies.performance.timing import Timing
 
@@ -77,8 +78,14 @@ def rows_record(timings: Sequence[Timing]) -> dict[str, Any]:
             "frames_per_s": round(timing.frames_per_s, 3),
             "base": base if base in by_name else None,
             "of_base": four_digits(by_name[base].median_ms / timing.median_ms) if base in by_name else None,
+            "stages_ms": stages_ms(timing.row.clock),
         }
     return record
+
+
+def stages_ms(clock: StageClock | None) -> dict[str, float] | None:
+    """{stage: median ms}; None without stages. With carried maps, a stage's median is over the frames that had it."""
+    return {name: times["latency_p50_ms"] for name, times in clock.summary().items()} if clock else None
 
 
 def four_digits(ratio: float) -> float:
@@ -126,7 +133,9 @@ def print_bench(record: dict[str, Any], console: Console) -> None:
     if record["rows"]:
         console.print(_rows_table(record["rows"]))
         for name in record["rows"]:
-            console.print(f"{name}: {ROWS.get(name, STEP)}", soft_wrap=True)
+            stages = record["rows"][name]["stages_ms"] or {}
+            spent = ", ".join(f"{stage} {ms:.2f} ms" for stage, ms in stages.items())
+            console.print(f"{name}: {ROWS.get(name, STEP)}{spent and f'; {spent}'}", soft_wrap=True)
     if record["ratios"]:
         console.print(_ratios_table(record["ratios"]))
     if record["arithmetic"]:

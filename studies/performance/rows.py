@@ -94,7 +94,9 @@ class CheckpointRows:
             return clip_row(name, self.segmenter("vq_dnn"), self._clip, self._folder)
         segmenter = self.segmenter(name)
         frames = ROUND if name.startswith("every_") else 1
-        return Row(name, repeat(segmenter.step, self._clip.drive(self._size)), segmenter.backend, frames)
+        return Row(
+            name, repeat(segmenter.step, self._clip.drive(self._size)), segmenter.backend, frames, segmenter.clock
+        )
 
     def segmenter(self, name: str) -> Segmenter:
         """The whole step of a row that is one."""
@@ -126,7 +128,7 @@ def graph_row(
         pictures = (frame.image[None] for frame in clip.drive(size))
         return Row(name, repeat(network, pictures), network.backend)
     if name == "step":
-        return Row(name, repeat(segmenter.step, clip.drive(size)), segmenter.backend)
+        return Row(name, repeat(segmenter.step, clip.drive(size)), segmenter.backend, clock=segmenter.clock)
     return clip_row(name, segmenter, clip, folder)
 
 

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from steadyseg.core.stage_clock import StageClock
+
 WARM_FRAMES = 10
 """Warm-up frames of a call that does many frames."""
 SHORT_S = 0.25
@@ -24,6 +26,8 @@ class Row:
     """Backend for the report: `openvino 2026.4 bf16`."""
     frames: int = 1
     """Frames of one timed call."""
+    clock: StageClock | None = None
+    """Times of a frame's stages, of the rows that are a whole step."""
 
 
 @dataclass(frozen=True)

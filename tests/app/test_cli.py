@@ -119,7 +119,9 @@ def test_a_street_becomes_a_video_with_masks_and_a_report(tmp_path: Path, capsys
     record = json.loads(report.read_text())
     assert record["frames"] == 12 and record["dropped"] == 0 and record["labelled_frames"] == 12
     assert record["accuracy"] > 0.5 and 0 < record["nll"] < 3 and 0.5 < record["consistency"] <= 1
-    assert set(record["stages"]) == {"decode", "preprocess", "network", "smoothing", "render", "encode", "masks"}
+    assert set(record["stages"]) == {
+        *("decode", "motion", "preprocess", "network", "resize", "smoothing", "render", "encode", "masks")
+    }
     assert abs(sum(record["class_shares"].values()) - 1) < 0.01
     assert len(list(masks.glob("*.png"))) == 24
 

@@ -280,7 +280,7 @@ def test_bf16_is_the_networks_alone_and_not_the_means() -> None:
 def test_probabilities_come_on_request_alone_and_times_are_taken() -> None:
     stream = TorchSegmenter(TorchBackend(StreamingSegmenter(network(), MEAN, STD, 64, method()), META, CPU))
     assert stream.step(frame(0)).probs is None
-    assert list(stream.clock.summary()) == ["preprocess", "network", "smoothing"]
+    assert list(stream.clock.summary()) == ["motion", "preprocess", "network", "smoothing"]
 
 
 def checkpoint(folder: Path, **changes: Any) -> Path:

@@ -181,7 +181,10 @@ def test_a_whole_run_has_every_row_and_what_its_figures_depend_on(whole_run: dic
     for name, row in whole_run["rows"].items():
         assert row["calls"] >= 5 and 0 < row["median_ms"] <= row["p95_ms"], name
         assert row["frames_per_s"] == pytest.approx(1e3 / row["median_ms"], rel=1e-2)
-        assert row["frames_per_call"] == (12 if name.startswith("end_to_end") else 1)
+        assert row["frames_per_call"] == (12 if name.startswith(("end_to_end", "every")) else 1)
+        if stages := row["stages_ms"]:
+            assert set(stages) >= {"preprocess", "network", "smoothing"}, name
+            assert ("motion" in stages) == name.startswith(("vq", "every")), name
         torch_only = name.startswith(("mc_whole", "mc_reuse"))
         assert row["backend"].startswith("torch") if torch_only else row["backend"] == whole_run["backend"], name
 
