@@ -58,14 +58,20 @@ class MotionEstimator:
             return None
         return self._between(previous, now)
 
-    def _between(self, previous: np.ndarray, now: np.ndarray) -> Motion:
+    def flow(self, previous: np.ndarray, now: np.ndarray) -> np.ndarray:
+        """Two grey pictures (h, w) uint8 -> (h, w, 2) float32: the way (x, y) from each pixel to its earlier place."""
         cv2: Any = importlib.import_module("cv2")  # OpenCV's type stubs lack DIS
         if self._flow is None:
             self._flow = cv2.DISOpticalFlow_create(cv2.DISOPTICAL_FLOW_PRESET_ULTRAFAST)
             if self._fine:
                 self._flow.setFinestScale(1)
         small = min(now.shape) < LEAST_SIDE
-        source = np.zeros((*now.shape, 2), np.float32) if small else self._flow.calc(now, previous, None)
+        return np.zeros((*now.shape, 2), np.float32) if small else self._flow.calc(now, previous, None)
+
+    def _between(self, previous: np.ndarray, now: np.ndarray) -> Motion:
+        import cv2
+
+        source = self.flow(previous, now)
         source += _grid(*now.shape)
         source *= np.float32(STEPS)
         np.rint(source, out=source)

@@ -18,6 +18,7 @@ from steadyseg.app.both_ways import segment_file
 from steadyseg.app.evaluation.evaluate_segmenter import ExpectedMetrics
 from steadyseg.core.frame import Frame, FrameScores
 from steadyseg.core.method import MethodOptions
+from steadyseg.core.motion import MotionEstimator
 from steadyseg.core.options import Every
 from steadyseg.core.segmenter import Segmenter, segment
 from steadyseg.core.system.machine import cpu_name
@@ -36,20 +37,23 @@ from steadyseg.studies.harness.tables import read_record, table
 
 Sources = dict[str, tuple[str, ...]]
 SOURCES: Sources = {
-    "val, 15 Hz": ("road-mobile", "road-realtime"),
-    "moving stills, 15 Hz": ("road-mobile", "road-realtime"),
-    "drawn drive, 30 Hz": ("street-mobile",),
+    **dict.fromkeys(("val, 15 Hz", "moving stills, 15 Hz"), ("road-mobile", "road-realtime", "road-quality")),
+    **dict.fromkeys(("drawn drive 7, 30 Hz", "drawn drive 8, 30 Hz"), ("street-mobile", "road-realtime")),
 }
-"""By source its networks. The drawn drive chose nothing."""
+"""By source its networks. The drawn drives, named by their seeds, chose nothing."""
 FITTED: Sources = {
     "clips of train": ("road-mobile", "road-realtime"),
     **dict.fromkeys(("street 11", "street 12"), ("street-mobile",)),
 }
-TESTED: Sources = {"clips of test": ("road-mobile",), "val": SOURCES["val, 15 Hz"], "street 7": ("street-mobile",)}
+TESTED: Sources = {
+    "clips of test": ("road-mobile",),
+    "val": ("road-mobile", "road-realtime"),
+    "street 7": ("street-mobile",),
+}
 """Sources of `LOST_A_FRAME`: clips and val with 15 frames/s, drawn streets with 25."""
-STEP, SEED, DRAWN = 7, 7, 60
-"""Every so many stills of test has a clip; seed and frames of the drawn drive."""
-RARE = ("Pedestrian", "Bicyclist")
+STEP, DRAWN = 7, 60
+"""Every so many stills of test has a clip; frames of a drawn drive."""
+MOVING = ("Car", "Pedestrian", "Bicyclist")
 SINGLE, ARITHMETIC = MethodOptions(mode="dnn"), MethodOptions(average="arithmetic")
 GEOMETRIC = MethodOptions(average="geometric")
 ROWS: dict[str, tuple[MethodOptions, Every]] = {
@@ -58,6 +62,8 @@ ROWS: dict[str, tuple[MethodOptions, Every]] = {
     "geometric mean": (GEOMETRIC, 1),
     "geometric, every 2": (GEOMETRIC, 2),
     "geometric, every 3": (GEOMETRIC, 3),
+    "geometric, every 3, coarse flow": (GEOMETRIC, 3),
+    "geometric, every 3, held still": (GEOMETRIC, 3),
     "geometric, auto": (GEOMETRIC, "auto"),
     "geometric, every 2, both ways": (GEOMETRIC, 2),
     "geometric, every 3, both ways": (GEOMETRIC, 3),
@@ -65,10 +71,12 @@ ROWS: dict[str, tuple[MethodOptions, Every]] = {
 }
 """The method of each row and the frames that have the network; all at the temperature of single frames. Files have both
 ways, streams one."""
-SPARSE = [name for name in ROWS if name.startswith("geometric") and "both" not in name]
+SPARSE = ("geometric mean", *(f"geometric, {every}" for every in ("every 2", "every 3", "auto")))
+SPEEDS = dict(zip(SPARSE, ("vq_dnn_motion", "every_2", "every_3", "every_auto"), strict=True))
+"""The rows of docs/records/performance that have the frames a second of a rule."""
 KEYS = ("accuracy", "miou", "nll", "ece", "consistency")
 HEADER = (
-    "network frames rule with_the_network accuracy,_% mIoU,_% IoU_of_pedestrians IoU_of_bicyclists NLL ECE,_% "
+    "network frames rule with_the_network frames/s accuracy,_% mIoU,_% IoU_of_cars pedestrians bicyclists NLL ECE,_% "
     "labels_that_change,_% promised_minus_true,_points the_same,_carried_frames"
 )
 
@@ -96,7 +104,7 @@ def measured(
 def frames_of(source: str, data: Path) -> Iterator[Frame]:
     """The labelled frames of a source."""
     if source.startswith("drawn"):
-        return Street(seed=SEED, fps=30).frames(DRAWN)
+        return Street(seed=int(source.split(",")[0].split()[-1]), fps=30).frames(DRAWN)
     if source.startswith("val"):
         return open_split(data, "val").frames()
     kind, _, which = source.rpartition(" ")
@@ -114,6 +122,17 @@ def clips(split: ImageFolderSplit) -> Iterator[Frame]:
         seed = seed_of(split.examples[number].name)
         for age, (image, label) in enumerate(still_clip(*split[number], split.classes.void_id, seed)):
             yield Frame(image, CLIP_FRAMES * place + age, age / VAL_FPS, label, discontinuity=not age)
+
+
+class HeldStill(MotionEstimator):
+    """Finds no motion; what looks different still counts less."""
+
+    def flow(self, previous: np.ndarray, now: np.ndarray) -> np.ndarray:
+        return np.zeros((*now.shape, 2), np.float32)
+
+
+FLOWS: dict[str, Callable[[], MotionEstimator]] = {"coarse flow": MotionEstimator, "held still": HeldStill}
+"""Carried maps have the fine flow in all other rows."""
 
 
 class OneNetwork:
@@ -146,6 +165,8 @@ def measure(name: str, frames: Iterable[Frame]) -> dict[str, dict[str, Any]]:
     for row, (options, every) in ROWS.items():
         method = dataclasses.replace(options.resolve(), temperature=temperature, calibrated=True)
         segmenter = Segmenter(carried(backend(model, method, RunOptions(keep_probs=True), take), every))
+        if flow := FLOWS.get(row.rpartition(", ")[2]):
+            segmenter._estimate_motion = flow()
         metrics, promised = FrameMetrics.of(classes), [ExpectedMetrics(classes.void_id) for _ in range(2)]
         for frame, maps in (segment_file if "both" in row else segment)(pictures, segmenter):
             promised[maps.network].update(frame, maps)
@@ -153,7 +174,7 @@ def measure(name: str, frames: Iterable[Frame]) -> dict[str, dict[str, Any]]:
         found = metrics.result()
         rows[row] = (
             {key: found[key] for key in KEYS}
-            | {f"iou of {rare}": found["iou"][classes.names.index(rare)] for rare in RARE}
+            | {f"iou of {rare}": found["iou"][classes.names.index(rare)] for rare in MOVING}
             | {f"promised, {kind}": mean_gap(one) for kind, one in zip(("carried", "network"), promised, strict=True)}
             | {"network": segmenter.network_frames / len(pictures), "backend": segmenter.backend}
         )
@@ -200,14 +221,16 @@ def half(label: np.ndarray | None) -> np.ndarray | None:
 
 def every_table() -> str:
     """Quality by rule, a line for each network, source and row."""
-    lines = []
+    lines, speeds = [], read_record("performance", "every.json")
     for job, found in read_record("results", "every.json").items():
         network, _, source = job.partition(" on ")
+        timed = speeds[network]["rows"] if network in speeds else {}
         for rule, row in found["rows"].items():
-            cells = [percent(row[key]) for key in ("accuracy", "miou", *(f"iou of {name}" for name in RARE))]
+            speed = f"{timed[SPEEDS[rule]]['frames_per_s']:.0f}" if timed and rule in SPEEDS else "-"
+            cells = [percent(row[key]) for key in ("accuracy", "miou", *(f"iou of {name}" for name in MOVING))]
             cells += [f"{row['nll']:.4f}", percent(row["ece"]), percent(1 - row["consistency"])]
             cells += [percent(row[f"promised, {kind}"]) for kind in ("network", "carried")]
-            lines.append([f"`{network}`", source, rule, f"{row['network']:.0%}", *cells])
+            lines.append([f"`{network}`", source, rule, f"{row['network']:.0%}", speed, *cells])
     return table([word.replace("_", " ") for word in HEADER.split()], lines)
 
 
@@ -218,7 +241,7 @@ def percent(share: float | None) -> str:
 def draw(record: dict[str, Any], path: Path) -> None:
     """What is lost over the share of frames that have the network, in points, for each network and source."""
     figure, axes = new_figure(3, 3.4, 3.4)
-    for axis, key in zip(axes, ("accuracy", "miou", f"iou of {RARE[0]}"), strict=True):
+    for axis, key in zip(axes, ("accuracy", "miou", f"iou of {MOVING[1]}"), strict=True):
         for job, found in record.items():
             rows, best = found["rows"], found["rows"]["geometric mean"][key]
             points = sorted((100 * rows[rule]["network"], 100 * (rows[rule][key] - best)) for rule in SPARSE)
