@@ -17,6 +17,7 @@ from steadyseg.app.settings import LIST, early_words, list_settings, print_setti
 from steadyseg.core.errors import CheckFailed, InputError
 from steadyseg.core.system.files import DISK_ERRORS, describe_disk_error
 from steadyseg.core.system.interrupts import interruptible
+from steadyseg.core.system.telling import telling
 
 EXTRAS = {
     "train": ("torch", "torchvision", "timm", "segmentation_models_pytorch"),
@@ -77,7 +78,9 @@ def parse_and_run(arguments: list[str], root: Command, program: str) -> int:
         parse(lambda: None, rest, program, command.summary)
         return int(load(command.run)())
     job = read_flags(program, command, rest)  # before the command's own module, which takes seconds
-    return int(load(command.run)(job))
+    with telling(f"{program}: loads its libraries ..."):
+        run = load(command.run)
+    return int(run(job))
 
 
 def read_flags(program: str, command: Command, words: list[str]) -> Any:

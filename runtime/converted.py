@@ -24,6 +24,7 @@ import numpy as np
 from steadyseg.core.errors import InputError
 from steadyseg.core.system.files import cache_file, is_private, no_link, write_atomic
 from steadyseg.core.system.json_text import parse_json
+from steadyseg.core.system.telling import telling
 from steadyseg.export.file.sessions import openvino_core, runtime_errors
 
 FOLDER = "converted"
@@ -63,8 +64,10 @@ def kept(key: str | None, convert: Callable[[], Converted], check: Check = lambd
     Where the cache cannot be read or written, or another user may write there, the network is converted. A file that is
     damaged, or that `check` refuses by an InputError, is made again.
     """
+    told = telling("converts the network ...")
     if key is None:
-        return convert()
+        with told:
+            return convert()
     path, is_ours = cache_file(f"{FOLDER}/{key}"), False
     with contextlib.suppress(OSError, InputError):
         is_ours = is_private(path.parent)
@@ -74,7 +77,8 @@ def kept(key: str | None, convert: Callable[[], Converted], check: Check = lambd
                 check(found)
                 os.utime(path)
             return found
-    data = pack(convert(), key)
+    with told:
+        data = pack(convert(), key)
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         if not is_private(path.parent):

@@ -15,15 +15,15 @@ from steadyseg.core.options import is_rare
 
 PROJECT = Path(__file__).parent.parent
 CEILINGS = {
-    "core": (7_570, 72),
+    "core": (7_570, 73),
     "street": (2_810, 21),
     "seg": (6_470, 58),
     "classification": (2_910, 24),
     "export": (2_240, 19),
     "runtime": (3_110, 25),
     "app": (11_380, 113),
-    "studies": (10_390, 116),
-    "tests": (31_080, 192),
+    "studies": (10_440, 115),
+    "tests": (30_680, 191),
 }
 """Lines and files of Python by folder, 3 % above what was reached; lines are as ruff formats them."""
 

@@ -25,6 +25,7 @@ from steadyseg.core.model.model import Model
 from steadyseg.core.model.tensor_file import FAMILIARITY_PREFIX, replaced
 from steadyseg.core.preprocess import Normalize
 from steadyseg.core.system.files import require_place
+from steadyseg.core.system.telling import telling
 from steadyseg.export.file.foreign import ForeignGraph
 from steadyseg.export.file.onnx_file import OnnxFile, read_onnx
 from steadyseg.export.file.subgraph import IMAGE, network_alone, with_features
@@ -84,8 +85,9 @@ def calibrate_checkpoint(job: CalibrateJob) -> int:
 
 def calibrate_graph(job: CalibrateJob) -> int:
     """Fits the one method of a graph file, which is proven and written as by `export`."""
-    file = read_onnx(Path(job.model))
-    held, model = file.meta.method, model_of(file, job.familiarity)
+    with telling(f"reads {job.model} ..."):
+        file = read_onnx(Path(job.model))
+        held, model = file.meta.method, model_of(file, job.familiarity)
     MethodOptions(**vars(job.method)).require(held, job.model)
     Console(stderr=True).print(f"calibrates {held}; torch runs its network, and the proof follows", soft_wrap=True)
     fits, record = fit_given(model, held, job)

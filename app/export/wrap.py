@@ -12,6 +12,7 @@ from steadyseg.core.errors import InputError, shorten
 from steadyseg.core.method import MethodOptions, settings
 from steadyseg.core.model.checkpoint import CheckpointMeta
 from steadyseg.core.preprocess import Normalize
+from steadyseg.core.system.telling import telling
 from steadyseg.export.file.foreign import read_foreign
 from steadyseg.export.write.traced import OPSET, require_onnxscript
 from steadyseg.seg.any_network import GivenModel
@@ -29,7 +30,9 @@ def run_wrap(job: WrapJob) -> int:
     height, width = export.shape
     if height is not None and width is None:
         raise InputError(f"--size {job.size}: expected HEIGHTxWIDTH in pixels, as 384x512")
-    foreign = read_foreign(job.network, (height, width) if height and width else None, OPSET, job.logits, job.bgr)
+    size = (height, width) if height and width else None
+    with telling(f"reads {job.network} ..."):
+        foreign = read_foreign(job.network, size, OPSET, job.logits, job.bgr)
     height, width = input_size(foreign.size, f"{job.network}: its size")
     for flag, given, level in (("--mean", job.mean, 0.0), ("--std", job.std, 1 / 255)):
         if foreign.levels and not all(abs(value - level) <= 1e-6 for value in given):

@@ -1,5 +1,6 @@
 """The command line: instant help, one line and exit code 2 for bad input, and whole jobs on small data."""
 
+import io
 import json
 import os
 import signal
@@ -18,6 +19,7 @@ from refusals import error_after_work
 from steadyseg.__main__ import main
 from steadyseg.app.commands import TRAININGS, load
 from steadyseg.core.model.checkpoint import read_meta
+from steadyseg.core.system import telling
 from steadyseg.seg.pretrained import find_checkpoint
 
 INSTANT = 400
@@ -43,6 +45,17 @@ def test_help_is_instant_and_imports_no_torch(words: str, shown: str, others: st
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert all(word in done.stdout for word in shown.split()) and others not in done.stdout
+
+
+def test_a_terminal_is_told_what_takes_long_and_a_log_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(telling, "SILENT_S", 0.0)
+    for is_terminal in (False, True):
+        shown = io.StringIO()
+        monkeypatch.setattr(shown, "isatty", lambda is_terminal=is_terminal: is_terminal, raising=False)
+        monkeypatch.setattr(sys, "stderr", shown)
+        with telling.telling("loads ..."):
+            assert not is_terminal or wait_for(shown.getvalue)
+    assert shown.getvalue() == "loads ...\n"
 
 
 WORDS = {"": "segmentation", "train": "Train an image classifier"}
