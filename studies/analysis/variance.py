@@ -26,9 +26,10 @@ ABOUT = (
     "points of one map (with dropout on, the map of one draw). `draws` is the variance of one point over the draws "
     "of dropout. `both` is the variance over all points of all draws. `averaged` is the variance over the points of "
     "the mean of the draws: the part that averaging leaves. `in` and `out` are the maps before and behind a smoothing "
-    "layer. A blur with zero padding darkens the border of a map."
+    "layer. A blur with zero padding darkens the border of a map. `negative` is the share of values below 0: the ReLU "
+    "of Prob deletes it."
 )
-KEYS = ("positions", "draws", "both", "averaged")
+KEYS = ("positions", "draws", "both", "averaged", "negative")
 
 
 class Variances(MapTally):
@@ -43,12 +44,18 @@ class Variances(MapTally):
     def add(self, batch: Tensor, seed: int) -> None:
         """Adds the figures of a batch over all its dropout draws."""
         moments: dict[Place, DrawVariance] = {}
-        with self.watching(lambda place, maps: moments.setdefault(place, DrawVariance()).add(maps)):
+        negative: dict[Place, float] = {}
+
+        def see(place: Place, maps: Tensor) -> None:
+            moments.setdefault(place, DrawVariance()).add(maps)
+            negative[place] = float((maps < 0).double().mean())  # of the last draw
+
+        with self.watching(see):
             for draw in range(self.samples):
                 self.target.subject.logits(batch, "bnn" if self.samples > 1 else "dnn", mix_seed(seed, draw))
         for place, one in moments.items():
             total = self.sums.setdefault(place, dict.fromkeys(KEYS))
-            for name, value in one.result().items():
+            for name, value in {**one.result(), "negative": negative[place]}.items():
                 total[name] = None if value is None else (total[name] or 0.0) + len(batch) * value
         self.seen += len(batch)
 
@@ -81,13 +88,14 @@ def smoothing_table(rows: list[Results]) -> list[Table]:
     for before, after in smoothing_pairs(rows):
         shares = [after[key] / before[key] if before[key] and after[key] is not None else None for key in KEYS[:2]]
         ensemble = before["averaged"] / before["positions"] if before["averaged"] and before["positions"] else None
-        found.append([before["model"], before["unit"], *shares, ensemble])
+        found.append([before["model"], before["unit"], *shares, ensemble, before["negative"]])
     columns = (
         "network",
         "smoothing layer",
         "positions after / before",
         "draws after / before",
         "averaged / positions before",
+        "negative before",
     )
     return (
         [("What smoothing leaves of the variance, beside what averaging the draws leaves", columns, found)]
