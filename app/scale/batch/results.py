@@ -1,10 +1,12 @@
 """The results of one video, and the segmenters that make them. The folder is complete or absent, even if the process is
 killed, and has a record of the files that were read."""
 
+import csv
 import hashlib
 import json
 import shutil
 from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
 from dataclasses import asdict
 from functools import cache
 from pathlib import Path
@@ -12,11 +14,12 @@ from typing import Any
 
 from steadyseg.app.report_file import write_json
 from steadyseg.app.scale.batch.clips import Clip
-from steadyseg.app.scale.batch.frame_table import VERSION, FrameTable
 from steadyseg.app.scale.batch.task import BatchTask
 from steadyseg.app.sources.image_folder import list_images
 from steadyseg.app.video.flags import VideoJob
 from steadyseg.app.video.job import Recent, job_record, needs_probs, open_for, open_recording
+from steadyseg.app.video.report import FrameFigures
+from steadyseg.core.classes import ClassList
 from steadyseg.core.errors import InputError
 from steadyseg.core.method import draws_dropout
 from steadyseg.core.segmenter import Segmenter
@@ -26,6 +29,12 @@ from steadyseg.runtime.networks import FrameNetwork
 from steadyseg.runtime.open_model import find_model, is_graph
 
 REPORT, VIDEO, MASKS = "report.json", "video.mp4", "masks"
+VERSION = "3"
+"""Version of the columns and their meaning, stored in the report of a batch's video as `frames_version`."""
+COLUMNS = (
+    *("video", "frame", "time_s", "confidence", "entropy", "disagreement"),
+    *("familiarity", "expected_accuracy", "verdict", "wall_ms"),
+)
 
 
 class Segmenters:
@@ -49,6 +58,24 @@ class Segmenters:
         segmenter.clock.samples.clear()
         segmenter.keep_probs = needs_probs(job)
         return segmenter
+
+
+class FrameTable(AbstractContextManager["FrameTable"]):
+    """A context manager that writes the figures of every frame into `frames.csv`, and a share of the pixels for each
+    class. Times are in seconds, all else are shares; only the column `wall_ms` differs from run to run."""
+
+    def __init__(self, folder: Path, video: str, classes: ClassList) -> None:
+        self._video, self._file = video, (folder / "frames.csv").open("w", newline="", encoding="utf-8")
+        self._rows = csv.writer(self._file)
+        self._rows.writerow([*COLUMNS, *classes.names])
+
+    def add(self, frame: FrameFigures) -> None:
+        """Adds a row."""
+        values: dict[str, Any] = vars(frame) | {"video": self._video, "frame": frame.index}
+        self._rows.writerow([*map(values.get, COLUMNS), *frame.class_shares.tolist()])
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
 
 
 def make_results(clip: Clip, task: BatchTask, segmenter: Segmenter, progress: Callable[[], object]) -> dict[str, Any]:
