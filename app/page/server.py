@@ -59,9 +59,7 @@ class Page:
         routes: list[Any] = [*live_routes(self.workers, offered_models(options.model))]
         if options.in_browser:  # serves files of the folder, but no link to a file elsewhere
             routes.append(Mount(IN_BROWSER, StaticFiles(directory=options.in_browser, html=True)))
-        scripts = "\n".join(
-            (WEB / name).read_text("utf-8") for name in ("live.js", "instruments.js", "timeline.js", "hints.js")
-        )
+        scripts = "\n".join((WEB / name).read_text("utf-8") for name in ("live.js", "instruments.js", "hints.js"))
         launch = partial(
             self.blocks.launch,
             server_name=f"[{options.host}]" if ":" in options.host else options.host,

@@ -47,8 +47,6 @@ class FrameFigures:
     """What is known about the frame's labels."""
     wall_ms: float
     """Milliseconds since the previous frame was done. The first frame counts from the start of the work."""
-    cut: bool = False
-    """True for the first frame after a scene cut."""
 
 
 MANY_CUTS = 0.1
@@ -83,7 +81,7 @@ class StreamReport:
         self.whole_frames.update(maps)
         before, self.ended = self.ended, time.perf_counter()
         wall_ms = 1e3 * (self.ended - before)
-        told = (maps.familiarity, maps.expected_accuracy, maps.verdict, wall_ms, maps.cut)
+        told = (maps.familiarity, maps.expected_accuracy, maps.verdict, wall_ms)
         return FrameFigures(frame.index, frame.time_s, confidence, entropy, disagreement, shares, *told)
 
     def record(self, segmenter: Segmenter, source: Source, notes: tuple[str, ...]) -> dict[str, Any]:

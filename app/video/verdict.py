@@ -68,15 +68,11 @@ def describe_stream(record: Mapping[str, Any]) -> str:
     return "; ".join(parts)
 
 
-def mark_of(verdict: Verdict) -> str:
-    """The mark beside a figure of the network's own labels that few should trust; empty for an expected accuracy."""
-    marks: dict[Verdict, str] = {"expected": "", "doubtful": "doubtful", "unlike": "doubtful"}
-    return marks.get(verdict, verdict if verdict in ("not calibrated", "no answer") else "unverified")
-
-
 def marked(name: str, verdict: Verdict) -> str:
-    """The name of a figure of the network's own labels with its mark."""
-    return f"{name} ({mark})" if (mark := mark_of(verdict)) else name
+    """The name of a figure of the network's own labels, with a mark where few should trust it."""
+    marks: dict[Verdict, str] = {"expected": "", "doubtful": "doubtful", "unlike": "doubtful"}
+    mark = marks.get(verdict, verdict if verdict in ("not calibrated", "no answer") else "unverified")
+    return f"{name} ({mark})" if mark else name
 
 
 def percent(share: float) -> str:

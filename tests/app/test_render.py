@@ -1,4 +1,4 @@
-"""Pictures of labels and uncertainty, their legends, and the timeline of a file."""
+"""Pictures of labels and uncertainty, and their legends."""
 
 import dataclasses
 from pathlib import Path
@@ -12,7 +12,6 @@ from made.methods import opened_by_torch
 
 from steadyseg.app.cli import main
 from steadyseg.app.contact_sheet import Cell, colored, strip, write_sheet
-from steadyseg.app.page.file.timeline import MAX_POINTS, Timeline
 from steadyseg.app.palette import (
     STRENGTH,
     colour_labels,
@@ -23,7 +22,6 @@ from steadyseg.app.palette import (
 )
 from steadyseg.app.video.legend import HOLD, Legend, draw_legend
 from steadyseg.app.video.render import AMBER, GREEN, LARGEST_SET, RED, banner_color, draw_set_sizes, draw_uncertainty
-from steadyseg.app.video.report import FrameFigures
 from steadyseg.app.video.verdict import describe_frame, describe_stream, stream_verdict
 from steadyseg.app.video.views import MAP_NAMES, SCALES, Painter, draw_map, draw_segmentation
 from steadyseg.core.classes import CAMVID, CAMVID_31, ClassList
@@ -282,25 +280,3 @@ def test_a_contact_sheet_has_the_colours_of_a_video() -> None:
     sure = dataclasses.replace(maps, confidence=np.full_like(maps.label, 255))
     drawn = draw_segmentation(picture, sure, CLASSES.palette()).astype(int)
     assert np.abs(colored(picture, maps.label, CAMVID) - drawn).max() <= 2
-
-
-def figures(index: int, familiarity: float, accuracy: float) -> FrameFigures:
-    means = (accuracy, 0.1, 0.1, np.zeros(2))
-    verdict: Verdict = "doubtful" if index > 9_990 else "expected"
-    return FrameFigures(index, index / 10, *means, familiarity, accuracy, verdict, 1.0, cut=index == 7_003)
-
-
-def test_a_long_stream_keeps_its_worst_frames_and_its_cut() -> None:
-    timeline = Timeline()
-    for index in range(10_001):
-        timeline.add(figures(index, 0.01 if index == 1_234 else 0.6, 0.5 if index == 9_876 else 0.9))
-    points = timeline._points
-    assert MAX_POINTS / 2 <= len(points) <= MAX_POINTS
-    assert [one.time_s for one in points] == pytest.approx([3.2 * number for number in range(len(points))])
-    assert [number for number, one in enumerate(points) if one.familiarity == 0.01] == [1_234 // 32]
-    assert [number for number, one in enumerate(points) if one.confidence == 0.5] == [9_876 // 32]
-    assert [number for number, one in enumerate(points) if one.cut] == [7_003 // 32]
-    doubtful = [number for number, one in enumerate(points) if one.verdict == "doubtful"]
-    assert doubtful == [9_991 // 32], "one frame of 32 makes the point doubtful"
-    drawn = timeline.html()
-    assert (drawn.count("class='novel'"), drawn.count("class='doubtful'")) == (2, 2), "one in each lane"

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from steadyseg.app.opencv import opencv
-from steadyseg.app.page.file.timeline import Timeline
 from steadyseg.app.page.parts.network_pool import Lease, NetworkPool, OpenMethod
 from steadyseg.app.page.parts.pictures import jpeg, overlay_picture, second_picture
 from steadyseg.app.page.parts.settings import Settings, model_meta
@@ -84,8 +83,6 @@ class Result:
     report: Path
     record: dict[str, Any]
     metrics: dict[str, Any] | None
-    timeline: str
-    """HTML of the strip of time; empty for a picture."""
     stopped: str
     """The reason why the job ended early; empty if it is complete."""
 
@@ -143,26 +140,24 @@ def _segment_file(
         sink: Sink = PictureSink(output)
         if not still:
             sink = VideoSink(output, *paint.size(info), info.fps, pixel_shape=info.pixel_shape)
-        timeline = Timeline()
         recording = opened.enter_context(Recording(source, segmenter, sink, paint, masks, limit))
-        stopped = yield from _run(recording, timeline, paint, limit, stop_reason)
+        stopped = yield from _run(recording, paint, limit, stop_reason)
     report = recording.report
     if not report.frames:
         raise InputError(f"{spec}: none of its frames could be read; is it damaged?")
     record = {"source": Path(spec).name, "output": output.name, **recording.record()}
     write_json(report_file, record)
     video, picture = (None, output) if still else (output, None)
-    yield Result(video, picture, zipped, report_file, record, metrics_so_far(report), timeline.html(), stopped)
+    yield Result(video, picture, zipped, report_file, record, metrics_so_far(report), stopped)
 
 
 def _run(
-    recording: Recording, timeline: Timeline, paint: "PagePainter", limit: int, stop_reason: Callable[[], str]
+    recording: Recording, paint: "PagePainter", limit: int, stop_reason: Callable[[], str]
 ) -> Generator[Progress, None, str]:
     """Takes all frames; returns the reason if it stopped before their end."""
     began = reported = time.perf_counter()
     report, length = recording.report, recording.source.info.length
-    for _, _, figures in recording:
-        timeline.add(figures)
+    for _ in recording:
         if reason := stop_reason():
             return reason
         if time.perf_counter() - reported > REPORT_EVERY_S:

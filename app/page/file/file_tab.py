@@ -93,7 +93,6 @@ class ResultColumn:
         self.preview = gr.HTML(INTRO, js_on_load=None, elem_id="preview", elem_classes="preview")
         self.video = gr.Video(label=title, show_label=False, height=330, autoplay=True, visible=False, elem_id="video")
         self.picture = gr.Image(label=title, show_label=False, visible=False, height=330, elem_id="picture")
-        self.timeline = gr.HTML("", js_on_load=None, elem_id="timeline")
         with gr.Row():
             self.media = gr.DownloadButton("Video", visible=False, elem_id="download-result")
             self.masks = gr.DownloadButton("Masks (zip)", visible=False, elem_id="download-masks")
@@ -111,7 +110,7 @@ class ResultColumn:
         if step.done:
             image = f"<img src='{step.preview}' alt='the newest frame'>" if step.preview else ""
             return {self.progress: step.html(), self.preview: image, self.learned: metrics_html(step.metrics)}
-        empty = dict.fromkeys((self.preview, self.learned, self.timeline, self.report), "")
+        empty = dict.fromkeys((self.preview, self.learned, self.report), "")
         return {self.progress: step.html(), **empty, **self._files(None)}
 
     def finished(self, result: Result) -> Changes:
@@ -120,7 +119,6 @@ class ResultColumn:
             self.progress: f"{result.stopped}: this is what was done until then" if result.stopped else "done",
             self.preview: "",
             self.learned: metrics_html(result.metrics),
-            self.timeline: result.timeline,
             self.report: report_html(result.record),
             **self._files(result),
         }

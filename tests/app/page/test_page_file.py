@@ -6,8 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import av
-import cv2
-import numpy as np
 import pytest
 from made.page_visit import GRADIO, stripes, visitor, wait_until_ready
 from made.video import write_video
@@ -54,26 +52,6 @@ def test_a_video_plays_in_the_page_and_everything_can_be_kept(browser, address, 
     assert record["network_frames"] < 30
     wait_for(lambda: not list(cache.glob("session-*")))
     wait_for(lambda: not list(cache.rglob("stripes*")))
-
-
-def test_the_strip_of_time_shows_cuts_and_novel_frames_and_a_click_goes_there(browser, address, tmp_path):
-    scene = cv2.resize(np.random.default_rng(0).integers(0, 255, (6, 8, 3), np.uint8), (160, 120))
-    video = write_video(tmp_path / "two-scenes.mp4", [*stripes(1) * 25, *[scene] * 25])
-    with visitor(browser, address) as page:
-        choose_file(page, video)
-        course = page.locator("#timeline .course")
-        course.wait_for()
-        page.wait_for_function("document.querySelector('#video video')?.readyState > 1")
-        width = course.bounding_box()["width"]
-        assert course.locator(".novel, .doubtful").count() >= 2, "few labels can be trusted"
-        assert course.locator(".cuts").first.get_attribute("d") == f"M{600 * 25 / 49:.1f} 0V40"
-        course.click(position={"x": 0.75 * width, "y": 20})
-        where = "document.querySelector('#video video').currentTime"
-        assert page.evaluate(where) == pytest.approx(0.75 * 49 / 25, abs=0.05)
-        assert "0:01.5 of 0:02.0: familiarity" in page.locator("#timeline output").inner_text()
-        page.keyboard.press("Home")
-        assert page.evaluate(where) == 0
-        assert course.get_attribute("aria-valuenow") == "0.00"
 
 
 HOSTILE = {
