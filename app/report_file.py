@@ -8,10 +8,9 @@ from steadyseg.core.errors import InputError
 from steadyseg.core.system.files import DISK_ERRORS, require_place, write_atomic
 
 
-def check_place(path: Path | None, *, overwrite: bool) -> None:
-    """Raises InputError, before any work is done, if `path` cannot become a report; None passes."""
-    if path is not None:
-        require_place(path, "a report", (".json",), overwrite=overwrite)
+def check_place(path: Path, *, overwrite: bool) -> None:
+    """Raises InputError, before any work is done, if `path` cannot become a report."""
+    require_place(path, "a report", (".json",), overwrite=overwrite)
 
 
 def write_json(path: Path, record: dict[str, Any]) -> None:

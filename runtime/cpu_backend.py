@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator
+from functools import cache
 
 import numpy as np
 
@@ -41,7 +42,7 @@ class CpuBackend:
         reference: ReferenceScores | None = None,
         why: str = "",
     ) -> None:
-        """size_rule: a frame's (H, W) -> the network's (h, w); size: the network's own (h, w)."""
+        """size_rule: a frame's (H, W) -> the network's (h, w), once for each size; size: the network's own (h, w)."""
         self.name, self.classes, self.method, self.size = name, classes, method, size
         self.keep_probs, self.reference, self.why = keep_probs, reference, why
         self.clock = StageClock()
@@ -55,7 +56,7 @@ class CpuBackend:
             gated=method.gated,
             geometric=method.average == "geometric",
         )
-        self.head_stride, self._open, self._size_rule = head_stride, open_network, size_rule
+        self.head_stride, self._open, self._size_rule = head_stride, open_network, cache(size_rule)
         self._compiled: tuple[int, int] | None = None
         self._scores: FrameScores | None = None
 

@@ -3,7 +3,7 @@ torch."""
 
 import math
 from dataclasses import dataclass
-from functools import cache, cached_property, partial
+from functools import cached_property, partial
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Self
 
@@ -89,7 +89,6 @@ class StoredNetwork:
             round_convolutions(network, self.model.meta.int8["ranges"], below(self.model.tensors, INT8_PREFIX))
         return streaming_module(self.model, self.method, network=network, precision=self.plan.precision)
 
-    @cache  # noqa: B019 (asked for each frame; there are few sizes)
     def nearest(self, height: int, width: int) -> tuple[int, int]:
         """The size (h, w) itself, or without torch the shipped size of that height whose width is nearest.
 

@@ -13,10 +13,10 @@ from steadyseg.runtime.networks import (
     FrameNetwork,
     OnnxRuntimeNetwork,
     OpenVinoNetwork,
-    cpu_has_bf16,
     onnxruntime_name,
     openvino_name,
 )
+from steadyseg.runtime.number_format import resolve_precision
 
 
 def graph_backend(
@@ -93,11 +93,3 @@ def _host(file: OnnxFile, chosen: str, precision: str, keep_probs: bool, why: st
         reference=meta.reference,
         why=why,
     )
-
-
-def resolve_precision(precision: str, int8_is_proven: bool = False) -> str:
-    """Replaces auto: by bf16 if the processor computes in it (about 0.1 % of the labels differ from fp32's), else by
-    int8 if proven, else by fp32."""
-    if precision == "auto":
-        return "bf16" if cpu_has_bf16() else "int8" if int8_is_proven else "fp32"
-    return precision

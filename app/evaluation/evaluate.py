@@ -16,7 +16,8 @@ from steadyseg.runtime.open_model import is_classifier, open_model
 
 def run_evaluate(job: EvaluateJob) -> int:
     """Measures a segmentation network or an image classifier."""
-    check_place(job.report, overwrite=job.overwrite)
+    if job.report:
+        check_place(job.report, overwrite=job.overwrite)
     require_ranges(job, {"cutoff": (0, 0.999)})
     if job.compute.precision == "auto":
         job = replace(job, compute=replace(job.compute, precision="fp32"))

@@ -29,7 +29,8 @@ def run_video(job: VideoJob) -> int:
     """Segments one source. Everything is opened and checked before the first frame. Playable files and a report remain
     after Ctrl-C (exit code 130), after the final loss of a camera (2), and on a full disk (1)."""
     lines = job.report == STDOUT
-    check_place(None if lines else job.report, overwrite=job.overwrite)
+    if job.report and not lines:
+        check_place(job.report, overwrite=job.overwrite)
     check_job(job)
     segmenter, console = open_for(job), Console(stderr=True)
     with open_recording(job, segmenter) as recording:

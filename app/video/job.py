@@ -83,7 +83,6 @@ def open_for(job: VideoJob, take: TakeNetwork | None = None) -> Segmenter:
     are kept, since folders and streams may switch between sizes.
     """
     options = job.options
-    check_options(options)
     seed_masks(0)  # so that results repeat
     model = open_model(options.model)
     every = options.every or default_every(is_live(job.source), resolve_method(model, options.method))

@@ -22,7 +22,7 @@ from steadyseg.export.file.sessions import read_openvino
 from steadyseg.export.file.subgraph import network_of
 from steadyseg.runtime.choose import RunOptions, choose
 from steadyseg.runtime.networks import FrameNetwork, OnnxRuntimeNetwork, OpenVinoNetwork
-from steadyseg.runtime.open_file import resolve_precision
+from steadyseg.runtime.number_format import resolve_precision
 from steadyseg.runtime.open_model import is_graph, open_checkpoint, open_segmenter, refuse_classifier
 from steadyseg.studies.harness.machine import load_average, peak_rss_bytes
 from steadyseg.studies.harness.networks import pass_gflops
@@ -53,7 +53,8 @@ REDRAW_S = 1.0
 
 def run_bench(job: BenchJob) -> int:
     """Checks the flags, measures, prints and writes; a target that is not met changes nothing about the exit code."""
-    check_place(job.report, overwrite=job.overwrite)
+    if job.report:
+        check_place(job.report, overwrite=job.overwrite)
     load = load_average()  # before anything of ours runs
     if not 0 < job.row_seconds <= 3600:
         raise InputError(f"--config row_seconds must lie above 0 and be at most 3600, got {job.row_seconds}")

@@ -17,7 +17,7 @@ from steadyseg.core.training.config import TrainConfig
 from steadyseg.core.training.layout import use_channels_last
 from steadyseg.core.training.loop import fit
 from steadyseg.core.training.parts import Run
-from steadyseg.runtime.open_file import resolve_precision
+from steadyseg.runtime.number_format import resolve_precision
 
 ROOT = Path(__file__).parents[2]
 
