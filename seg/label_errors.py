@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from steadyseg.seg.data.regions import connected_regions
+from steadyseg.seg.data.regions import Region, connected_regions
 
 MIN_PIXELS = 50
 ROUNDING = 1e-6
@@ -57,19 +57,11 @@ class Suspect(NamedTuple):
 
     label: int
     suggested: int
-    rows: slice
-    columns: slice
-    """The smallest box around it, as slices of the picture."""
-    pixels: int
+    region: Region
     self_confidence: float
     """Mean probability of the label."""
     confidence: float
     """Mean probability of the suggested class."""
-
-    def mask(self, label: np.ndarray, confident: np.ndarray) -> np.ndarray:
-        """Returns its pixels in its box, (rows, columns) bool."""
-        box = self.rows, self.columns
-        return (label[box] == self.label) & (confident[box] == self.suggested)
 
 
 def find_suspects(
@@ -87,12 +79,4 @@ def find_suspects(
     for region in connected_regions(np.where(wrong, label.astype(np.int64) * classes + confident, -1), min_pixels):
         given, suggested = divmod(region.id, classes)
         inside = probs[:, region.rows, region.columns][:, region.mask]
-        yield Suspect(
-            given,
-            suggested,
-            region.rows,
-            region.columns,
-            region.pixels,
-            float(inside[given].mean()),
-            float(inside[suggested].mean()),
-        )
+        yield Suspect(given, suggested, region, float(inside[given].mean()), float(inside[suggested].mean()))

@@ -1,6 +1,7 @@
 """`steadyseg suspects`: lists labels that are probably wrong, by confident learning, with reasons and pictures."""
 
 import csv
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from steadyseg.export.file.onnx_file import OnnxFile
 from steadyseg.runtime.choose import RunOptions
 from steadyseg.runtime.open_model import make_segmenter, open_model, refuse_classifier
 from steadyseg.seg.data.label_folder import ImageFolderSplit
+from steadyseg.seg.data.regions import Region
 from steadyseg.seg.evaluate import enlarge
 from steadyseg.seg.label_errors import ConfidentJoint, Suspect, find_suspects
 
@@ -47,28 +49,32 @@ class LabelCheck:
         """Returns the suspect regions, each with its picture's index in the split. The network runs over all pictures
         twice, for class thresholds and for regions, so that no probabilities are kept in memory."""
         found = list[tuple[int, Suspect]]()
-        for number in track(range(len(self.split)), "class thresholds"):
-            image, label = self.split[number]
-            self.joint.add_to_thresholds(self.probs(image), label)
-        for number in track(range(len(self.split)), "suspect regions"):
-            image, label = self.split[number]
-            probs = self.probs(image)
+        for _, probs, label in self._pictures("class thresholds"):
+            self.joint.add_to_thresholds(probs, label)
+        for number, probs, label in self._pictures("suspect regions"):
             confident = self.joint.confident_classes(probs)
             self.joint.add_to_joint(label, confident)
             found += ((number, one) for one in find_suspects(confident, probs, label))
         return found
 
+    def _pictures(self, task: str) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
+        """Yields index, probabilities and label of every picture."""
+        for number in track(range(len(self.split)), task):
+            image, label = self.split[number]
+            yield number, self.probs(image), label
+
     def row(self, rank: int, number: int, one: Suspect) -> dict[str, Any]:
         """Returns the row of a suspect in the table."""
         given, suggested = (self.split.classes.names[place] for place in (one.label, one.suggested))
+        rows, columns = one.region.rows, one.region.columns
         return {
             "rank": rank,
             "picture": self.split.examples[number].name,
-            "left": one.columns.start,
-            "top": one.rows.start,
-            "width": one.columns.stop - one.columns.start,
-            "height": one.rows.stop - one.rows.start,
-            "pixels": one.pixels,
+            "left": columns.start,
+            "top": rows.start,
+            "width": columns.stop - columns.start,
+            "height": rows.stop - rows.start,
+            "pixels": one.region.pixels,
             "label": given,
             "suggested": suggested,
             "self_confidence": round(one.self_confidence, 4),
@@ -77,33 +83,22 @@ class LabelCheck:
             f"{one.confidence:.0%}",
         }
 
-    def draw(self, number: int, one: Suspect) -> list[np.ndarray]:
+    def draw(self, number: int, region: Region) -> list[np.ndarray]:
         """Draws the surroundings of the region, at 4:3, with its outline: picture, label and prediction."""
         cv2, classes = opencv(), self.split.classes
         image, label = self.split[number]
-        probs = self.probs(image)
+        predicted = self.probs(image).argmax(0).astype(np.uint8)
+        rows, columns = place = surroundings(region, label.shape)
+        size = (WIDTH, max(1, round(WIDTH * (rows.stop - rows.start) / (columns.stop - columns.start))))
         mask = np.zeros(label.shape, np.uint8)
-        mask[one.rows, one.columns] = one.mask(label, self.joint.confident_classes(probs))
-        height = max(
-            CONTEXT * max(one.rows.stop - one.rows.start, (one.columns.stop - one.columns.start) / 2), SMALLEST
-        )
-        place = []
-        for box, side, whole in zip((one.rows, one.columns), (height, height * 4 / 3), label.shape, strict=True):
-            length = min(round(side), whole)
-            start = min(max((box.start + box.stop - length) // 2, 0), whole - length)
-            place.append(slice(start, start + length))
-        size = (WIDTH, max(1, round(WIDTH * (place[0].stop - place[0].start) / (place[1].stop - place[1].start))))
-        mask = cv2.resize(mask[*place], size, interpolation=cv2.INTER_NEAREST)
+        mask[region.rows, region.columns] = region.mask
+        mask = cv2.resize(mask[place], size, interpolation=cv2.INTER_NEAREST)
         contours, _ = cv2.findContours(mask, cv2.RETR_EXTERNAL, cv2.CHAIN_APPROX_NONE)
-        drawn = []
-        for picture in (
-            image,
-            colored(image, label, classes),
-            colored(image, probs.argmax(0).astype(np.uint8), classes),
-        ):
-            drawn.append(cv2.resize(picture[*place], size, interpolation=cv2.INTER_LINEAR))
-            for color, width in ((0, 0, 0), 3), ((255, 255, 255), 1):
-                cv2.drawContours(drawn[-1], contours, -1, color, width)
+        pictures = (image, colored(image, label, classes), colored(image, predicted, classes))
+        drawn = [cv2.resize(picture[place], size, interpolation=cv2.INTER_LINEAR) for picture in pictures]
+        for picture in drawn:
+            cv2.drawContours(picture, contours, -1, (0, 0, 0), 3)
+            cv2.drawContours(picture, contours, -1, (255, 255, 255), 1)
         return drawn
 
     def print_pairs(self) -> None:
@@ -116,6 +111,19 @@ class LabelCheck:
             if pixels := int(wrong[given, other]):
                 table.add_row(names[given], names[other], str(pixels), f"{pixels / joint[given].sum():.2%}")
         Console().print(table)
+
+
+def surroundings(region: Region, size: tuple[int, ...]) -> tuple[slice, slice]:
+    """Returns the rows and columns to show of a picture of this size, with the region in their middle."""
+    rows, columns = region.rows, region.columns
+    height = max(CONTEXT * max(rows.stop - rows.start, (columns.stop - columns.start) / 2), SMALLEST)
+
+    def around(box: slice, side: float, whole: int) -> slice:
+        length = min(round(side), whole)
+        start = min(max((box.start + box.stop - length) // 2, 0), whole - length)
+        return slice(start, start + length)
+
+    return around(rows, height, size[0]), around(columns, height * 4 / 3, size[1])
 
 
 def run_suspects(job: SuspectsJob) -> int:
@@ -144,7 +152,7 @@ def run_suspects(job: SuspectsJob) -> int:
             table.writeheader()
             table.writerows(rows)
         cells = [
-            Cell(f"{row['rank']}. {row['picture']}: {row['reason']}", strip(*check.draw(number, one)))
+            Cell(f"{row['rank']}. {row['picture']}: {row['reason']}", strip(*check.draw(number, one.region)))
             for row, (number, one) in zip(rows[:SHOWN], ranked, strict=False)
         ]
         write_sheet(folder / SHEET_FILE, cells, split.classes)

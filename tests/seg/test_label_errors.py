@@ -55,7 +55,7 @@ def test_connected_pixels_of_one_label_and_one_class_are_a_suspect() -> None:
     joint.add_to_thresholds(probs, given)
     confident = joint.confident_classes(probs)
     found = {(one.label, one.suggested): one for one in find_suspects(confident, probs, given, min_pixels=20)}
-    assert {pair: one.pixels for pair, one in found.items()} == {(2, 1): 144, (3, 1): 40, (3, 0): 100}
+    assert {pair: one.region.pixels for pair, one in found.items()} == {(2, 1): 144, (3, 1): 40, (3, 0): 100}
     one = found[2, 1]
-    assert (one.rows, one.columns) == (slice(10, 22), slice(10, 22)) and one.mask(given, confident).all()
+    assert (one.region.rows, one.region.columns) == (slice(10, 22), slice(10, 22)) and one.region.mask.all()
     assert (one.self_confidence, one.confidence) == (pytest.approx(0.01), pytest.approx(0.97))
