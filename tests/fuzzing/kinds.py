@@ -7,6 +7,7 @@ import tempfile
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from random import Random
@@ -21,7 +22,6 @@ from PIL import Image
 
 from fuzzing import own_files, seeds
 from fuzzing.mutate import ODD, damage_bytes, damage_json, damage_message
-from fuzzing.requests import Server, damage_request, request_seeds, send_request, server
 from fuzzing.trial import Stages
 from steadyseg.app.sources.open_source import open_source
 from steadyseg.core.frame import Frame
@@ -41,7 +41,7 @@ from steadyseg.runtime.choose import RunOptions
 from steadyseg.runtime.classifier import GraphClassifier
 from steadyseg.runtime.open_model import is_classifier, make_segmenter, open_model
 from steadyseg.seg.any_network import AnyNetwork
-from steadyseg.seg.data.class_file import classes_of, read_classes
+from steadyseg.seg.data.class_file import classes_of
 from steadyseg.seg.data.formats.open_source import open_labels
 from steadyseg.seg.data.formats.source import CLASSES_FILE
 from steadyseg.seg.data.import_labels import import_labels
@@ -55,8 +55,6 @@ class Kind:
     seeds: Callable[[Path], list[Path]]
     damage: Callable[[bytes, Random], bytes]
     stages: Stages
-    server: Callable[[], Server] | None = None
-    """The process whose memory counts, where it is not the one that opens the file."""
 
 
 def open_checkpoint(path: Path) -> Iterator[str]:
@@ -106,18 +104,6 @@ def is_parsed(path: Path) -> bool:
     return True
 
 
-def open_class_file(path: Path) -> Iterator[str]:
-    """Opens a file of classes like `steadyseg train seg --classes`."""
-    with contextlib.suppress(ValueError):
-        parse_json(path.read_bytes())
-        yield "JSON read"
-    classes = read_classes(path)
-    yield "class list accepted"
-    classes.palette()
-    json.dumps([classes.names, classes.void_id])
-    yield "palette made"
-
-
 def open_label_file(path: Path) -> Iterator[str]:
     """Opens a label file like `steadyseg data import`."""
     with contextlib.suppress(ValueError, ElementTree.ParseError):
@@ -163,30 +149,21 @@ def open_image(path: Path) -> Iterator[str]:
 
 
 def open_video(path: Path) -> Iterator[str]:
-    """Opens a video like `steadyseg video`."""
-    with open_source(str(path)) as source:
-        yield "first frame decoded"
-        for _ in islice(source, 100):
-            pass
-    yield "read to its end"
-
-
-def open_carried_video(path: Path) -> Iterator[str]:
-    """Opens a video like `steadyseg video --every auto` and `--every 3`."""
+    """Opens a video like `steadyseg video --every auto` and `--every 3`, and segments its first frames."""
     with open_source(str(path)) as source:
         yield "first frame decoded"
         every: Every = "auto" if path.stat().st_size % 2 else 3
         segmenter = make_segmenter(
             open_model("street-tiny"), MethodOptions(), RunOptions("torch", size=96, every=every)
         )
-        for frame in islice(source, 6):
-            if segmenter.step(frame).label.shape != frame.image.shape[:2]:
+        for number, frame in enumerate(islice(source, 100)):
+            if number < 6 and segmenter.step(frame).label.shape != frame.image.shape[:2]:
                 raise RuntimeError("a map of another size")
-        yield f"segmented, every {every}"
+    yield f"segmented, every {every}"
 
 
-def open_coarse_labels(path: Path) -> Iterator[str]:
-    """Opens a data folder with sets of classes like `steadyseg evaluate` and `train`."""
+def open_class_file(path: Path) -> Iterator[str]:
+    """Opens a file of classes like `steadyseg train seg --classes`, and that of a data folder like `evaluate`."""
     with contextlib.suppress(ValueError):
         parse_json(path.read_bytes())
         yield "JSON read"
@@ -198,6 +175,8 @@ def open_coarse_labels(path: Path) -> Iterator[str]:
             Image.fromarray(picture).save(root / folder / "a.png")
         classes = classes_of(root, None)
         yield "class list accepted"
+        classes.palette()
+        json.dumps([classes.names, classes.void_id])
         _, label = open_split(root, "train", classes)[0]
         if not (
             (label == 255) | (label < len(classes)) if label.dtype == np.uint8 else label < 1 << len(classes)
@@ -271,21 +250,14 @@ def with_sums(data: bytes) -> bytes:
     return bytes(found)
 
 
-def damage_video(data: bytes, dice: Random) -> bytes:
-    return damage_bytes(data, dice, start=32)
-
-
 KINDS = {
     "checkpoint": Kind(seeds.checkpoints, damage_checkpoint, open_checkpoint),
     "graph": Kind(seeds.graphs, damage_graph, open_graph_file),
-    "class list": Kind(seeds.class_files, damage_label_file, open_class_file),
+    "class file": Kind(seeds.class_files, damage_label_file, open_class_file),
     "label file": Kind(seeds.label_files, damage_label_file, open_label_file),
     "foreign graph": Kind(seeds.foreign_graphs, damage_graph, open_foreign_graph),
     "image": Kind(seeds.images, damage_image, open_image),
-    "video": Kind(seeds.videos, damage_video, open_video),
-    "carried video": Kind(seeds.videos, damage_video, open_carried_video),
-    "coarse labels": Kind(seeds.coarse_files, damage_label_file, open_coarse_labels),
+    "video": Kind(seeds.videos, partial(damage_bytes, start=32), open_video),
     "shipped graphs": Kind(own_files.shipped_graphs, own_files.damage_archive, own_files.open_shipped_graphs),
     "cache entry": Kind(own_files.cache_entries, damage_bytes, own_files.open_cache_entry),
-    "page request": Kind(request_seeds, damage_request, send_request, server),
 }

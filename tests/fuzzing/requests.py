@@ -62,16 +62,6 @@ class Server:
         text = self._log.read_bytes()[since:].decode(errors="replace")
         return text if "Traceback" in text else ""
 
-    def reset_peak(self) -> None:
-        """Resets the kernel's record of the highest resident memory (proc(5): clear_refs)."""
-        Path(f"/proc/{self.process.pid}/clear_refs").write_text("5")
-
-    def peak_bytes(self) -> int:
-        found = re.search(r"VmHWM:\s+(\d+)", Path(f"/proc/{self.process.pid}/status").read_text())
-        if found is None:
-            raise RuntimeError(f"the page has ended: {self._log.read_text()[-300:]}")
-        return int(found[1]) * 1024
-
     def _end(self, starter: int) -> None:
         if os.getpid() == starter:  # and not a child that was forked to send one request
             self.process.kill()

@@ -78,23 +78,13 @@ def graphs(folder: Path) -> list[Path]:
 
 
 def class_files(folder: Path) -> list[Path]:
-    """Class lists: CamVid's, and the smallest valid one."""
-    made = []
-    for name, record in (
-        ("camvid", {"names": CAMVID.names, "colors": CAMVID.colors, "void": CAMVID.void}),
-        ("two", {"names": ["a", "b"], "colors": [[0, 0, 0], [1, 2, 3]]}),
-    ):
-        made.append(folder / f"{name}.json")
-        made[-1].write_text(json.dumps(record))
-    return made
-
-
-def coarse_files(folder: Path) -> list[Path]:
-    """Class files whose ids allow sets of classes: of CamVid's names, and of names of their own."""
+    """CamVid's classes, the smallest valid list, and two whose ids allow sets of classes."""
+    camvid = {"names": CAMVID.names, "colors": CAMVID.colors, "void": 255}
     allows = {"0": ["Road"], "1": ["Building", "Tree"], "5": ["Car", "Road"]}
-    records = {"camvid": {"names": CAMVID.names, "colors": CAMVID.colors, "allows": allows}, "own": {"allows": allows}}
+    records = {"camvid": camvid, "two": {"names": ["a", "b", "c", "d", "e", "f"]}}
+    records |= {"sets": camvid | {"allows": allows}, "own": {"allows": allows, "void": 255}}
     for name, record in records.items():
-        (folder / f"{name}.json").write_text(json.dumps(record | {"void": 255}))
+        (folder / f"{name}.json").write_text(json.dumps(record))
     return [folder / f"{name}.json" for name in records]
 
 

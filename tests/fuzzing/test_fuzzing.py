@@ -12,6 +12,7 @@ import pytest
 from made.waiting import PATIENCE_S
 
 from fuzzing import trial
+from fuzzing.kinds import KINDS
 from fuzzing.trial import try_file
 from steadyseg.core.errors import InputError
 
@@ -76,25 +77,13 @@ print(try_file(lambda path: iter(()), Path("x")).peak_bytes, try_file(fills, Pat
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(
-    ("kind", "count"),
-    [
-        ("label file", 300),
-        ("foreign graph", 60),
-        ("coarse labels", 200),
-        ("carried video", 200),
-        ("shipped graphs", 200),
-        ("cache entry", 200),
-    ],
-)
-def test_files_of_strangers_are_imported_or_refused_in_one_line(kind: str, count: int, tmp_path: Path) -> None:
-    """Label files, graphs for `wrap`, videos for `--every`, and networks that were kept.
-
-    A hang is no failure here: a busy machine has the same end.
-    """
-    report, project = tmp_path / "record.json", Path(__file__).parents[2]
-    command = [sys.executable, "-m", "fuzzing", "--kinds", kind, "--count", str(count), "--json", str(report)]
-    subprocess.run(command, cwd=project, env=os.environ | {"PYTHONPATH": "tests"}, check=False, capture_output=True)
-    record = json.loads(report.read_text())[kind]
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "graph"])  # whose seeds take 3 minutes
+def test_damaged_files_are_opened_or_refused_in_one_line(kind: str) -> None:
+    """A hang is no failure here: a busy machine has the same end."""
+    count = 60 if kind == "foreign graph" else 200
+    command = [sys.executable, "-m", "fuzzing", "--kinds", kind, "--count", str(count)]
+    environment = os.environ | {"PYTHONPATH": "tests"}
+    done = subprocess.run(command, cwd=Path(__file__).parents[2], env=environment, capture_output=True, text=True)
+    record = json.loads(done.stdout)[kind]
     assert record["inputs"] == count and record["passed_first_check"] > count / 2
     assert not [one for one in record["found"] if ": hang" not in one]
