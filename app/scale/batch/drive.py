@@ -12,7 +12,7 @@ from steadyseg.app.scale.batch.task import BatchTask, Row
 from steadyseg.app.scale.batch.worker import run
 from steadyseg.app.scale.engines.processes import LocalPool, WorkerLost
 from steadyseg.app.scale.engines.ray_pool import RayPool
-from steadyseg.core.errors import InputError
+from steadyseg.core.errors import CheckFailed, InputError
 
 TRIES = 3
 """Attempts at a video whose worker dies or meets an error that is not the video's own."""
@@ -30,7 +30,7 @@ def open_pool(ray: str | None, device: str) -> LocalPool | RayPool:
 def drive(pool: LocalPool | RayPool, clips: Sequence[Clip], task: BatchTask, most: int | None = None) -> Iterator[Row]:
     """Yields the result of each video, in the order of completion, with at most `most` videos at a time.
 
-    Raises InputError if a worker refuses the options or this machine's versions, and OSError for a full disk.
+    Raises InputError if a worker refuses the options or this machine's versions, and CheckFailed for a full disk.
     """
     waiting, running = deque((clip, 1) for clip in clips), dict[Future[Any], tuple[Clip, int]]()
     most = most or pool.most()
@@ -42,7 +42,7 @@ def drive(pool: LocalPool | RayPool, clips: Sequence[Clip], task: BatchTask, mos
             clip, tries = running.pop(future)
             row = _row_of(pool, future, task, clip)
             if row.fault == "disk":
-                raise OSError(row.reason)
+                raise CheckFailed(row.reason)
             if row.fault == "options":
                 raise InputError(row.reason)
             if row.fault == "worker" and tries < TRIES:

@@ -15,7 +15,7 @@ from steadyseg.app.scale.batch.clips import Clip
 from steadyseg.app.scale.batch.task import BatchTask, Row
 from steadyseg.app.scale.engines.machine import pin_core, use_one_thread
 from steadyseg.core.errors import InputError
-from steadyseg.core.system.files import DISK_ERRORS
+from steadyseg.core.system.files import DISK_ERRORS, describe_disk_error
 
 if TYPE_CHECKING:
     from steadyseg.app.scale.batch.results import Segmenters
@@ -36,9 +36,11 @@ def run(task: BatchTask, clip: Clip) -> Row:
     except InputError as error:
         row = replace(row, reason=str(error), fault="video" if opened else "options")
     except Exception as error:  # for example from a runtime's C++; the worker can go on
-        full = isinstance(error, OSError) and error.errno in DISK_ERRORS
-        reason = f"{type(error).__name__}: {' '.join(str(error).split())}"[:300]
-        row = replace(row, reason=str(error) if full else reason, fault="disk" if full else "worker")
+        if isinstance(error, OSError) and error.errno in DISK_ERRORS:
+            row = replace(row, reason=describe_disk_error(error), fault="disk")
+        else:
+            reason = f"{type(error).__name__}: {' '.join(str(error).split())}"
+            row = replace(row, reason=reason[:300], fault="worker")
     return replace(row, seconds=time.perf_counter() - began_s)
 
 
