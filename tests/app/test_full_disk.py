@@ -2,15 +2,12 @@
 
 import json
 import os
-import resource
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
-import onnx
 import pytest
-import torch
 from made.batches import contents
 from made.trainings import TINY_SEGMENTATION, boxes_folder, epochs_logged
 from made.video import write_video
@@ -19,13 +16,9 @@ from refusals import error_after_work, refusal
 from safetensors.torch import load_file
 
 from steadyseg.app.cli import main
-from steadyseg.app.report_file import write_json
 from steadyseg.app.sources.open_source import open_source
 from steadyseg.app.train.command import run_log, write_event
-from steadyseg.core.model.checkpoint import read_meta, save_checkpoint
 from steadyseg.core.training.loop import EpochDone
-from steadyseg.export.write.traced import write_model
-from steadyseg.seg.pretrained import find_checkpoint
 
 DISK_BYTES = 2 * 2**20
 
@@ -127,24 +120,3 @@ def test_a_log_that_is_no_file_of_the_run_is_refused(tmp_path: Path, kind: str) 
     )()
     assert "log.jsonl: is a link or no regular file" in refusal(lambda: run_log(run))
     assert not other.exists() or other.read_text() == "one\ntwo"
-
-
-def test_reports_graphs_and_checkpoints_stay_the_old_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The operating system refuses the write half-way, as a full disk does, and needs no small file system for it."""
-    monkeypatch.setattr("steadyseg.export.write.traced.check_onnx", lambda *_: None)  # a tensor goes the way of a graph
-    large, meta = np.arange(100_000, dtype=np.float32), read_meta(find_checkpoint("street-tiny"))
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    for name, write in {
-        "report.json": lambda path: write_json(path, {"numbers": large.tolist()}),
-        "model.onnx": lambda path: write_model(onnx.numpy_helper.from_array(large), path, overwrite=True),
-        "model.safetensors": lambda path: save_checkpoint(path, {"weight": torch.from_numpy(large)}, meta),
-    }.items():
-        (tmp_path / name).write_text("the old one")
-        resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, limits[1]))
-        try:
-            with pytest.raises(OSError, match="too large") as caught:
-                write(tmp_path / name)
-        finally:
-            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-        assert caught.value.filename == str(tmp_path / name) and (tmp_path / name).read_text() == "the old one"
-    assert sorted(os.listdir(tmp_path)) == ["model.onnx", "model.safetensors", "report.json"]

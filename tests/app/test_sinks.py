@@ -135,15 +135,6 @@ def test_without_a_frame_nothing_is_left_behind(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == []
 
 
-def test_what_is_overwritten_stays_until_the_new_one_is_whole(tmp_path: Path) -> None:
-    path = tmp_path / "out.mp4"
-    path.write_text("the old one")
-    with VideoSink(path, 64, 48, 25.0, overwrite=True) as sink:
-        sink.write(quarters(), 0.0)
-        assert path.read_text() == "the old one"
-    assert len(read(path)) == 1
-
-
 def test_a_file_that_appears_meanwhile_is_left_alone_and_the_video_kept(tmp_path: Path) -> None:
     path = tmp_path / "out.mp4"
     with pytest.raises(InputError, match="appeared during the work") as caught, VideoSink(path, 64, 48, 25.0) as sink:
@@ -161,29 +152,6 @@ def test_a_file_that_appears_meanwhile_is_left_alone_and_the_video_kept(tmp_path
 def test_a_folder_that_cannot_be_written_to_is_refused(make: object) -> None:
     with pytest.raises(InputError, match="cannot be"):
         make(Path("/proc/out.mp4"))
-
-
-TOO_LARGE = """
-import resource, sys
-from pathlib import Path
-import numpy as np
-from steadyseg.app.video.video_writer import VideoSink
-resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
-rng = np.random.default_rng(0)
-try:
-    with VideoSink(Path(sys.argv[1]), 320, 240, 25.0) as sink:
-        for index in range(60):
-            sink.write(rng.integers(0, 255, (240, 320, 3), np.uint8), index / 25)
-except OSError as error:
-    print(f"{error.filename}: {error.strerror}")
-"""
-
-
-def test_a_file_that_may_not_grow_leaves_nothing_half_done(tmp_path: Path) -> None:
-    command = [sys.executable, "-c", TOO_LARGE, str(tmp_path / "out.mp4")]
-    done = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, timeout=PATIENCE_S, check=True)
-    assert (done.stdout, done.stderr) == (f"{tmp_path / 'out.mp4'}: File too large\n", "")
-    assert os.listdir(tmp_path) == []
 
 
 def made_maps() -> Maps:

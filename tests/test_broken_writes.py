@@ -1,4 +1,4 @@
-"""Processes that are really killed (-9) inside a write: what was there is whole, and the next run works.
+"""Writes that a kill (-9) or the operating system ends: what was there is whole, and the next run works.
 
 Trainings (tests/seg/test_train_resume.py) and downloads (tests/seg/test_camvid_download.py) have tests of their own.
 """
@@ -6,6 +6,7 @@ Trainings (tests/seg/test_train_resume.py) and downloads (tests/seg/test_camvid_
 import json
 import multiprocessing
 import os
+import resource
 import signal
 from pathlib import Path
 
@@ -82,23 +83,21 @@ def kill_me(*_: object) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-IN_FILES, IN_VIDEOS = [(os, "fsync"), (os, "replace")], [(VideoSink, "_check_room"), (os, "replace")]
-"""Where the kill falls: on what was written, and on the last step before it counts."""
+WRITERS = [
+    ("model.safetensors", save, saved),
+    ("model.onnx", export, exported),
+    ("results.json", keep, kept),
+    ("report.json", report, reported),
+    ("out.mp4", film, filmed),
+]
+every_writer = pytest.mark.parametrize(("name", "write", "read"), WRITERS)
 
 
-@pytest.mark.parametrize(
-    ("name", "write", "read", "moments"),
-    [
-        ("model.safetensors", save, saved, IN_FILES),
-        ("model.onnx", export, exported, IN_FILES),
-        ("results.json", keep, kept, IN_FILES),
-        ("report.json", report, reported, IN_FILES),
-        ("out.mp4", film, filmed, IN_VIDEOS),
-    ],
-)
-def test_what_was_there_is_whole_and_the_next_run_works(tmp_path, monkeypatch, name, write, read, moments):
+@every_writer
+def test_what_was_there_is_whole_after_a_kill_and_the_next_run_works(tmp_path, monkeypatch, name, write, read):
+    """The kill falls on what was written, and on the last step before it counts."""
     path = tmp_path / name
-    for moment in moments:
+    for moment in ((VideoSink, "_check_room") if write is film else (os, "fsync"), (os, "replace")):
         write(path, OLD)
         with monkeypatch.context() as patch:
             patch.setattr(*moment, kill_me)
@@ -111,6 +110,21 @@ def test_what_was_there_is_whole_and_the_next_run_works(tmp_path, monkeypatch, n
         assert read(path) == NEW
     if name == "out.mp4":  # a video's can have any size
         assert os.listdir(tmp_path) == [name]
+
+
+@every_writer
+def test_what_was_there_is_whole_where_a_file_may_not_grow(tmp_path, name, write, read):
+    """The operating system refuses the write half-way, as a full disk does, and needs no small file system for it."""
+    path, limits = tmp_path / name, resource.getrlimit(resource.RLIMIT_FSIZE)
+    write(path, OLD)
+    before = os.listdir(tmp_path)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (path.stat().st_size // 2, limits[1]))
+    try:
+        with pytest.raises(OSError, match="File too large") as caught:
+            write(path, NEW)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert caught.value.filename == str(path) and read(path) == OLD and os.listdir(tmp_path) == before
 
 
 def test_the_video_that_another_process_writes_is_left_alone(tmp_path: Path) -> None:
