@@ -119,10 +119,6 @@ def test_a_number_that_no_table_holds_is_found() -> None:
     assert unheld_numbers(published.replace("80.1", "80.3"), (), DOCS) == ["80.3 [in the protocol"]
 
 
-def test_no_record_of_the_analysis_shows_pictures_of_the_data() -> None:
-    assert not list(DOCS.rglob("worst.png"))
-
-
 def test_familiarity_and_corruptions_are_of_the_included_weights() -> None:
     trained = read_record("results", "networks.json")
     for name, found in read_record("familiarity")["networks"].items():

@@ -21,7 +21,6 @@ import torch
 import torch.nn.functional as F
 from made.trainings import made_parts
 from made.waiting import PATIENCE_S
-from refusals import refusal
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
@@ -42,7 +41,7 @@ FROZEN_S = 3.0
 SETTINGS: dict[str, Any] = {"epochs": 3, "batch_size": 4, "precision": "fp32", "schedule": "one-cycle"}
 SETTINGS |= {"learning_rate": 0.05, "clip_norm": 0.1, "average_decay": 0.9, "weight_decay": 0.01}
 SETTINGS |= {"evaluate_every": 1, "optimizer": "sgd"}
-JOBS: dict[str, dict[str, Any]] = dict.fromkeys(("plain", "unused", "poison"), SETTINGS)
+JOBS: dict[str, dict[str, Any]] = dict.fromkeys(("plain", "poison"), SETTINGS)
 JOBS |= {"accumulated": SETTINGS | {"accumulate": 3, "batch_size": 2}, "talk": {}}
 
 
@@ -50,17 +49,16 @@ def pixels_loss(logits: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
     return F.cross_entropy(logits, targets, ignore_index=VOID, reduction="sum"), (targets != VOID).sum()
 
 
-def network(unused: bool) -> nn.Module:
+def network() -> nn.Module:
+    """It has weights that no pass uses."""
     torch.manual_seed(0)
-    made = nn.Sequential(nn.Conv2d(3, 6, 3, padding=1), nn.Tanh(), nn.Conv2d(6, 4, 1)).double()
-    if unused:
-        made.spare = nn.Linear(3, 3).double()
-        made.forward = lambda x: made[2](made[1](made[0](x)))
+    made = nn.Sequential(nn.Conv2d(3, 6, 3, padding=1), nn.Tanh(), nn.Conv2d(6, 4, 1), nn.Linear(3, 3)).double()
+    made.forward = lambda x: made[2](made[1](made[0](x)))
     return made
 
 
 def trained(
-    settings: TrainConfig, run: Path, processes: Processes = SINGLE_PROCESS, *, poison: int = -1, unused: bool = False
+    settings: TrainConfig, run: Path, processes: Processes = SINGLE_PROCESS, poison: int = -1
 ) -> tuple[nn.Module, list[float], list[dict[str, float]]]:
     """The network after the loop, the losses of its steps and what its epochs measured.
 
@@ -79,7 +77,7 @@ def trained(
             spoilt = processes.rank == poison and number >= settings.accumulate
             yield images[chosen] * (math.nan if spoilt else 1.0), labels[chosen]
 
-    made, steps = network(unused), SAMPLES // (settings.batch_size * settings.accumulate * processes.count)
+    made, steps = network(), SAMPLES // (settings.batch_size * settings.accumulate * processes.count)
     parts = made_parts(made, batches, pixels_loss, steps, evaluate=lambda _: {"rank": float(processes.rank)})
     events = list(fit(parts, settings, Run(run, torch.device("cpu"), processes)))
     losses = [event.loss for event in events if isinstance(event, StepDone)]
@@ -98,7 +96,7 @@ def work(name: str, out: Path, processes: Processes) -> None:
         except CheckFailed as error:
             (out / f"stopped{processes.rank}.txt").write_text(str(error))
     else:
-        made, *told = trained(loop, out / "run", processes, unused=name == "unused")
+        made, *told = trained(loop, out / "run", processes)
         weights = {name: tensor.contiguous() for name, tensor in made.state_dict().items()}
         save_file(weights, out / f"weights{processes.rank}.safetensors")
         (out / f"told{processes.rank}.json").write_text(json.dumps(told))
@@ -162,18 +160,6 @@ def spread(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
-def test_one_process_needs_nobody() -> None:
-    assert SINGLE_PROCESS.is_main and SINGLE_PROCESS.all_gather("x") == ["x"]
-    assert SINGLE_PROCESS.sums(1.0, 2.5) == (1.0, 2.5)
-    assert SINGLE_PROCESS.together(lambda: 3) == 3
-    SINGLE_PROCESS.wait()
-
-    def refuse() -> None:
-        raise InputError("no")
-
-    assert refusal(SINGLE_PROCESS.together, refuse) == "no"
-
-
 @pytest.mark.parametrize(("count", "accumulate"), [(2, 1), (3, 2)])
 def test_shares_together_are_the_bigger_batches_of_one_process(count: int, accumulate: int) -> None:
     small = TrainConfig(batch_size=2, accumulate=accumulate)
@@ -207,17 +193,15 @@ def test_synchronised_statistics_leave_a_network_what_it_is(encoder: str) -> Non
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("job", ["plain", "accumulated", "unused"])
+@pytest.mark.parametrize("job", ["plain", "accumulated"])
 def test_two_processes_give_the_weights_of_one_with_twice_the_batch(spread: Path, tmp_path: Path, job: str) -> None:
-    """The first process alone evaluates, and weights that no pass uses do no harm."""
+    """The first process alone evaluates."""
     settings = TrainConfig(**JOBS[job] | {"batch_size": 2 * JOBS[job]["batch_size"]})
-    made, losses, _ = trained(settings, tmp_path, unused=job == "unused")
+    made, losses, _ = trained(settings, tmp_path)
     assert len(losses) == 3 * (2 if job == "accumulated" else 3)
     for rank in range(2):
-        found, expected = load_file(spread / job / f"weights{rank}.safetensors"), made.state_dict()
-        assert found.keys() == expected.keys()
-        for name, tensor in expected.items():
-            torch.testing.assert_close(found[name], tensor, rtol=0, atol=1e-6)
+        found = load_file(spread / job / f"weights{rank}.safetensors")
+        torch.testing.assert_close(found, dict(made.state_dict()), rtol=0, atol=1e-6)
         theirs, measured = json.loads((spread / job / f"told{rank}.json").read_text())
         assert theirs == pytest.approx(losses, abs=1e-9) and measured == [{} if rank else {"rank": 0.0}] * 3
 

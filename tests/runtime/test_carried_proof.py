@@ -149,9 +149,6 @@ def test_what_has_no_proof_says_so(graphs: Graphs, tmp_path: Path, capsys: pytes
     onnx.save(model, path)
     capsys.readouterr()  # what the export printed
     assert "carries no proof; export it with --stateful --with-proof" in one_line_error(capsys, "verify", path)
-    for flags in ([], ["--target", "web"]):
-        words = ["export", "street-tiny", "--with-proof", *flags, "-o", tmp_path / "x"]
-        assert "--with-proof is for one graph file with a state" in one_line_error(capsys, *words)
     drawn = ["export", "street-tiny", "--stateful", "--mode", "vq-bnn", "--with-proof", "-o", tmp_path / "x.onnx"]
     assert "mode vq-bnn draws random dropout; omit one" in one_line_error(capsys, *drawn)
     both = ["verify", path, "--runtime", "openvino", "--device", "cuda"]

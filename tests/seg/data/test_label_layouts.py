@@ -1,5 +1,7 @@
 """Labels as tools and people lay them out: names in other spellings, other folders, other units, missing parts."""
 
+import base64
+import io
 import json
 from pathlib import Path
 from typing import Any
@@ -14,6 +16,7 @@ from refusals import refusal
 from steadyseg.core.classes import ClassList
 from steadyseg.seg.data.formats.masks import Outline, check_corners
 from steadyseg.seg.data.formats.open_source import open_labels
+from steadyseg.seg.data.formats.source import UNLABELLED
 from steadyseg.seg.data.import_labels import Imported, import_labels
 from steadyseg.seg.data.label_folder import open_split
 
@@ -369,3 +372,86 @@ def test_a_video_of_cvat_without_a_size_has_its_frames(tmp_path: Path) -> None:
     done, labels = brought(tmp_path / "x.xml", tmp_path / "im")
     assert [*labels] == ["trainannot/frame_000002"] and done.classes.names == ("car", "road")
     assert np.array_equal(labels["trainannot/frame_000002"], 1 - HALF)
+
+
+SQUARE = "0.25 0.25 0.75 0.25 0.75 0.75 0.25 0.75"
+"""The middle quarter of a picture."""
+
+
+def ultralytics(root: Path, **more: Any) -> Path:
+    """A data set as ultralytics and Roboflow lay it out: `../train/images` means train/images; b.jpg is turned."""
+    turned = Image.Exif()
+    turned[0x0112] = 6
+    for split in ("train", "valid"):
+        save(root / split / f"images/{split}-a.jpg")
+        Image.new("RGB", (8, 16)).save(root / split / f"images/{split}-b.jpg", exif=turned)
+        yolo(root, f"{split}/labels/{split}-a.txt", f"1 {SQUARE}\n0 0.5 0.5 0.2 0.2\n\n")
+        yolo(
+            root,
+            f"{split}/labels/{split}-b.txt",
+            f"0 {SQUARE}\n",
+            train="../train/images",
+            val=["valid/images"],
+            **more,
+        )
+    return root
+
+
+@pytest.mark.parametrize("names", [["road", "car"], {0: "road", 1: "car"}])
+def test_yolos_polygons_are_shares_of_the_upright_picture(names: Any, tmp_path: Path) -> None:
+    root = ultralytics(tmp_path / "in", names=names)
+    done, labels = brought(root, root)
+    assert done.classes.names == ("road", "car") and done.pictures == {"train": 2, "val": 2}
+    expected = np.full((8, 16), UNLABELLED, np.uint8)
+    expected[2:6, 4:12] = 1
+    for split, name in (("train", "train"), ("val", "valid")):
+        assert np.array_equal(labels[f"{split}annot/{name}-a"], expected)
+        assert np.array_equal(labels[f"{split}annot/{name}-b"], np.where(expected == 1, 0, UNLABELLED))
+    assert "train-a.jpg: 1 boxes without an outline are left out" in done.remarks
+
+
+@pytest.mark.parametrize(
+    ("more", "line", "words"),
+    [
+        ({"train": "nowhere"}, "", "names 'nowhere', which is no folder of pictures here"),
+        ({"names": None}, "", "expected YOLO's data.yaml with names"),
+        ({}, f"7 {SQUARE}", "train-a.txt has the class 7, which data.yaml does not name"),
+        ({}, "0 1 2 3 x 5 6", "could not convert string to float"),
+        ({}, "0 1 2 3 4 5 6 7", "cannot reshape array"),
+    ],
+)
+def test_what_yolos_labels_cannot_mean_is_one_line(more: Any, line: str, words: str, tmp_path: Path) -> None:
+    root = ultralytics(tmp_path / "in")
+    if line:
+        (root / "train/labels/train-a.txt").write_text(line)
+    record = json.loads((root / "data.yaml").read_text())
+    (root / "data.yaml").write_text(json.dumps(record | more))
+    assert words in refusal(lambda: brought(root, root))
+
+
+def test_labelmes_polygons_rectangles_and_masks_are_painted(tmp_path: Path) -> None:
+    stored = io.BytesIO()
+    Image.fromarray(np.array([[True, False], [True, True]])).save(stored, "PNG")
+    mask = {"shape_type": "mask", "points": [[1, 5], [2, 6]], "mask": base64.b64encode(stored.getvalue()).decode()}
+    shapes = [
+        {"label": "car", "points": [[4, 2], [12, 2], [12, 6], [4, 6]]},
+        {"label": "sign", "shape_type": "rectangle", "points": [[15, 3], [13, 1]]},
+        {"label": "post", **mask},
+        {"label": "line", "shape_type": "line", "points": [[0, 0], [3, 3]]},
+    ]
+    labelme(tmp_path / "a.json", "a.jpg", shapes=shapes)
+    source = open_labels(tmp_path)
+    assert source.names == ("car", "post", "sign")
+    assert source.remarks == ["a.jpg: 1 shapes that are no polygon, rectangle or mask are left out"]
+    expected = np.full((8, 16), UNLABELLED, np.uint8)
+    expected[2:6, 4:12], expected[1:3, 13:15] = 0, 2
+    expected[[5, 6, 6], [1, 1, 2]] = 1
+    assert np.array_equal(source.pictures[0].read().ids, expected)
+
+
+def test_what_labelme_cannot_mean_is_one_line(tmp_path: Path) -> None:
+    save(tmp_path / "a.jpg")
+    labelme(tmp_path / "a.json", "a.jpg", shapes=[{"points": [[0, 0]]}])
+    assert "expected LabelMe's shapes" in refusal(open_labels, tmp_path)
+    labelme(tmp_path / "a.json", "a.jpg", imageHeight=9)
+    assert "is 16x8, and its label in" in refusal(brought, tmp_path, tmp_path)
