@@ -21,8 +21,7 @@ SCRIPT = """async ({ mode, provider, threads, pixels, gap, reset, width }) => {
   globalThis.compared ??= await Segmenter.open("./", { mode, provider, threads });
   const { maps, facts } = await compared.maps(new ImageData(bytes(pixels), width), { gap, reset });
   const encoded = Object.fromEntries(Object.entries(maps).map(([name, map]) => [name, text(map)]));
-  const { provider: used, threads: many, notes } = compared;
-  return { provider: used, threads: many, notes, maps: encoded, familiarity: facts.familiarity };
+  return { provider: compared.provider, maps: encoded, familiarity: facts.familiarity };
 }"""
 
 
@@ -33,8 +32,8 @@ def compare_in_browser(
     are in.
 
     `page` shows the folder `site`; its first method is compared. Returns the least share of equal labels in a
-    frame. For the other maps: the largest difference in levels of 255, and how many pixels differ. Where the
-    graph has frame outputs, also the largest differences of familiarity and expected accuracy, and the `familiarities`.
+    frame, the largest difference of the other maps in levels of 255, the largest differences of familiarity and
+    expected accuracy, and the `familiarities`.
     """
     file = first_graph(site)
     run = session_runner(file.model)
@@ -42,10 +41,7 @@ def compare_in_browser(
         value.name: [size.dim_value for size in value.type.tensor_type.shape.dim] for value in file.model.graph.input
     }
     state = {name: np.zeros(shape, np.float32) for name, shape in shapes.items() if name.startswith("state_")}
-    maps = [name for name in MAPS if name in {value.name for value in file.model.graph.output}]
-    tells = "energy" in maps
-    equal, apart, differing = 1.0, 0, 0
-    familiarities, familiarity_apart, accuracy_apart = [], 0.0, 0.0
+    equal, apart, familiarities, familiarity_apart, accuracy_apart = 1.0, 0, [], 0.0, 0.0
     answer: dict[str, Any] = {}
     for number, frame in enumerate(frames):
         gap, reset = float(GAPS.get(number, 1)), number in RESETS
@@ -64,32 +60,21 @@ def compare_in_browser(
                 "width": frame.shape[1],
             },
         )
-        there = {name: decode(answer["maps"][name], frame) for name in ("label", *maps)}
+        there = {name: decode(answer["maps"][name], frame) for name in ("label", *MAPS)}
         equal = min(equal, float((there["label"] == found["label"][0]).mean()))
-        for name in maps:
-            difference = np.abs(there[name].astype(int) - found[name][0].astype(int))
-            apart, differing = max(apart, int(difference.max())), differing + int((difference > 0).sum())
-        if tells:
-            familiarities.append(found["familiarity"].item())
-            familiarity_apart = max(familiarity_apart, abs(answer["familiarity"]["score"] - familiarities[-1]))
-            accuracy_apart = max(
-                accuracy_apart, abs(answer["familiarity"]["expected"] - found["expected_accuracy"].item())
-            )
-    pixels = sum(frame.shape[0] * frame.shape[1] for frame in frames) * len(maps)
-    told = (
-        {"familiarities": familiarities, "familiarity_apart": familiarity_apart, "accuracy_apart": accuracy_apart}
-        if tells
-        else {}
-    )
+        for name in MAPS:
+            apart = max(apart, int(np.abs(there[name].astype(int) - found[name][0]).max()))
+        told = answer["familiarity"]
+        familiarities.append(found["familiarity"].item())
+        familiarity_apart = max(familiarity_apart, abs(told["score"] - familiarities[-1]))
+        accuracy_apart = max(accuracy_apart, abs(told["expected"] - found["expected_accuracy"].item()))
     return {
         "provider": answer["provider"],
-        "threads": answer["threads"],
-        "notes": answer["notes"],
-        "frames": len(frames),
         "labels_equal": equal,
         "largest_map_difference": apart,
-        "map_pixels_differing": differing / pixels,
-        **told,
+        "familiarities": familiarities,
+        "familiarity_apart": familiarity_apart,
+        "accuracy_apart": accuracy_apart,
     }
 
 

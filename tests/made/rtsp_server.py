@@ -1,6 +1,6 @@
 """A camera that speaks RTSP, by GStreamer: a ball over noise, H.264 at 25 frames a second, a key frame each second.
 
-    /usr/bin/python3 server.py PORT [UDP]
+    /usr/bin/python3 rtsp_server.py PORT [UDP]
 
 It runs under the system's Python, where Debian puts GStreamer's bindings (packages gir1.2-gst-rtsp-server-1.0,
 python3-gi, gstreamer1.0-plugins-good, -bad and -ugly), and prints a line when it listens. In the middle of the stream,
