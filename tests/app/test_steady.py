@@ -10,7 +10,6 @@ import pytest
 import torch
 import torch.nn.functional as F
 from made.foreign import MEAN, QUERIES, STD, build
-from made.methods import opened
 from refusals import refusal
 from torch import Tensor, nn
 
@@ -48,30 +47,6 @@ def of_stills(network: Any, **given: Any) -> Segmenter:
 def convolution(classes: int = 3, stride: int = 1) -> nn.Conv2d:
     torch.manual_seed(2)
     return nn.Conv2d(3, classes, 3, padding=1, stride=stride)
-
-
-def test_the_products_own_network_steadied_is_the_products_own() -> None:
-    """Motion, mean over time, scene cuts and maps are all there."""
-    model = read_segmenter("street-tiny")
-    meta = model.meta
-    ours = opened("street-tiny", backend="torch", size=HEIGHT, keep_probs=True)
-    theirs = steady(
-        model.network(),
-        mean=meta.mean,
-        std=meta.std,
-        size=HEIGHT,
-        classes=meta.classes,
-        temperature=ours.method.temperature,
-        device="cpu",
-        keep_probs=True,
-    )
-    stream = [*frames(), *frames(9, 8)[4:]]
-    for frame in stream:
-        one, other = ours.step(frame), theirs.step(frame)
-        assert (one.label == other.label).mean() >= 0.999
-        assert one.probs is not None and other.probs is not None and np.abs(one.probs - other.probs).max() < 2e-4
-    assert theirs.resets == ours.resets == {"cut": 1}
-    assert str(theirs.method) == str(ours.method) and theirs.classes == ours.classes
 
 
 @pytest.mark.slow
