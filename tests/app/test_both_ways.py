@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from steadyseg import Frame, open_segmenter
-from steadyseg.app.both_ways import MOST, segment_file
+from steadyseg.app.both_ways import segment_file
 from steadyseg.core.segmenter import segment
 from steadyseg.street.drive import Street
 
@@ -36,10 +36,11 @@ def test_a_frame_beside_a_call_has_nearly_the_maps_of_the_call() -> None:
     assert np.abs(shown[1].entropy.astype(int) - shown[0].entropy).max() <= 3
 
 
-def test_no_map_comes_from_beyond_a_cut_and_few_frames_wait() -> None:
+def test_no_map_comes_from_beyond_a_cut_and_few_frames_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     """The frames before a cut keep the maps of one side, and so do those at the end."""
-    second = [replace(frame, index=frame.index + 3) for frame in drive(MOST + 4, seed=9)]
-    for frames in (drive(3) + second[:2], drive(MOST + 3)):
+    monkeypatch.setattr("steadyseg.app.both_ways.MOST", 3)
+    second = [replace(frame, index=frame.index + 3) for frame in drive(2, seed=9)]
+    for frames in (drive(3) + second, drive(6)):
         one, both = (
             [maps for _, maps in run(frames, open_segmenter("street-tiny", every=30))]
             for run in (segment, segment_file)

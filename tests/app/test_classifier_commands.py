@@ -54,6 +54,7 @@ def evaluated(model: Path, data: Path, folder: Path, *flags: str) -> dict[str, A
     return json.loads(path.read_text())
 
 
+@pytest.mark.slow
 def test_one_pass_over_the_data_gives_every_ensemble_size(mc, data, tmp_path, capsys):
     result = evaluated(mc, data, tmp_path, "--samples", "6")
     assert (result["mode"], result["samples"], result["frames"]) == ("bnn", 6, 48)
@@ -69,6 +70,7 @@ def test_one_pass_over_the_data_gives_every_ensemble_size(mc, data, tmp_path, ca
     assert "mc.safetensors, animals test, 48 images, MC dropout (bnn x6)" in shown and f"{result['nll']:.4f}" in shown
 
 
+@pytest.mark.slow
 def test_seed_mode_and_members_are_heard(mc: Path, plain: Path, data: Path, tmp_path: Path) -> None:
     """tests/classification/test_evaluate.py has what they mean."""
     first, other = (evaluated(mc, data, tmp_path, "--samples", "2", "--seed", seed) for seed in ("0", "1"))
@@ -84,6 +86,7 @@ def test_seed_mode_and_members_are_heard(mc: Path, plain: Path, data: Path, tmp_
     assert both["rows"][0]["nll"] == alone["nll"] and both["disagreement"] > 0
 
 
+@pytest.mark.slow
 def test_both_modes_are_fitted_and_used_where_they_are(calibrated, mc, likely, tmp_path, capsys):
     fitted = read_meta(calibrated).calibration
     assert {name: record["samples"] for name, record in fitted.items()} == {"dnn": 1, "bnn x3": 3}

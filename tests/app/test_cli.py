@@ -71,6 +71,7 @@ def test_every_command_explains_itself(words: str, capsys: pytest.CaptureFixture
     assert WORDS[words] in shown and "(default: True)" not in shown
 
 
+@pytest.mark.slow
 def test_a_video_waits_for_no_library_that_its_network_does_without() -> None:
     """torchvision alone takes 3 s to import on an AVX2 core, as long as torch."""
     code = (
@@ -89,16 +90,13 @@ def test_every_preset_can_be_chosen() -> None:
         assert list(get_args(get_type_hints(load(task.flags))["preset"])) == list(load(task.presets))
 
 
-@pytest.mark.parametrize("encoding", ["cp437", "latin-1", "ascii"])
-def test_a_pipe_of_any_encoding_gets_help_and_errors(encoding: str) -> None:
-    for words, code, said in (
-        (["--help"], 0, b"usage: "),
-        (["video", "\u9053.mp4"], 2, b"steadyseg: no such file"),
-    ):
+@pytest.mark.slow
+def test_a_pipe_of_another_encoding_gets_help_and_errors() -> None:
+    for words, code, said in ((["--help"], 0, b"usage: "), (["video", "\u9053.mp4"], 2, b"steadyseg: no such file")):
         done = subprocess.run(
             [sys.executable, "-m", "steadyseg", *words],
             capture_output=True,
-            env={**os.environ, "PYTHONIOENCODING": encoding, "PYTHONUTF8": "0"},
+            env={**os.environ, "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"},
         )
         assert (done.returncode, b"Traceback" in done.stderr) == (code, False) and said in done.stdout + done.stderr
 
@@ -108,6 +106,7 @@ def test_the_version_is_that_of_the_package(capsys: pytest.CaptureFixture[str]) 
     assert capsys.readouterr().out.strip() == version("steadyseg")
 
 
+@pytest.mark.slow
 def test_a_reader_that_leaves_is_no_traceback() -> None:
     command = [sys.executable, "-m", "steadyseg.app.cli", "evaluate", "--help"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as run:

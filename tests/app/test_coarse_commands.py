@@ -17,6 +17,7 @@ from steadyseg.seg.data.label_folder import open_split
 from steadyseg.seg.data.within import read_choice
 from steadyseg.street.drive import Street
 
+pytestmark = pytest.mark.slow
 ALL = [list(range(1, 11))] * 4
 
 

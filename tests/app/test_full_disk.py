@@ -85,6 +85,7 @@ def test_a_batch_keeps_the_videos_that_were_done(disk, model, tmp_path, capsys):
     assert len(contents(out)) == done * (2 * frames + 1)
 
 
+@pytest.mark.slow
 def test_a_training_keeps_the_last_state_and_goes_on_from_it(disk, tmp_path, capsys):
     data, run = boxes_folder(tmp_path / "data", 4 * [range(1, 12)], background=0), disk / "run"
     arguments = ["train", "seg", "--data", data, "--run", run, *TINY_SEGMENTATION, "--device", "cpu", "--epochs", "4"]

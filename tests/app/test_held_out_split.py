@@ -19,6 +19,7 @@ from steadyseg.seg.data import moving_stills
 from steadyseg.seg.networks.staged import StagedNetwork
 from steadyseg.seg.pretrained import find_checkpoint
 
+pytestmark = pytest.mark.slow
 NAMES = ["a_003", "a_004", "a_005"]
 
 

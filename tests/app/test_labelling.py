@@ -93,6 +93,7 @@ def own_data(root: Path) -> Path:
     return root
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tool", FORMATS)
 def test_every_pixel_that_was_exported_is_imported(tool: Tool, tmp_path: Path) -> None:
     data, exported, own = own_data(tmp_path / "data"), tmp_path / "exported", tmp_path / "own"
@@ -109,6 +110,7 @@ def test_every_pixel_that_was_exported_is_imported(tool: Tool, tmp_path: Path) -
         assert tuple(one.text for one in found_names) == given.names
 
 
+@pytest.mark.slow
 def test_masks_are_exported_with_the_pictures_of_their_source(tmp_path, capsys):
     source, masks, out, own = (tmp_path / name for name in ("drives", "masks", "out", "own"))
     sink, pictures = MaskSink(masks, CAMVID), sorted(drives(source).iterdir())[:2]

@@ -61,6 +61,7 @@ def prepared(data: Path, run: Path, **changes: Any) -> TrainingParts:
     return prepare_classification(config_of(data, **changes), Run(run, CPU))
 
 
+@pytest.mark.slow
 def test_the_command_trains_a_network_that_has_learnt_and_can_be_used(data, tmp_path, capsys):
     run = tmp_path / "run"
     assert main([*arguments(data, run, epochs=6), "--dropout", "0.1", "--smoothing"]) == 0
@@ -82,6 +83,7 @@ def test_the_command_trains_a_network_that_has_learnt_and_can_be_used(data, tmp_
     assert str(data.parent) not in (run / "model.json").read_text()
 
 
+@pytest.mark.slow
 def test_a_run_is_not_overwritten_and_goes_on_with_its_own_flags_alone(data, tmp_path, capsys):
     run = tmp_path / "run"
     assert main(arguments(data, run, epochs=1)) == 0
@@ -115,6 +117,7 @@ def test_settings_that_make_no_sense_are_refused_before_anything_is_written(data
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.slow
 def test_zipped_pictures_train_evaluate_and_calibrate(tmp_path: Path) -> None:
     """Pictures are normalised by their own colours; the checkpoint's record finds the held-out ones again."""
     generator, drawn = np.random.default_rng(0), np.array([(160, 20, 20), (20, 160, 20)], np.uint8)

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 import torch
 from made.worlds import EXPECTED, world_record
-from pytorch_ood.detector import Mahalanobis
 
 from steadyseg.core.expected import ExpectedAccuracy, layout_cost
 from steadyseg.core.familiarity.fit_expected import Seen, class_costs, fit_expected
@@ -149,6 +148,8 @@ def test_an_energy_is_0_at_the_median_and_1_at_the_rarest_hundredth() -> None:
 
 
 def test_the_distance_agrees_with_pytorch_ood() -> None:
+    from pytorch_ood.detector import Mahalanobis  # 0.7 s in each process that collects this file
+
     draw = torch.Generator().manual_seed(0)
     labels = torch.arange(400) % 3
     features = torch.randn(400, 4, generator=draw) + 3 * torch.nn.functional.one_hot(labels, 4)

@@ -29,6 +29,7 @@ def test_numbers_of_bf16_stay_as_they_are() -> None:
     assert (rounded(exact) == exact).all()
 
 
+@pytest.mark.slow
 def test_the_filters_of_every_kind_of_convolution_are_rounded_and_nothing_else() -> None:
     torch.manual_seed(0)
     layers = torch.nn.Conv2d(4, 6, 3), torch.nn.Conv2d(6, 6, 3, groups=6), torch.nn.Flatten(), torch.nn.Linear(24, 2)

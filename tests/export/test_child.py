@@ -11,6 +11,8 @@ from refusals import refusal
 from steadyseg.core.errors import InputError
 from steadyseg.export.file import child
 
+pytestmark = pytest.mark.slow
+
 
 def joined(data: bytes, name: str, number: int) -> bytes:
     return data + f"{name} {number}".encode()

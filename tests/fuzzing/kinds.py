@@ -163,7 +163,7 @@ def open_video(path: Path) -> Iterator[str]:
 
 
 def open_class_file(path: Path) -> Iterator[str]:
-    """Opens a file of classes like `steadyseg train seg --classes`, and that of a data folder like `evaluate`."""
+    """Opens a file of classes, as `steadyseg train seg --classes` and the data folders of `evaluate` do."""
     with contextlib.suppress(ValueError):
         parse_json(path.read_bytes())
         yield "JSON read"

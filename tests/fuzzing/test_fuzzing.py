@@ -43,6 +43,7 @@ def crashes(path: Path) -> Iterator[str]:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("stages", "end", "why"),
     [
@@ -60,6 +61,7 @@ def test_every_end_of_a_trial_is_told(stages, end, why, monkeypatch):
     assert found.stages == (("opened", "run") if end == "whole" else ("opened",))
 
 
+@pytest.mark.slow
 def test_the_memory_of_a_trial_is_told() -> None:
     """It runs in a separate process: a child starts with its parent's memory, and the tests have 1.6 GB."""
     program = """

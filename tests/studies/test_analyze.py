@@ -14,7 +14,10 @@ from refusals import one_line_error
 from steadyseg.seg.pretrained import find_checkpoint
 from steadyseg.studies.analysis.__main__ import ANALYSES, main
 
-pytestmark = pytest.mark.skipif(not find_spec("imagecorruptions"), reason="imagecorruptions-imaug is not installed")
+pytestmark = [
+    pytest.mark.slow,  # the room has trained networks
+    pytest.mark.skipif(not find_spec("imagecorruptions"), reason="imagecorruptions-imaug is not installed"),
+]
 
 
 def refused(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> str:
@@ -45,7 +48,6 @@ def test_segmentation_networks_get_a_report_with_every_study(room, tmp_path, cap
     assert f"--ood {room / 'stills' / 'val'} " in record["command"] and "sample_counts=1,2" in record["command"]
 
 
-@pytest.mark.slow
 def test_an_interrupted_run_leaves_the_studies_that_are_whole(room, tmp_path, monkeypatch):
     def stopped(items: list[Any], title: str) -> list[Any]:
         if title == "stream":
@@ -62,7 +64,6 @@ def test_an_interrupted_run_leaves_the_studies_that_are_whole(room, tmp_path, mo
     assert "* unfinished: without stream" in text and "## Corruptions" in text
 
 
-@pytest.mark.slow
 def test_a_classifier_gets_one_and_the_command_in_it_makes_it_again(room, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     flags = "--only corruptions --config types=fog severities=2 --images 3 --calibrated off".split()

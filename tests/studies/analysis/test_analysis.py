@@ -14,6 +14,7 @@ from steadyseg.app.cli import main as steadyseg
 from steadyseg.classification.options import ClassifierOptions
 from steadyseg.studies.analysis.__main__ import main
 
+pytestmark = pytest.mark.slow  # the room has trained networks
 STUDIES = ("fourier", "variance", "hessian", "landscape", "lesion", "similarity", "reliability")
 SMALL: dict[str, tuple[str, ...]] = {
     "variance": ("--config", "samples=3"),
@@ -38,7 +39,6 @@ def check_report(out: Path, study: str, record: dict[str, Any]) -> str:
     return text
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("study", STUDIES)
 def test_two_classifiers_side_by_side(study: str, room: Path, tmp_path: Path) -> None:
     models = (room / "drop.safetensors", room / "smooth.safetensors")
@@ -48,7 +48,6 @@ def test_two_classifiers_side_by_side(study: str, room: Path, tmp_path: Path) ->
     CHECKS[study](record["results"])
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("study", STUDIES)
 def test_a_segmentation_network(study: str, room: Path, tmp_path: Path) -> None:
     images = "4" if study == "similarity" else "2"
@@ -120,7 +119,6 @@ CHECKS = {
 }
 
 
-@pytest.mark.slow
 def test_the_landscapes_centre_is_the_loss_that_evaluate_measures(room: Path, tmp_path: Path) -> None:
     measured = tmp_path / "measured.json"
     model, data = str(room / "drop.safetensors"), str(room / "pictures")
@@ -131,7 +129,6 @@ def test_the_landscapes_centre_is_the_loss_that_evaluate_measures(room: Path, tm
     assert plane["centre_loss"] == pytest.approx(expected, abs=1e-5)
 
 
-@pytest.mark.slow
 def test_the_loss_is_looked_at_with_dropout_where_asked(room: Path, tmp_path: Path) -> None:
     """Both studies draw the masks of a mini-batch from one seed, so they see one loss."""
 
@@ -153,7 +150,6 @@ def test_the_loss_is_looked_at_with_dropout_where_asked(room: Path, tmp_path: Pa
     assert abs(on[0] - off[0]) > 1e-3
 
 
-@pytest.mark.slow
 def test_one_seed_repeats_and_another_does_not(room: Path, tmp_path: Path) -> None:
     def rows(out: str, *flags: str) -> Any:
         given = (room / "drop.safetensors", "--data", room / "pictures", "--images", "6", *flags)
@@ -163,7 +159,6 @@ def test_one_seed_repeats_and_another_does_not(room: Path, tmp_path: Path) -> No
     assert first == rows("b") and first != rows("c", "--config", "seed=1")
 
 
-@pytest.mark.slow
 def test_any_timm_network_by_name(tmp_path: Path) -> None:
     data = save_pictures(tmp_path / "data", 2, 64)
     names = ("timm:vit_tiny_patch16_224", "timm:swin_tiny_patch4_window7_224")
@@ -176,7 +171,6 @@ def test_any_timm_network_by_name(tmp_path: Path) -> None:
     assert kinds == ["", "attention", "mlp"]
 
 
-@pytest.mark.slow
 def test_time_that_is_over_leaves_what_was_measured(room: Path, tmp_path: Path) -> None:
     flags = ("--data", room / "pictures", "--images", "8", "--config", "max_seconds=0.001")
     record = run(tmp_path, "hessian", room / "drop.safetensors", *flags)
