@@ -35,7 +35,7 @@ FORMAT_ROWS = {"bare": "network alone", "vq_dnn_motion": "the default", "end_to_
 def tables() -> Tables:
     """The tables by their names in the page."""
     makers = {"machine": machine_table, "ratios": ratios_table, "rows": rows_table, "formats": formats_table}
-    every = bind(read_record("performance", "every.json"), {"every": every_table})
+    every = bind(read_record("performance", "every.json"), {"every": every_table, "stages": stages_table})
     return {**bind(read_record("performance"), makers), **every}
 
 
@@ -47,6 +47,19 @@ def every_table(record: Record) -> str:
         every = [f"{rates[row]:.1f} ({rates[row] / rates['vq_dnn_motion']:.2f})" for row in SPARSE]
         lines.append([model, one["backend"].split()[-1], *(f"{rates[row]:.1f}" for row in WHOLE), *every])
     return table(["network", "format", *WHOLE.values(), *SPARSE.values()], lines)
+
+
+def stages_table(record: Record) -> str:
+    """Milliseconds of a frame of the default method by stage, and the speed against the network alone."""
+    lines = []
+    for model, one in record.items():
+        alone, whole = (one["rows"][row] for row in ("bare", "vq_dnn_motion"))
+        spent = {stage: whole["stages_ms"][stage] for stage in ("motion", "network", "smoothing")}
+        rest = whole["median_ms"] - sum(spent.values())
+        times = (alone["median_ms"], *spent.values(), rest, whole["median_ms"])
+        lines.append([model, *(f"{ms:.2f}" for ms in times), f"{alone['median_ms'] / whole['median_ms']:.2f}"])
+    stages = ["network alone", "motion", "network with familiarity", "mean and maps", "rest", "whole frame"]
+    return table(["network", *stages, "speed, of the network alone"], lines)
 
 
 def machine_table(record: Record) -> str:
