@@ -16,8 +16,8 @@ CEILINGS = {
     "export": (2_240, 19),
     "runtime": (3_110, 25),
     "app": (11_380, 113),
-    "studies": (10_440, 115),
-    "tests": (30_680, 191),
+    "studies": (10_600, 115),
+    "tests": (30_420, 190),
 }
 """Lines and files of Python by folder, 3 % above what was reached; lines are as ruff formats them."""
 
