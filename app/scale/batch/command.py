@@ -92,7 +92,8 @@ def finished_row(clip: Clip, task: BatchTask) -> Row | None:
     """The row of a video whose results exist already."""
     if (report := read_results(clip, task)) is None:
         return None
-    return Row(clip.name, clip.source, int(report["frames"]), verdict=report.get("verdict", ""), skipped=True)
+    told = {name: report.get(name, "") for name in ("verdict", "caveat")}
+    return Row(clip.name, clip.source, int(report["frames"]), **told, skipped=True)
 
 
 def show_progress(done: Iterator[Row], total: int, console: Console, rows: list[Row]) -> None:
@@ -109,13 +110,15 @@ def show_progress(done: Iterator[Row], total: int, console: Console, rows: list[
 def write_summary(path: Path, rows: list[Row], seconds: float) -> None:
     """Writes the state of every video, sorted by name, so that all engines write the same apart from times."""
     kept = [_record(row) for row in sorted(rows, key=lambda row: row.name)]
-    caveat = {"caveat": CAVEAT} if any(row.verdict for row in rows) else {}
+    caveat = {"caveat": CAVEAT} if any(row.caveat for row in rows) else {}
     write_json(path, {**totals(rows), "seconds": round(seconds, 1), **caveat, "videos": kept})
 
 
 def _record(row: Row) -> dict[str, object]:
     state = "failed" if row.reason else "skipped" if row.skipped else "done"
-    return {"state": state} | {name: value for name, value in asdict(row).items() if name not in ("fault", "skipped")}
+    return {"state": state} | {
+        name: value for name, value in asdict(row).items() if name not in ("fault", "skipped", "caveat")
+    }
 
 
 def totals(rows: list[Row]) -> dict[str, int]:
@@ -140,7 +143,7 @@ def print_summary(rows: list[Row], videos: int, seconds: float) -> None:
     shown = sorted((row for row in rows if row.reason or row.verdict), key=lambda row: not row.reason)[:SHOWN]
     for row in shown:
         table.add_row(row.name, str(row.tries), row.reason or row.verdict)
-    if any(row.verdict for row in shown):
+    if any(row.caveat for row in shown):
         table.caption = CAVEAT
     if shown:
         console.print(table)

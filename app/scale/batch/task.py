@@ -45,5 +45,7 @@ class Row:
     tries: int = 1
     verdict: str = ""
     """The report's verdict on the familiarity of the video; empty without familiarity statistics."""
+    caveat: str = ""
+    """What the verdict is not, in the report; empty where nothing is estimated."""
     skipped: bool = False
     """True if the results existed already."""

@@ -32,7 +32,7 @@ def run(task: BatchTask, clip: Clip) -> Row:
         use_one_thread()
         with _end_if_stalled(task.mark(clip), task.stall_s) as progress:
             report = make_results(clip, task, segmenter, progress)
-        row = replace(row, frames=report["frames"], verdict=report.get("verdict", ""))
+        row = replace(row, frames=report["frames"], verdict=report.get("verdict", ""), caveat=report.get("caveat", ""))
     except InputError as error:
         row = replace(row, reason=str(error), fault="video" if opened else "options")
     except Exception as error:  # for example from a runtime's C++; the worker can go on

@@ -97,9 +97,11 @@ def test_a_batch_makes_what_video_makes_skips_it_and_names_what_broke(videos, mo
     made = (out / "drive0" / "report.json").stat().st_mtime_ns
     capsys.readouterr()
     assert main([str(word) for word in ("batch", videos, *rest)]) == 0
-    capsys.readouterr()
+    shown = capsys.readouterr().out
+    assert "not calibrated" in shown and "estimate" not in shown  # this network estimates nothing
     assert (out / "drive0" / "report.json").stat().st_mtime_ns == made
-    assert json.loads((out / "summary.json").read_text())["skipped"] == 3
+    summary = json.loads((out / "summary.json").read_text())
+    assert summary["skipped"] == 3 and "caveat" not in summary
     assert "was made with mode None, not dnn" in one_line_error(capsys, "batch", videos, *rest, "--mode", "dnn")
     assert "was made with masks True, not False" in one_line_error(
         capsys, "batch", videos, "-o", out, "--videos", *flags
