@@ -4,6 +4,7 @@ Where a pixel looks unlike its earlier position, or came from outside the pictur
 probabilities, so that the uncertainty map shows it and the label stays.
 """
 
+import functools
 import math
 
 import numpy as np
@@ -33,7 +34,7 @@ class CarriedMaps:
     def __call__(self, motion: Motion, keep_probs: bool = False) -> PostprocessMaps:
         """The maps (s h, s w) after a motion since the network call. `keep_probs`: `self.probs` follows too."""
         classes, height, width = self._levels.shape
-        pixels, threads = height * width, available_cpus()
+        pixels, threads = height * width, _threads()
         levels = np.empty((classes, height, width), np.uint16)
         for plane, warped in zip(self._levels, levels, strict=True):
             warped[:] = warp_plane(plane, motion.source)
@@ -51,3 +52,9 @@ class CarriedMaps:
         fine = tuple(np.empty((2 * height, 2 * width), np.uint8) for _ in range(4))
         share_work(threads, 2 * height, self._enlarge, levels, CODING, (coarse[2], coarse[3]), fine)
         return PostprocessMaps(*fine)
+
+
+@functools.cache
+def _threads() -> int:
+    """Asked for each carried frame: a container's quota is in files."""
+    return available_cpus()

@@ -97,13 +97,13 @@ def request_seeds(folder: Path) -> list[Path]:
     start, halt = dependency(config, "start"), dependency(config, "stop")
     data = [values[number] for number in start["inputs"]]
     data[0] = {"path": stored, "orig_name": "drive.mp4", "meta": {"_type": "gradio.FileData"}}
-    settings = json.dumps({"model": "street-tiny", "mode": "vq-dnn", "captured_ms": 1.0}).encode()
+    settings = json.dumps({"model": "street-tiny", "mode": "vq-dnn"}).encode()
     part = f'--{BOUNDARY}\r\nContent-Disposition: form-data; name="files"; filename="drive.mp4"\r\n\r\n'.encode()
     job = {"data": data, "fn_index": start["id"], "session_hash": "fuzzing"}
     bodies: dict[str, tuple[str, bytes]] = {
         "live": (
             f"/live/{KEY}",
-            struct.pack("<I", len(settings)) + settings + jpeg(next(iter(street.frames(1))).image),
+            struct.pack("<Id", len(settings), 1.0) + settings + jpeg(next(iter(street.frames(1))).image),
         ),
         "end": (f"/live/{KEY}/end", b""),
         "upload": ("/gradio_api/upload", part + video.read_bytes() + f"\r\n--{BOUNDARY}--\r\n".encode()),
@@ -134,9 +134,9 @@ def damage_request(data: bytes, dice: Random) -> bytes:
     if body.startswith(b"{"):
         body = json.dumps(damage_json(json.loads(body), dice)).encode()
     elif b"/live/" in head and dice.random() < 0.6:
-        length = struct.unpack_from("<I", body)[0]
-        text = json.dumps(damage_json(json.loads(body[4 : 4 + length]), dice)).encode()
-        body = struct.pack("<I", len(text)) + text + body[4 + length :]
+        length, captured_ms = struct.unpack_from("<Id", body)
+        text = json.dumps(damage_json(json.loads(body[12 : 12 + length]), dice)).encode()
+        body = struct.pack("<Id", len(text), captured_ms) + text + body[12 + length :]
     else:
         body = damage_bytes(body, dice)
     lines = [line for line in head.split(b"\r\n") if not line.startswith((b"Content-Length", b"Connection"))]

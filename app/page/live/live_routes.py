@@ -6,16 +6,18 @@ frames before an answer, so a slow network lowers the frame rate but does not de
 """
 
 import asyncio
+import contextlib
 import json
 import struct
 import time
 from collections.abc import Mapping
 from concurrent.futures import Future
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from steadyseg.app.page.live.live_stream import LivePictures
 from steadyseg.app.page.live.live_worker import LiveWorkers, Request
-from steadyseg.app.page.parts.settings import settings_from
+from steadyseg.app.page.parts.settings import Settings, settings_from
 from steadyseg.core.errors import InputError
 
 if TYPE_CHECKING:
@@ -23,19 +25,28 @@ if TYPE_CHECKING:
     from starlette.responses import Response
     from starlette.routing import Route
 
+HEAD = struct.Struct("<Id")
+"""Begins a body: the bytes of the settings, and the time of the picture in ms by the browser's clock."""
+MAX_SETTINGS = 10_000
+"""Bytes of the settings; the page's have 400."""
+
 
 def live_routes(workers: LiveWorkers, models: Mapping[str, str]) -> "list[Route]":
     """The routes POST /live/KEY and /live/KEY/end. `models`: name on the page -> model (`offered_models`)."""
     from starlette.responses import JSONResponse, Response
     from starlette.routing import Route
 
+    @lru_cache(maxsize=64)  # a browser sends the same settings with each frame, until its visitor changes them
+    def read_settings(text: bytes) -> Settings:
+        return settings_from(read_record(text), models)
+
     async def answer(request: "WebRequest") -> "Response":
         arrived_s = time.perf_counter()
         try:
-            record, picture = unpack(await request.body())
-            frame = Request(
-                settings_from(record, models), picture or None, capture_time(record, arrived_s), arrived_s, Future()
-            )
+            text, captured_s, picture = unpack(await request.body())
+            if not abs(captured_s) < 1e12:  # no time, or not a number
+                captured_s = arrived_s
+            frame = Request(read_settings(text), picture or None, captured_s, arrived_s, Future())
             workers.offer(request.path_params["key"], frame)
             pictures = await asyncio.wrap_future(frame.answer)
         except InputError as error:
@@ -51,22 +62,19 @@ def live_routes(workers: LiveWorkers, models: Mapping[str, str]) -> "list[Route]
     return [Route("/live/{key}", answer, methods=["POST"]), Route("/live/{key}/end", end, methods=["POST"])]
 
 
-def unpack(body: bytes) -> tuple[dict[str, Any], bytes]:
-    """Splits a body into (settings, JPEG or nothing): length of the JSON (4 bytes, little endian), JSON, picture."""
-    length = struct.unpack_from("<I", body)[0] if len(body) >= 4 else len(body)
-    try:
-        record = json.loads(body[4 : 4 + length])
-    except (ValueError, RecursionError) as error:
-        raise InputError("the page sent settings that cannot be read; reload it") from error
-    if not isinstance(record, dict):
-        raise InputError("the page sent settings that cannot be read; reload it")
-    return record, body[4 + length :]
+def unpack(body: bytes) -> tuple[bytes, float, bytes]:
+    """Splits a body into (settings as JSON, capture time in seconds, JPEG or nothing); it begins with `HEAD`."""
+    length, captured_ms = HEAD.unpack_from(body) if len(body) >= HEAD.size else (0, 0.0)
+    end = HEAD.size + length
+    return body[HEAD.size : end], captured_ms / 1e3, body[end:]
 
 
-def capture_time(record: dict[str, Any], arrived_s: float) -> float:
-    """Capture time in seconds by the browser's clock, or the arrival time if the browser gives none."""
-    value = record.get("captured_ms")
-    return value / 1e3 if isinstance(value, (int, float)) and abs(value) < 1e15 else arrived_s
+def read_record(text: bytes) -> dict[str, Any]:
+    """Reads the settings of a frame; InputError for anything but a JSON object."""
+    with contextlib.suppress(ValueError, RecursionError):
+        if len(text) <= MAX_SETTINGS and isinstance(record := json.loads(text), dict):
+            return record
+    raise InputError("the page sent settings that cannot be read; reload it")
 
 
 def pack(pictures: LivePictures) -> bytes:

@@ -65,11 +65,12 @@
     return new Promise((resolve) => canvas.toBlob(resolve, "image/jpeg", QUALITY));
   }
 
-  function packed(record, picture) {
-    const text = new TextEncoder().encode(JSON.stringify(record));
-    const length = new DataView(new ArrayBuffer(4));
-    length.setUint32(0, text.length, true);
-    return new Blob([length, text, ...(picture ? [picture] : [])]);
+  function packed(settings, takenAt, picture) {
+    const text = new TextEncoder().encode(JSON.stringify(settings));
+    const head = new DataView(new ArrayBuffer(12));
+    head.setUint32(0, text.length, true);
+    head.setFloat64(4, takenAt, true);
+    return new Blob([head, text, ...(picture ? [picture] : [])]);
   }
 
   async function send(takenAt) {
@@ -83,7 +84,7 @@
       const picture = startedKind === "camera" ? await cameraPicture() : null;
       if (startedKind === "camera" && !picture) return; // a request without a picture asks for the server's video
       const sentAt = now();
-      const body = packed({ ...settingsNow(), captured_ms: takenAt }, picture);
+      const body = packed(settingsNow(), takenAt, picture);
       const answer = await fetch(address(""), { method: "POST", body, cache: "no-store" });
       if (answer.status === 204) return; // a newer frame took its place
       if (!answer.ok) {

@@ -302,7 +302,7 @@ def post(model: str) -> Any:
 
 def body_of(record: Any, picture: bytes) -> bytes:
     text = json.dumps(record).encode()
-    return struct.pack("<I", len(text)) + text + picture
+    return struct.pack("<Id", len(text), math.nan) + text + picture
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
