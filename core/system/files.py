@@ -79,9 +79,10 @@ def read_small(path: Path, limit: int = 2**24) -> bytes:
         status = os.fstat(file.fileno())
         if not stat.S_ISREG(status.st_mode):
             raise OSError(errno.EINVAL, "no regular file", str(path))
-        if status.st_size > limit:
+        data = file.read(limit + 1) if status.st_size <= limit else b""
+        if max(status.st_size, len(data)) > limit:
             raise OSError(errno.EFBIG, f"more than {limit} bytes", str(path))
-        return file.read()
+        return data
 
 
 def partial_path(path: Path) -> Path:

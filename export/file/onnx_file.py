@@ -7,7 +7,6 @@ The time of a frame is not limited, since a valid network may be arbitrarily lon
 path, so that relative file names inside a model lead nowhere.
 """
 
-import stat
 from collections.abc import Iterator, Set
 from dataclasses import dataclass, field
 from graphlib import CycleError
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from steadyseg.core.errors import InputError, in_line
+from steadyseg.core.system.files import read_small
 from steadyseg.export.file.child import run_limited
 from steadyseg.export.file.first_run import refuse_varying_sizes, run_once
 from steadyseg.export.file.metadata import FORMAT_KEY, GraphMeta, from_props, require_format
@@ -120,13 +120,6 @@ def parse_foreign(data: bytes, path: Path, operators: Set[str]) -> "ModelProto":
     return model
 
 
-def refuse_unsafe(model: "ModelProto", path: Path, operators: Set[str] = frozenset()) -> None:
-    """Raises InputError for references to other files, for operators outside `OPERATORS` and `operators`, and for a
-    newer format than the installed onnx reads."""
-    _refuse_references(model, path, operators)
-    _refuse_newer(model, path)
-
-
 def _check_structure(data: bytes, path: Path) -> None:
     import onnx.checker
 
@@ -139,22 +132,10 @@ def _check_structure(data: bytes, path: Path) -> None:
 def read_bytes(path: Path) -> bytes:
     """Returns the bytes of a regular file of at most `MAX_BYTES`; InputError for anything else."""
     try:
-        status = path.stat()
-        if stat.S_ISDIR(status.st_mode):
-            raise InputError(f"{path}: a folder, expected an ONNX file")
-        if not stat.S_ISREG(status.st_mode):  # a pipe would wait and a device would never end
-            raise InputError(f"{path}: a pipe or device, expected an ONNX file")
-        if status.st_size > MAX_BYTES:
-            raise InputError(f"{path}: {status.st_size} bytes, larger than the {MAX_BYTES} that are read")
-        with path.open("rb") as file:
-            data = file.read(MAX_BYTES + 1)
-    except InputError:
-        raise
+        return read_small(path, MAX_BYTES)
     except (OSError, ValueError) as error:  # ValueError: a zero byte in the name
-        raise InputError(f"{path}: cannot be read ({getattr(error, 'strerror', None) or error})") from error
-    if len(data) > MAX_BYTES:
-        raise InputError(f"{path}: larger than the {MAX_BYTES} bytes that are read")
-    return data
+        reason = getattr(error, "strerror", None) or error
+        raise InputError(f"{path}: cannot be read ({reason}); expected an ONNX file") from error
 
 
 def parse_whole(data: bytes, path: Path) -> "ModelProto":
@@ -175,9 +156,9 @@ def parse_whole(data: bytes, path: Path) -> "ModelProto":
     return model
 
 
-def _refuse_references(model: "ModelProto", path: Path, operators: Set[str]) -> None:
-    """Raises InputError for external data, NaN, functions, training graphs, foreign operators and text that is not
-    UTF-8."""
+def refuse_unsafe(model: "ModelProto", path: Path, operators: Set[str] = frozenset()) -> None:
+    """Raises InputError for external data, NaN, functions, training graphs, text that is not UTF-8, operators outside
+    `OPERATORS` and `operators`, and a newer format than the installed onnx reads."""
     from onnx import AttributeProto, NodeProto, TensorProto
 
     readers: dict[str, set[str]] = {}
@@ -200,6 +181,7 @@ def _refuse_references(model: "ModelProto", path: Path, operators: Set[str]) -> 
     ):
         if found:
             raise InputError(f"{path}: has {what}, which is not run here; export it again without")
+    _refuse_newer(model, path)
 
 
 def _refuse_tensor(tensor: "TensorProto", readers: set[str], path: Path) -> None:
