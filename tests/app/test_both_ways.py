@@ -1,6 +1,7 @@
 """Frames of a file between two network calls: their maps come from both sides, in order, and none is lost."""
 
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from steadyseg.core.segmenter import segment
 from steadyseg.street.drive import Street
 
 
+@cache
 def drive(count: int, seed: int = 5) -> list[Frame]:
     return list(Street(seed=seed).frames(count, 0))
 
