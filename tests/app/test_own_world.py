@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,16 @@ SIZE = 64, 96
 METHOD = {"mode": "vq-dnn", "motion": False}
 
 pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module", autouse=True)
+def few_pictures() -> Iterator[None]:
+    """Fits take a third of the changed and made pictures, and an eighth of the network's rounded ones."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in {"CHANGED": 5, "MADE": 4, "MADE_ROWS": 96}.items():
+            patch.setattr(f"steadyseg.seg.familiarity.frames.{name}", value)
+        patch.setattr("steadyseg.app.evaluation.int8.MAX_FITTED", 8)
+        yield
 
 
 @pytest.fixture(scope="module")
