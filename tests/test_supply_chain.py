@@ -45,29 +45,28 @@ def test_the_lock_fits_what_the_project_asks_for() -> None:
     assert project["build-system"]["requires"] == [f"hatchling=={locked['hatchling']}"]
 
 
-def test_the_lock_for_running_is_a_part_without_torch() -> None:
-    whole, part = lock("requirements.lock"), lock("requirements-running.lock")
-    assert part.items() <= whole.items() and {"openvino", "gradio", "hatchling"} <= part.keys()
-    assert not part.keys() & {"torch", "torchvision", "timm", "segmentation-models-pytorch", "onnxruntime", "pytest"}
+TORCH = {"torch", "torchvision", "timm", "segmentation-models-pytorch", "pytest"}
+PARTS = {
+    "requirements-running.lock": ({"openvino", "gradio", "hatchling"}, TORCH | {"onnxruntime"}),
+    "deploy/requirements.lock": (lock("requirements-running.lock").keys() - {"editables"}, TORCH),
+    "docs/requirements.lock": ({"zensical", "mkdocstrings-python"}, TORCH),
+}
+"""By lock: some packages that it has, and those that it lacks."""
 
 
-def test_the_containers_lock_is_a_part_of_the_other() -> None:
-    whole, part = lock("requirements.lock"), lock("deploy/requirements.lock")
-    assert part.items() <= whole.items() and part.keys() >= lock("requirements-running.lock").keys() - {"editables"}
-    assert not part.keys() & {"torch", "torchvision", "timm", "segmentation-models-pytorch", "pytest"}
+@pytest.mark.parametrize("name", PARTS)
+def test_a_lock_is_a_part_of_the_whole_one(name: str) -> None:
+    part, (has, lacks) = lock(name), PARTS[name]
+    assert part.items() <= lock("requirements.lock").items() and has <= part.keys() and not part.keys() & lacks
 
 
-def test_the_lock_of_the_site_is_a_part_of_the_other() -> None:
-    part = lock("docs/requirements.lock")
-    assert part.items() <= lock("requirements.lock").items() and {"zensical", "mkdocstrings-python"} <= part.keys()
-
-
-def test_the_container_starts_from_a_digest_and_installs_by_hash() -> None:
+def test_the_container_starts_from_a_digest_installs_by_hash_and_is_not_root() -> None:
     assert re.search(r"^ARG PYTHON=3\.11\.\d+-slim-bookworm@sha256:[0-9a-f]{64}$", DOCKERFILE, re.MULTILINE)
     assert set(re.findall("^FROM (.*?)(?: AS .*)?$", DOCKERFILE, re.MULTILINE)) == {"python:${PYTHON}"}
     installs = re.findall(r"pip install (.*)", DOCKERFILE)
     assert all("--no-deps" in words for words in installs) and len(installs) == 2
     assert "--require-hashes" in installs[0] and "--no-build-isolation" in installs[1]
+    assert re.search("^USER 10001", DOCKERFILE, re.MULTILINE) and DOCKERFILE.count('\nENTRYPOINT ["steadyseg"]\n') == 1
 
 
 def test_the_cpu_container_leaves_out_cuda_and_nothing_else(tmp_path: Path) -> None:
@@ -86,15 +85,6 @@ def test_a_workflow_names_every_action_by_its_commit() -> None:
     text = (PROJECT / ".github" / "workflows" / "ci.yml").read_text()
     used = re.findall(r"uses: (\S+)", text)
     assert used and all(re.fullmatch(r"[\w/-]+@[0-9a-f]{40}", action) for action in used)
-
-
-DEPLOY = Path(__file__).parent.parent / "deploy"
-
-
-def test_the_image_is_not_root() -> None:
-    lines = (DEPLOY / "Dockerfile").read_text().splitlines()
-    assert any(line.startswith("USER 10001") for line in lines)
-    assert lines.count('ENTRYPOINT ["steadyseg"]') == 1
 
 
 BASE = "docker.io/library/python:local"
@@ -127,10 +117,10 @@ def test_the_image_builds_and_segments(tmp_path: Path) -> None:
         "--build-arg=PYTHON=local",
         *mounts,
         "-f",
-        DEPLOY / "Dockerfile",
+        PROJECT / "deploy" / "Dockerfile",
         "-t",
         tag,
-        DEPLOY.parent,
+        PROJECT,
     )
     container = buildah("from", "--pull-never", tag)
     try:

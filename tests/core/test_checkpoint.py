@@ -25,7 +25,7 @@ from steadyseg.core.model.checkpoint import (
     read_meta,
     save_checkpoint,
 )
-from steadyseg.seg.pretrained import find_checkpoint, list_segmenters
+from steadyseg.seg.pretrained import find_checkpoint
 
 META = CheckpointMeta(
     architecture="unet",
@@ -251,10 +251,3 @@ def test_half_precision_weights_load_into_a_single_precision_network(tmp_path: P
     halves = {name: tensor.half() for name, tensor in network.state_dict().items()}
     load_weights(network, halves, tmp_path)
     assert network.weight.dtype == torch.float32 and torch.equal(network.weight, halves["weight"].float())
-
-
-def test_a_file_is_found_by_its_path_and_a_pretrained_one_by_its_name(tmp_path: Path) -> None:
-    path = saved(tmp_path)
-    assert find_checkpoint(path) == find_checkpoint(str(path)) == path
-    for name in list_segmenters():
-        assert find_checkpoint(name).is_file()

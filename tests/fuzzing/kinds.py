@@ -20,7 +20,7 @@ import torch
 from google.protobuf.message import DecodeError
 from PIL import Image
 
-from fuzzing import own_files, seeds
+from fuzzing import seeds
 from fuzzing.mutate import ODD, damage_bytes, damage_json, damage_message
 from fuzzing.trial import Stages
 from steadyseg.app.sources.open_source import open_source
@@ -258,6 +258,4 @@ KINDS = {
     "foreign graph": Kind(seeds.foreign_graphs, damage_graph, open_foreign_graph),
     "image": Kind(seeds.images, damage_image, open_image),
     "video": Kind(seeds.videos, partial(damage_bytes, start=32), open_video),
-    "shipped graphs": Kind(own_files.shipped_graphs, own_files.damage_archive, own_files.open_shipped_graphs),
-    "cache entry": Kind(own_files.cache_entries, damage_bytes, own_files.open_cache_entry),
 }

@@ -1,6 +1,7 @@
 """The graphs that ship: bytes of a fresh conversion, and runs in which torch cannot be imported."""
 
 import dataclasses
+import io
 import json
 import os
 import random
@@ -14,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from fuzzing.mutate import damage_json
 from made.methods import method
 
 from steadyseg.app.sources.open_source import open_source
@@ -158,15 +160,27 @@ def test_damaged_graphs_count_as_absent(kind: str, tmp_path: Path, capsys: pytes
     assert said.count("\n") == 1 and "a.graphs is damaged" in said and "converted instead" in said
 
 
-def test_bytes_that_changed_in_an_archive_give_the_same_network_or_none(tmp_path: Path) -> None:
+def with_damaged_index(whole: bytes, dice: random.Random) -> bytes:
+    with zipfile.ZipFile(io.BytesIO(whole)) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    index = json.loads(members[INDEX])
+    index["graphs"][NAME] = damage_json(index["graphs"][NAME], dice)
+    with zipfile.ZipFile(written := io.BytesIO(), "w") as archive:
+        for name, data in (members | {INDEX: json.dumps(index).encode()}).items():
+            archive.writestr(name, data)
+    return written.getvalue()
+
+
+def test_what_changed_in_an_archive_gives_the_same_network_or_none(tmp_path: Path) -> None:
     model, drawn = open_checkpoint("street-tiny"), random.Random(0)
     whole, results = model.path.with_suffix(SUFFIX).read_bytes(), list[bool]()
     fresh = ShippedGraphs(model.path, model.sha256).read(NAME, model.arrays)
     assert fresh is not None
-    for number in range(24):
+    for number in range(40):
         damaged, place = bytearray(whole), drawn.randrange(len(whole)) if number % 2 else -1 - drawn.randrange(2500)
         damaged[place] ^= 1 << drawn.randrange(8)
-        (tmp_path / "a.graphs").write_bytes(damaged if number % 10 else whole[:place])
+        cut = damaged if number % 10 else whole[:place]
+        (tmp_path / "a.graphs").write_bytes(with_damaged_index(whole, drawn) if number >= 24 else cut)
         graphs = ShippedGraphs(tmp_path / "a.safetensors", model.sha256)
         found = graphs.read(NAME, model.arrays) if NAME in graphs else None
         results.append(found is None)
