@@ -3,6 +3,7 @@
 import contextlib
 import dataclasses
 import io
+import re
 from collections.abc import Callable, Mapping
 from functools import cache, partial
 from pathlib import Path
@@ -33,6 +34,8 @@ HEADINGS = (
 )
 """By field, the heading of nested options in `--help` if it differs from the field's name; empty: among the command's
 own options."""
+RENAMED = {"--executor": "--backend"}
+"""Flags of version 0.2 that have another name now."""
 _without_default = arg(help_behavior_hint="")
 """For flags whose help states the default."""
 
@@ -62,7 +65,9 @@ def parse(
     except SystemExit as stop:
         if not stop.code:
             raise
-        raise InputError(f"{first_paragraph(complaint.getvalue())}; see {program} --help") from None
+        meant = likely_flags(complaint.getvalue(), arguments)
+        hint = f"did you mean {' or '.join(meant)}? See" if meant else "see"
+        raise InputError(f"{first_paragraph(complaint.getvalue())}; {hint} {program} --help") from None
 
 
 def first_paragraph(box: str) -> str:
@@ -71,6 +76,12 @@ def first_paragraph(box: str) -> str:
     lines = lines[1:] if lines and is_rule(lines[0]) else lines
     rule = next((number for number, line in enumerate(lines) if is_rule(line)), len(lines))
     return " ".join(lines[:rule]).strip().rstrip(".")
+
+
+def likely_flags(box: str, arguments: list[str]) -> list[str]:
+    """The flags that tyro's error box suggests, each on a line of its own, and new names of renamed flags."""
+    suggested = re.findall(r"^\W {5}(--?\w[\w-]*)", box, re.MULTILINE)
+    return suggested + [new for old, new in RENAMED.items() if old in arguments and "Unrecognized" in box]
 
 
 def is_rule(line: str) -> bool:
