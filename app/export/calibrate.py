@@ -18,6 +18,7 @@ from steadyseg.app.export.command import export_model
 from steadyseg.app.export.flags import ExportJob
 from steadyseg.app.export.onnx_network import OnnxNetwork
 from steadyseg.core.errors import InputError, refuse_existing
+from steadyseg.core.evaluation.conformal import refuse_few_images
 from steadyseg.core.evaluation.metrics import StreamingMetrics
 from steadyseg.core.evaluation.temperature import describe_few, temperature_record
 from steadyseg.core.method import Method, MethodOptions, PassOptions, draws_dropout, mode_title, settings
@@ -157,6 +158,8 @@ def fit_method(
 ) -> tuple[dict[str, Any], StreamingMetrics]:
     """Returns the record of one method, and its metrics: temperature, `conformal`, and `class_risk` if a class is
     named."""
+    if job.risk_class:  # before the work: no more images can hold the class than there are
+        refuse_few_images(fits.about["frames"], job.risk, f"{job.risk_class} at most")
     temperature, predictions = fits.fit(method)
     metrics = StreamingMetrics(len(fits.model.meta.classes), fits.void)
     conformal = ConformalFit(fits.void, fits.class_id)

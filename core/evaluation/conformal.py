@@ -90,6 +90,15 @@ class Coverage:
         }
 
 
+def refuse_few_images(count: int, level: float, name: str) -> None:
+    """Raises InputError where the corrected risk of `count` images, 1 / (count + 1) or more, exceeds `level`."""
+    if not 0.0 < level < 1.0:
+        raise InputError(f"the risk must lie between 0 and 1, got {level}")
+    needed = math.ceil(1.0 / level - 1e-9) - 1
+    if count < needed:
+        raise InputError(f"{count} images hold {name}; to bound its misses by {level:g}, {needed} or more are needed")
+
+
 class ClassRisk:
     """Conformal risk control (Angelopoulos et al. 2022, arXiv 2208.02814) of the missed pixels of one class.
 
@@ -123,14 +132,8 @@ class ClassRisk:
 
         `views`: frames of each image that were added; they count as one image.
         """
-        if not 0.0 < level < 1.0:
-            raise InputError(f"the risk must lie between 0 and 1, got {level}")
         count = self.images // views
-        needed = math.ceil(1.0 / level - 1e-9) - 1
-        if count < needed:
-            raise InputError(
-                f"{count} images hold {name}; to bound its misses by {level:g}, {needed} or more are needed"
-            )
+        refuse_few_images(count, level, name)
         holds = ((self._missed / views + 1.0) / (count + 1) <= level).nonzero().squeeze(1)
         best = int(holds.max()) if len(holds) else 0  # at threshold 0 nothing is missed
         return {

@@ -172,11 +172,17 @@ REFUSED = {
         ((2, 11), "", "0 labelled pixels are too few"),
         ((2, None), "", "check that these labels are of these images"),
         ((1, None), "--protocol stills", "1 image is too little"),
-        ((), "--risk-class Road", f"{FRAMES} images hold Road; to bound its misses by 0.05, 19 or more"),
     ],
     "evaluate": [((2, 3), "", "all labelled pixels are Road")],
 }
 """By command: how many pictures with which label, or the street, further words, and what the line says."""
+
+
+@pytest.mark.slow
+def test_too_few_images_for_a_bound_are_refused_before_the_work(tmp_path, capsys):
+    words = ("calibrate", "street-tiny", "--data", "street", "--risk-class", "Road", "-o", tmp_path / "c.safetensors")
+    line = one_line_error(capsys, *words)
+    assert f"{FRAMES} images hold Road at most; to bound its misses by 0.05, 19 or more are needed" in line
 
 
 @pytest.mark.slow
