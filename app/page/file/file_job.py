@@ -177,18 +177,23 @@ class PagePainter:
         self._data = segmenter.training_data
         self._legend = Legend(meta.classes, (None, SCALES[settings.view.second]))
         self._newest: np.ndarray | None = None
+        self._drawn = self._written = (0, 0)
+        """Size of the drawn picture of the announced video, and of the picture that is written."""
 
     def __call__(self, frame: Frame, maps: Maps) -> np.ndarray:
         left = draw_banner(overlay_picture(frame, maps, self._meta.classes, self._view), maps, self._data)
         both = np.hstack((left, second_picture(maps, self._view.second, self._meta, self._method)))
-        self._newest = self._legend.add(both, maps)
-        return self._newest
+        self._newest = picture = self._legend.add(both, maps)
+        if picture.shape[1::-1] != self._drawn:
+            return picture
+        return opencv().resize(picture, self._written, interpolation=opencv().INTER_AREA)
 
     def size(self, info: SourceInfo) -> tuple[int, int]:
         """(width, height) of the pictures, both even and at most `WIDEST`."""
-        width, height = self._legend.size(2 * info.width, info.height)
+        self._drawn = width, height = self._legend.size(2 * info.width, info.height)
         scale = min(1.0, WIDEST / max(width, height))
-        return 2 * max(1, round(width * scale / 2)), 2 * max(1, round(height * scale / 2))
+        self._written = 2 * max(1, round(width * scale / 2)), 2 * max(1, round(height * scale / 2))
+        return self._written
 
     def preview(self) -> str | None:
         """The newest picture as a data URL."""

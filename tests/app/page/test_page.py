@@ -346,6 +346,14 @@ def run_file(
     return result
 
 
+def test_a_wide_video_is_reduced_without_a_note_of_another_size(model: str, tmp_path: Path) -> None:
+    video = write_video(tmp_path / "wide.mp4", [np.full((90, 1000, 3), 99, np.uint8)] * 2)
+    result = run_file(str(video), of(model), tmp_path)
+    assert result.video is not None and "another size" not in " ".join(result.record["notes"])
+    with av.open(str(result.video)) as container:
+        assert container.streams.video[0].width == 1920
+
+
 def test_what_was_done_until_a_stop_is_whole(model: str, tmp_path: Path) -> None:
     result = run_file(STREET, of(model), tmp_path, stop_after=3)
     assert result.stopped and result.record["frames"] == 3 and result.video is not None and result.metrics is not None
