@@ -205,7 +205,7 @@ def paint(shapes: Sequence[Shape], claimed: Size, names: Sequence[str], overlaps
         ids[covered] = np.where(contested & (overlaps == "void"), UNLABELLED, layer)[covered]
     outlines = [shape.draw for shape in shapes if isinstance(shape.draw, Outline)]
     remarks = list(filter(None, [check_corners(outlines, height, width)]))
-    remarks += [f"{lost} outlines have no pixel's centre inside and are left out"] if lost else []
+    remarks += [f"left out, as no pixel's centre lies inside: {lost} of {len(shapes)} outlines"] if lost else []
     if shared:
         below, above = min(pairs)
         more = f" and {len(pairs) - 1} more pairs" if len(pairs) > 1 else ""

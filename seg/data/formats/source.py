@@ -146,7 +146,8 @@ def one_line(path: Path, expected: str) -> Iterator[None]:
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror})") from error
     except Exception as error:  # a stranger's file may raise anything: KeyError, TypeError, ParseError, OverflowError
-        raise InputError(f"{path}: expected {expected}, got something else ({error!r})") from error
+        detail = str(error) if type(error) is ValueError else repr(error)  # the importers' own errors are words
+        raise InputError(f"{path}: expected {expected}, got something else ({detail})") from error
 
 
 def read_json(path: Path) -> Any:

@@ -282,8 +282,8 @@ def test_a_flat_polygon_is_one_and_an_outline_without_an_area_is_told(tmp_path: 
     for parts, pixels, remark in (
         (square, 16, ""),
         ([square], 16, ""),
-        ([[0, 0, 4, 4]], 0, "1 outlines have no pixel's centre inside"),
-        ([[]], 0, "1 outlines"),
+        ([[0, 0, 4, 4]], 0, "left out, as no pixel's centre lies inside: 1 of 1 outlines"),
+        ([[]], 0, "left out"),
     ):
         one = {"id": 1, "image_id": 1, "category_id": 1, "segmentation": parts}
         file.write_text(json.dumps(damaged("coco.json", {"annotations": [one]})))
