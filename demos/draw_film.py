@@ -8,6 +8,11 @@ The README shows Udacity's `solidWhiteRight.mp4` (MIT); the default, the drawn s
 print(__doc__.partition("\n\n")[0], flush=True)  # before the imports, which take seconds
 
 import sys
+
+if "--help" in sys.argv:
+    print(__doc__.partition("\n\n")[2])
+    sys.exit()
+
 from itertools import islice
 from typing import Literal
 

@@ -9,6 +9,11 @@ SPLIT/CLASS/*.jpg.
 print(__doc__.partition("\n\n")[0], flush=True)  # before the imports, which take seconds
 
 import sys
+
+if "--help" in sys.argv:
+    print(__doc__.partition("\n\n")[2])
+    sys.exit()
+
 from pathlib import Path
 
 import numpy as np

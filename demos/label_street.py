@@ -7,8 +7,13 @@ Five drives on the synthetic street, ten frames of each, with four classes of th
 
 print(__doc__.partition("\n\n")[0], flush=True)  # before the imports, which take seconds
 
-import json
 import sys
+
+if "--help" in sys.argv:
+    print(__doc__.partition("\n\n")[2])
+    sys.exit()
+
+import json
 from pathlib import Path
 
 import cv2

@@ -9,6 +9,10 @@ print(__doc__.partition("\n\n")[0], flush=True)  # before the imports, which tak
 
 import sys
 
+if "--help" in sys.argv:
+    print(__doc__.partition("\n\n")[2])
+    sys.exit()
+
 import timm
 import torch
 

@@ -7,6 +7,12 @@ Any callable that maps (1, 3, h, w) to logits will do; here it is an included ne
 
 print(__doc__.partition("\n\n")[0], flush=True)  # before the imports, which take seconds
 
+import sys
+
+if "--help" in sys.argv:
+    print(__doc__.partition("\n\n")[2])
+    sys.exit()
+
 import torch
 
 from steadyseg import Normalize, Prediction, Street, TemporalSmoothing, open_model, set_dropout_active

@@ -52,6 +52,15 @@ def test_a_demo_first_says_what_it_does(name: str) -> None:
     assert isinstance(text, ast.Expr) and ast.unparse(first) == "print(__doc__.partition('\\n\\n')[0], flush=True)"
 
 
+@pytest.mark.parametrize("name", RUNS)
+def test_help_of_a_demo_is_its_text_and_nothing_runs(name, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", [name, "--help"])
+    with pytest.raises(SystemExit) as stopped:
+        runpy.run_path(str(DEMOS / name), run_name="__main__")
+    assert not stopped.value.code and f"python demos/{name}" in capsys.readouterr().out and not list(tmp_path.iterdir())
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=pytest.mark.long if name in TAKE_LONG else ()) for name in RUNS]
