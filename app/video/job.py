@@ -85,7 +85,8 @@ def open_for(job: VideoJob, take: TakeNetwork | None = None) -> Segmenter:
     options = job.options
     seed_masks(0)  # so that results repeat
     model = open_model(options.model)
-    every = options.every or default_every(is_live(job.source), resolve_method(model, options.method))
+    method = resolve_method(model, options.method)
+    every = default_every(is_live(job.source), method) if options.every is None else options.every
     run = RunOptions(**vars(options.compute), size=options.size, keep_probs=needs_probs(job), every=every)
     segmenter = make_segmenter(model, options.method, run, take or Recent[FrameNetwork]().take)
     return segmenter

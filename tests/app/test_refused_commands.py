@@ -49,6 +49,7 @@ TABLES: dict[str, dict[str, str]] = {
         "--mode dnn --samples 5": "which has no dropout, got 5",
         "--size 200000": "use a smaller size",
         "--size 0": "must be 32 pixels or more, got 0",
+        "--every 0": "every must be a whole number, 1 to 30, auto or live, got 0",
         "--mode vq-dnn --view set-size": "for vq-dnn, tau 1.25, motion, geometric",
     },
     "video --model street-tiny --overwrite": {
