@@ -52,7 +52,7 @@ def main(arguments: list[str] | None = None, root: Command = STEADYSEG, program:
         extra = next((extra for extra, modules in EXTRAS.items() if (error.name or "").split(".")[0] in modules), None)
         if extra is None:
             raise
-        message, code = f"this needs {error.name}: pip install 'steadyseg[{extra}]'", 2
+        message, code = f"this needs {error.name}: pip install '.[{extra}]' in SteadySeg's clone", 2
     except BrokenPipeError:  # the reader of the output is gone, as after `| head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # discards the buffered rest
         return 1  # the exit code of rich for this error

@@ -122,7 +122,9 @@ class StoredNetwork:
                 from steadyseg.runtime.conversion import convert
             except ModuleNotFoundError as error:
                 lacking = f"{self.model.name}: a network for {width}x{height} pixels must be converted first"
-                raise InputError(f"{lacking}, which needs {error.name}: pip install 'steadyseg[train]'") from error
+                raise InputError(
+                    f"{lacking}, which needs {error.name}: pip install '.[train]' in SteadySeg's clone"
+                ) from error
             return convert(self.module, height, width, self.plan.shared)
 
         return frame_network(kept(key, convert, check), self.plan.precision)

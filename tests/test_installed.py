@@ -136,7 +136,7 @@ def test_running_needs_the_light_set_alone(light: Path, installed: Path, tmp_pat
     run(installed, tmp_path, *["export", "street-tiny", "--stateful", "--with-proof", "-o", "street.onnx"])
     assert "by openvino" in run(light, tmp_path, "verify", "street.onnx")
     lacking = subprocess.run([str(light / "steadyseg"), "export", "street-tiny", "-o", "x.onnx"], capture_output=True)
-    assert lacking.returncode == 2 and b"pip install 'steadyseg[train]'" in lacking.stderr
+    assert lacking.returncode == 2 and b"pip install '.[train]'" in lacking.stderr
 
 
 SCRIPT = """import sys

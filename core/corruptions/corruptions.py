@@ -79,7 +79,7 @@ def _library() -> dict[str, Callable[..., Any]]:
         from imagecorruptions import corruption_dict
     except ImportError as error:
         raise InputError(
-            f"corruptions need imagecorruptions-imaug ({error}): pip install 'steadyseg[calibrate]'"
+            f"corruptions need imagecorruptions-imaug ({error}): pip install '.[calibrate]' in SteadySeg's clone"
         ) from error
     functions: dict[str, Callable[..., Any]] = corruption_dict
     _cache_compiled(functions["glass_blur"])

@@ -53,7 +53,7 @@ def import_onnxruntime() -> Any:
     try:
         import onnxruntime
     except ImportError as error:
-        raise InputError("this needs onnxruntime: pip install 'steadyseg[gpu]'") from error
+        raise InputError("this needs onnxruntime: pip install '.[gpu]' in SteadySeg's clone") from error
     onnxruntime.set_default_logger_severity(4)  # we report a missing GPU, in one line
     return onnxruntime
 
@@ -86,7 +86,7 @@ def open_session(data: bytes, device: str, options: Mapping[str, str] | None = N
 def why_no_gpu() -> str:
     """The reason why ONNX Runtime computes nothing on a GPU here; empty if it can. A graph of one node is tried."""
     if importlib.util.find_spec("onnxruntime") is None:
-        return "onnxruntime is not installed: pip install 'steadyseg[gpu]'"
+        return "onnxruntime is not installed: pip install '.[gpu]' in SteadySeg's clone"
     import onnx
 
     value = onnx.helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, [1])

@@ -198,7 +198,7 @@ def write_model(model: Any, path: Path, overwrite: bool = False) -> None:
 def require_onnxscript() -> None:
     """Raises InputError, with the command that installs it, where torch's exporter lacks onnxscript."""
     if importlib.util.find_spec("onnxscript") is None:
-        raise InputError("ONNX files need onnxscript: pip install 'steadyseg[export]'")
+        raise InputError("ONNX files need onnxscript: pip install '.[export]' in SteadySeg's clone")
 
 
 def _nested(module: nn.Module, free: list[dict[int, Any] | None]) -> tuple[Any, ...]:

