@@ -40,7 +40,7 @@ def find_command(words: list[str], root: Command, program: str = "steadyseg") ->
 
 TRAININGS = {
     "seg": Command(
-        "Train a segmentation network on labelled images (SegNet-Tutorial layout) or on the procedural street.",
+        "Train a segmentation network on labelled images (SegNet-Tutorial layout) or on the synthetic street.",
         "steadyseg.app.train.flags:SegTrainJob",
         "steadyseg.app.train.command:train_segmenter",
         presets="steadyseg.seg.presets:PRESETS",
@@ -94,7 +94,7 @@ STEADYSEG = Command(
             "steadyseg.app.page.server:serve",
         ),
         "video": Command(
-            "Segment a video file, camera, stream, image folder or the procedural street.",
+            "Segment a video file, camera, stream, image folder or the synthetic street.",
             "steadyseg.app.video.flags:VideoJob",
             "steadyseg.app.video.command:run_video",
         ),

@@ -91,7 +91,7 @@ and boards. Preset replica is the published CamVid training, which does not stat
 
 
 def on_the_street(config: SegTrainConfig) -> SegTrainConfig:
-    """Returns the training that a preset begins with: its network on 1,140 pictures of the procedural street."""
+    """Returns the training that a preset begins with: its network on 1,140 pictures of the synthetic street."""
     return replace(
         config,
         data=Path("street"),

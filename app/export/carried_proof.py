@@ -1,4 +1,4 @@
-"""The proof in an exported file: a few frames of the procedural street, and the values that torch computes for them.
+"""The proof in an exported file: a few frames of the synthetic street, and the values that torch computes for them.
 
 The frames cover the events of a stream: its beginning, the next frame, dropped frames, a reset, and a scene cut without
 a reset.

@@ -108,7 +108,7 @@ def fill(folder: Path, graphs: Sequence[OnnxFile], runtime: Mapping[str, bytes])
 
 
 def write_sample(path: Path, height: int, width: int) -> None:
-    """Writes ten seconds of the procedural street (H.264), for visitors without a camera."""
+    """Writes ten seconds of the synthetic street (H.264), for visitors without a camera."""
     street = Street(seed=SAMPLE_SEED, height=height, width=width, fps=SAMPLE_FPS)
     with VideoSink(path, width, height, SAMPLE_FPS) as sink:
         for frame in street.frames(SAMPLE_SECONDS * SAMPLE_FPS):

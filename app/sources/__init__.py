@@ -1,1 +1,1 @@
-"""Sources of frames: video files, image folders, cameras, addresses and the procedural street."""
+"""Sources of frames: video files, image folders, cameras, addresses and the synthetic street."""

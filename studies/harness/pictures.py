@@ -105,7 +105,7 @@ def open_pictures(data: Path, split: str, subjects: Sequence[TargetNetwork], ima
 
 
 def street_pictures(subject: TargetNetwork, wanted: int, seed: int) -> Pictures:
-    """Labelled pictures of the procedural street at the network's size, one a batch, of streets that no training
+    """Labelled pictures of the synthetic street at the network's size, one a batch, of streets that no training
     draws."""
     if subject.meta.classes != CAMVID:
         raise InputError(f"{subject.name} has other classes than CamVid's 11, with which the street is labelled")

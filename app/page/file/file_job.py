@@ -35,7 +35,7 @@ from steadyseg.core.segmenter import Segmenter
 from steadyseg.core.system.machine import trim_memory
 
 STREET = "street:7:150"
-"""Six seconds of the procedural street. Its labels are known, so the report has accuracy and calibration error."""
+"""Six seconds of the synthetic street. Its labels are known, so the report has accuracy and calibration error."""
 WIDEST = 1920
 """Largest width or height in pixels of the two views together; every H.264 player takes up to 4096."""
 PREVIEW_WIDTH = 960

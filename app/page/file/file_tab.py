@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import gradio as gr
 
 INTRO = (
-    "<p>The result is a video of the segmentation and the second picture side by side. The labels of the procedural "
+    "<p>The result is a video of the segmentation and the second picture side by side. The labels of the synthetic "
     "street are known, so its accuracy and calibration are measured while it plays.</p>"
 )
 RUNS_ON: dict[str, int | str] = {
@@ -46,7 +46,7 @@ def add_file_tab(sessions: Sessions, controls: Controls, options: PageOptions, p
             keep_masks = gr.Checkbox(False, label="Masks too (PNGs in a zip)", elem_id="keep-masks")
             every = gr.Dropdown(list(RUNS_ON.items()), value=1, label="Network on", elem_id="every")
             start = gr.Button("Segment the file", variant="primary", elem_id="start")
-            street = gr.Button("Try the procedural street", elem_id="street")
+            street = gr.Button("Try the synthetic street", elem_id="street")
             stop = gr.Button("Stop", variant="stop", visible=False, elem_id="stop")
             progress = gr.HTML("", elem_id="progress", elem_classes="status")
         with gr.Column(scale=3, min_width=300):
@@ -60,7 +60,7 @@ def add_file_tab(sessions: Sessions, controls: Controls, options: PageOptions, p
 
         with session.job() as folder:
             if spec is None:
-                raise InputError("no file is chosen; upload a video or an image, or try the procedural street")
+                raise InputError("no file is chosen; upload a video or an image, or try the synthetic street")
             if spec != STREET:
                 spec = str(session.take(spec, folder))
             for step in segment_file(spec, settings, folder, pool, reason, keep_masks=wants_masks, every=every):
