@@ -97,11 +97,10 @@ def test_a_batch_makes_what_video_makes_skips_it_and_names_what_broke(videos, mo
     made = (out / "drive0" / "report.json").stat().st_mtime_ns
     capsys.readouterr()
     assert main([str(word) for word in ("batch", videos, *rest)]) == 0
-    shown = capsys.readouterr().out
-    assert "not calibrated" in shown and "estimate" not in shown  # this network estimates nothing
+    assert "an estimate" in capsys.readouterr().out
     assert (out / "drive0" / "report.json").stat().st_mtime_ns == made
     summary = json.loads((out / "summary.json").read_text())
-    assert summary["skipped"] == 3 and "caveat" not in summary
+    assert summary["skipped"] == 3 and "estimate" in summary["caveat"]
     assert "was made with mode None, not dnn" in one_line_error(capsys, "batch", videos, *rest, "--mode", "dnn")
     assert "was made with masks True, not False" in one_line_error(
         capsys, "batch", videos, "-o", out, "--videos", *flags
@@ -192,3 +191,9 @@ def test_names_that_look_like_markup_are_shown_as_they_are(capsys: pytest.Captur
     print_summary([Row(name, name, reason=f"{name}: gone", tries=2), Row("b", "b", reason=300 * "x")], 2, 1.0)
     shown = capsys.readouterr().out
     assert shown.count(name) == 2 and shown.count("x") >= 300
+
+
+def test_only_an_estimate_is_called_one(capsys: pytest.CaptureFixture[str]) -> None:
+    for caveat in ("", "an estimate"):
+        print_summary([Row("a", "a", verdict="a verdict", caveat=caveat)], 1, 1.0)
+        assert ("an estimate" in capsys.readouterr().out) == bool(caveat)
