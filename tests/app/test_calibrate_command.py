@@ -62,6 +62,7 @@ def test_another_size_is_measured_as_if_it_were_the_networks_own(tmp_path: Path)
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("checked_here")
 def test_a_strangers_file_carries_its_calibration(graphs, tmp_path, capsys):
     """Temperature, sets, a class's bound and what remains above thresholds; evaluate, video and page read them."""
     other, mine, fitted = (tmp_path / f"{name}.onnx" for name in ("other", "mine", "fitted"))

@@ -63,6 +63,7 @@ def test_a_car_that_is_labelled_sky_is_the_first_suspect(tmp_path: Path, capsys:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("checked_here")
 def test_graph_files_find_the_suspect_too(graphs: Graphs, tmp_path: Path) -> None:
     data, model, found = labelled_street(tmp_path / "street"), str(graphs("motion")), tmp_path / "suspects"
     assert main(["suspects", str(data), "--model", model, "-n", "1", "-o", str(found)]) == 0

@@ -31,7 +31,7 @@ from steadyseg.studies.analysis.__main__ import main as analyze
 SIZE = 64, 96
 METHOD = {"mode": "vq-dnn", "motion": False}
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("checked_here")]
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -26,7 +26,7 @@ from steadyseg.seg.presets import REALTIME
 from steadyseg.seg.pretrained import list_segmenters
 from steadyseg.street.drive import Street
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("checked_here")]
 
 
 def test_a_graph_that_computes_something_else_leaves_no_file(graphs, tmp_path, monkeypatch, capsys):

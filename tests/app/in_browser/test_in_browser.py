@@ -22,7 +22,7 @@ from steadyseg.core.system import fetching
 from steadyseg.export.file.onnx_file import check_onnx
 from steadyseg.export.file.sessions import session_runner
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("checked_here")]
 
 
 def test_the_folder_is_whole(site: Path) -> None:

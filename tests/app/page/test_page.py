@@ -56,7 +56,7 @@ from steadyseg.core.frame import Frame, Maps
 from steadyseg.core.method import MethodOptions
 from steadyseg.runtime.options import DEFAULT_MODEL
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("checked_here")]
 PROJECT = Path(__file__).parents[3]
 TICK_S = 1 / RATE_HZ
 

@@ -103,12 +103,6 @@ def test_what_leaves_a_smoothing_layer_lies_half_way_to_the_next_block() -> None
     assert depths([""]) == [0.0]
 
 
-def test_an_unknown_unit_is_one_line_that_lists_what_there_is() -> None:
-    network = build_classifier(ClassifierOptions(channels=4), 5)
-    assert [unit.name for unit in find_units(network, ["stage2.0", "stem.0"], "net")] == ["stage2.0", "stem.0"]
-    assert "net has no unit 'stage9'; it has stem, stage1.0" in refusal(find_units, network, ["stage9"], "net")
-
-
 @torch.no_grad()
 def test_every_unit_of_every_network_can_be_removed_and_comes_back() -> None:
     torch.manual_seed(0)
