@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 from torch import Tensor
 
@@ -57,7 +58,7 @@ class ClassifierFits:
         [self.network] = self.classifier.networks
         self.data = opened.open_data(job.data, job.split)
         require_classes(self.data.classes, opened.classes, str(job.data), job.model)
-        self.about = {
+        self.about: dict[str, Any] = {
             "data": self.data.name,
             "split": job.split,
             "frames": len(self.data),

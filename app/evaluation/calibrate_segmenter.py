@@ -68,7 +68,7 @@ class SegmenterFits:
         chosen = self.labelled.open(self.backend)
         if protocol == "stills" and len(chosen.names) < 2:
             raise InputError(f"{len(chosen.names)} image is too little to fit on; give two or more")
-        self.about = {
+        self.about: dict[str, Any] = {
             "data": job.data.name,
             "split": None if str(job.data) == "street" else job.split,
             "protocol": protocol,
