@@ -107,12 +107,12 @@ STEADYSEG = Command(
             "Train a network: `train seg` or `train classification`, each with its own flags.", kinds=TRAININGS
         ),
         "evaluate": Command(
-            "Measure a network on labelled data: accuracy, IoU and how honest its uncertainty is.",
+            "Measure a network on labelled data: accuracy, IoU and calibration.",
             "steadyseg.app.evaluation.flags:EvaluateJob",
             "steadyseg.app.evaluation.evaluate:run_evaluate",
         ),
         "calibrate": Command(
-            "Fit how sure a network may say it is: temperature, prediction sets, and a bound on what a class misses.",
+            "Fit a network's confidence to labels: temperature, prediction sets, and a bound on misses of a class.",
             "steadyseg.app.evaluation.flags:CalibrateJob",
             "steadyseg.app.export.calibrate:run_calibrate",
         ),
@@ -122,7 +122,7 @@ STEADYSEG = Command(
             "steadyseg.app.export.command:run_export",
         ),
         "verify": Command(
-            "Run the proof that an .onnx file carries on this device: is it computed rightly, and how fast?",
+            "Check on this device that an .onnx file computes what its proof expects, and how fast.",
             "steadyseg.app.export.flags:VerifyJob",
             "steadyseg.app.export.verify:run_verify",
         ),
@@ -139,7 +139,7 @@ STEADYSEG = Command(
             "Bring labels of your own into a data folder, or fetch a data set, every file verified.", kinds=DATA
         ),
         "suspects": Command(
-            "List labels that are probably wrong: regions of which a network is sure that they are another class.",
+            "List likely label errors: regions to which a confident network gives another class.",
             "steadyseg.app.labelling.flags:SuspectsJob",
             "steadyseg.app.labelling.suspects:run_suspects",
         ),

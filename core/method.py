@@ -146,10 +146,10 @@ class PassOptions:
     """Passes and temporal mean of a method; settings that are not given follow from the model."""
 
     mode: ModeName | None = None
-    """dnn: single frame. bnn: MC dropout, the mean of dropout passes. vq-dnn and vq-bnn: smoothed over the recent
+    """dnn: single frame. bnn: MC dropout, the mean of forward passes. vq-dnn and vq-bnn: smoothed over the recent
     frames. Mode auto: vq-dnn for video, dnn for single images, or the mode of an .onnx file."""
     samples: int | None = None
-    """Dropout passes per frame (default 30 for bnn, 1 for vq-bnn; for a classifier 50)."""
+    """Forward passes with dropout per frame (default 30 for bnn, 1 for vq-bnn; for a classifier 50)."""
     tau: float | None = None
     """Decay time of the temporal mean in source frames (default 1.25, as published; 8 for an arithmetic mean that
     follows motion)."""

@@ -80,7 +80,7 @@ def open_segmenter(
         options: The method.
         members: Further checkpoints; with them the model is a deep ensemble.
         size: Height in pixels of the network's input.
-        every: Run the network on every N-th frame, and carry its maps along the motion to the others. "auto": where the
+        every: Run the network on every N-th frame, and warp its maps along the motion to the others. "auto": where the
             picture asks for it, at most 4 frames apart. "live": in a thread of its own.
         take: Returns networks that were compiled before.
         method: Fields of `MethodOptions`, such as mode="dnn", which override `options`.

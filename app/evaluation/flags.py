@@ -19,7 +19,7 @@ class EvaluateJob:
 
     model: Positional[Annotated[str, arg(metavar="MODEL")]]
     """Pretrained name, .safetensors file, or .onnx file of `steadyseg export` (segmentation: --stateful). A classifier
-    is measured in one pass, with dropout off and after 1, 2, ... dropout passes or members. Flags about frames do not
+    is measured in one pass, with dropout off and after 1, 2, ... forward passes or members. Flags about frames do not
     apply to a classifier."""
     data: Path
     """Folder with SPLIT/ and SPLITannot/, or `street`; for a classifier CIFAR's folder or SPLIT/CLASS/*.jpg."""
@@ -38,7 +38,7 @@ class EvaluateJob:
     """Also measure the images of each recording (name without number), with 95 % intervals over blocks of ten
     neighbours."""
     every: Annotated[int | Literal["auto"], arg(metavar="N|auto")] = 1
-    """The frames of a stream that the network runs on, as in `video --every`; the maps of the others are carried."""
+    """The frames of a stream that the network runs on, as in `video --every`; the others get its maps, warped."""
     members: tuple[str, ...] = ()
     """Further checkpoints: a deep ensemble. dnn averages all members, vq-dnn draws one member for every frame."""
     report: Path | None = None

@@ -26,7 +26,7 @@ class VideoOptions:
     size: int | None = None
     """Height in pixels of the frames that the network gets; by default the checkpoint's."""
     every: Annotated[Every | None, arg(metavar="N|auto|live")] = None
-    """Run the network on every N-th frame and carry its maps along the motion to the others. `auto`: where the picture
+    """Run the network on every N-th frame and warp its maps along the motion to the others. `auto`: where the picture
     asks for it, at most 4 frames apart. `live`: in a thread of its own, so that no frame waits (default of cameras and
     live streams; files have the network on every frame)."""
     max_frames: int | None = None

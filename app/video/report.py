@@ -187,7 +187,7 @@ def figure_rows(record: dict[str, Any]) -> list[tuple[str, str]]:
     if record["source_fps"] is None and record["fps"]:
         speed = ("time", f"{1e3 / record['fps']:.0f} ms")
     network = [
-        ("network", f"ran on {record['network_frames']} of {record['frames']} frames, the others carry its maps")
+        ("network", f"ran on {record['network_frames']} of {record['frames']} frames, the others have its maps, warped")
     ]
     return [
         (speed[0], f"{speed[1]} on {record['device']} ({record['backend']})"),

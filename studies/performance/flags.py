@@ -28,7 +28,7 @@ class BenchJob:
     """Seconds that each row is timed; a row of long calls gets five calls in any case."""
     source: Path | None = None
     """Video file for the rows from a file; its frames' shape decides the network's size. By default a clip of the
-    procedural street of the network's size."""
+    synthetic street of the network's size."""
     size: int | None = None
     """Height in pixels that the network works at; the checkpoint's without it."""
     compute: ComputeOptions = field(default_factory=ComputeOptions)
