@@ -13,7 +13,7 @@ WORDS: dict[Verdict, str] = {
     "expected": "about {right} right",
     "doubtful": f"{FEW}: about {{right}} right",
     "unlike": f"{FEW}: this does not look like {{data}}",
-    "no statistics": "unverified: nothing to compare this picture with",
+    "no statistics": "unverified: no expected accuracy was fitted",
     "not calibrated": "not calibrated: confidence is the network's own",
     "no answer": "no answer: the logits are not finite",
 }

@@ -114,7 +114,7 @@ def test_side_by_side_is_the_overlay_with_contours_and_then_the_uncertainty() ->
         ("expected", "about 92 % right"),
         ("doubtful", "few labels can be trusted here: about 92 % right"),
         ("unlike", "few labels can be trusted here: this does not look like the training data"),
-        ("no statistics", "unverified: nothing to compare this picture with"),
+        ("no statistics", "unverified: no expected accuracy was fitted"),
         ("not calibrated", "not calibrated: confidence is the network's own"),
         ("no answer", "no answer: the logits are not finite"),
     ],
@@ -137,7 +137,7 @@ RIGHT = "about 92 % right (87 % to 97 %)"
         ),
         ({"doubtful": 1.0}, f"few labels can be trusted; {RIGHT}"),
         ({"no answer": 0.5, "expected": 0.5}, f"no answer: 50 % of the frames; {RIGHT}"),
-        ({"no statistics": 1.0}, "unverified: nothing to compare this picture with"),
+        ({"no statistics": 1.0}, "unverified: no expected accuracy was fitted"),
     ],
 )
 def test_the_verdict_of_a_file_begins_with_the_worst(verdicts: dict[Verdict, float], words: str) -> None:
