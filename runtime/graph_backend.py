@@ -15,9 +15,6 @@ from steadyseg.runtime.cpu_backend import resize_map
 from steadyseg.runtime.kernels.resize import resize_frame
 from steadyseg.runtime.networks import onnxruntime_name
 
-PROBS = state_names(1, "in")[0]
-"""The state with the mean probabilities; it is read if the graph has no output with them."""
-
 
 class GraphStream:
     """A graph file and the states of one stream, which stay on the device."""
@@ -100,8 +97,8 @@ class Binding:
         self._session.run_with_iobinding(self._bindings[self._turn])
         self._turn = 1 - self._turn
         found = dict(self._outputs)
-        if self._keeps_probs and "probs" not in found:
-            found["probs"] = self._states[self._turn][PROBS]
+        if self._keeps_probs and "probs" not in found:  # the first state has them
+            found["probs"] = self._states[self._turn][state_names(1, "in")[0]]
         return {name: np.array(value.numpy()) for name, value in found.items()}
 
 
