@@ -20,6 +20,7 @@ import numpy as np
 import torch
 
 from steadyseg import (
+    InputError,
     Normalize,
     Prediction,
     StreamingMetrics,
@@ -57,4 +58,7 @@ def main(model: str = "cifar10-resnet18-mc-smooth", data: str = "cifar10", sampl
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    try:
+        main(*sys.argv[1:])
+    except InputError as error:
+        sys.exit(f"{error}")

@@ -29,6 +29,8 @@ HEIGHT, WIDTH = 240, 320
 
 def main(folder: str = "labelled", first_seed: str = "100") -> None:
     pictures = Path(folder) / "frames"
+    if pictures.exists():
+        sys.exit(f"{pictures} exists; name another folder")
     pictures.mkdir(parents=True)
     images, annotations = [], []
     for drive in range(DRIVES):
