@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import onnx
 import pytest
 import torch
 from made.graphs import HEIGHT, WIDTH
@@ -65,13 +64,7 @@ def test_another_size_is_measured_as_if_it_were_the_networks_own(tmp_path: Path)
 @pytest.mark.usefixtures("checked_here")
 def test_a_strangers_file_carries_its_calibration(graphs, tmp_path, capsys):
     """Temperature, sets, a class's bound and what remains above thresholds; evaluate, video and page read them."""
-    other, mine, fitted = (tmp_path / f"{name}.onnx" for name in ("other", "mine", "fitted"))
-    network, own = onnx.load(graphs("logits")), read_onnx(graphs("logits")).meta
-    del network.metadata_props[:]
-    onnx.save(network, other)
-    flags = ["--classes", "camvid", "--motion", "off", "--size", f"{HEIGHT}x{WIDTH}"]
-    flags += ["--mean", *map(str, own.mean), "--std", *map(str, own.std)]
-    assert main(["wrap", str(other), "-o", str(mine), *flags]) == 0
+    mine, fitted = graphs("wrapped"), tmp_path / "fitted.onnx"
     video = ["video", "street:1:2", "-o", str(tmp_path / "v.mp4"), "--view", "set-size", "--model"]
     assert "set sizes need a calibration" in error_after_work(capsys, *video, mine)
     flags = ["--data", "street", "--risk-class", "Road", "--risk", "0.3"]

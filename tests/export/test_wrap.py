@@ -19,7 +19,6 @@ from refusals import one_line_error, refusal
 from torch import nn
 
 from steadyseg.app.cli import main
-from steadyseg.core.dropout import set_dropout_active
 from steadyseg.core.frame import Maps
 from steadyseg.core.predictors import first_tensor
 from steadyseg.core.preprocess import Normalize
@@ -28,7 +27,6 @@ from steadyseg.export.file.onnx_file import parse_foreign, read_onnx
 from steadyseg.export.file.subgraph import with_features
 from steadyseg.export.write import traced as traced_module
 from steadyseg.seg.exported import ExportedStep
-from steadyseg.seg.pretrained import read_segmenter
 from steadyseg.street.drive import Street
 
 pytestmark = [
@@ -63,11 +61,6 @@ def wrap(network: Path, *flags: object) -> Path:
     return output
 
 
-def exported(network: nn.Module, path: Path, height: int, width: int, **options: Any) -> Path:
-    torch.onnx.export(network.eval(), (torch.zeros(1, 3, height, width),), path, verbose=False, **options)
-    return path
-
-
 def frames(height: int, width: int, count: int = 6) -> list[Any]:
     return list(Street(seed=3, height=height, width=width).frames(count))
 
@@ -77,18 +70,10 @@ def run(model: Path, stream: list[Any], **flags: Any) -> list[Maps]:
     return [segmenter.step(frame) for frame in stream]
 
 
-def test_a_networks_own_export_and_its_wrapped_graph_are_one(graphs: Graphs, tmp_path: Path) -> None:
+def test_a_networks_own_export_and_its_wrapped_graph_are_one(graphs: Graphs) -> None:
     """Everything around the network is the same: resize, normalisation, mean over time, motion, cuts, maps, classes."""
-    model, ours = read_segmenter("street-tiny"), graphs("motion")
-    meta = read_onnx(ours).meta
-    network = model.network()
-    set_dropout_active(network, False)
-    path = exported(network, tmp_path / "other.onnx", meta.height, meta.width, external_data=False)
-    flags = ["--temperature", str(meta.method.temperature), "--mean", *map(str, meta.mean), "--std"]
-    flags += map(str, meta.std)
-    theirs = tmp_path / "mine.onnx"
-    assert main(["wrap", str(path), "-o", str(theirs), "--classes", "camvid", *flags]) == 0
-    wrapped = read_onnx(theirs).meta
+    ours, theirs = graphs("motion"), graphs("wrapped")
+    meta, wrapped = (read_onnx(path).meta for path in (ours, theirs))
     assert (wrapped.classes, wrapped.height, wrapped.width) == (meta.classes, meta.height, meta.width)
     stream = frames(120, 160)
     stream[3:] = list(Street(seed=9, height=120, width=160).frames(6))[3:]  # a scene cut
@@ -263,7 +248,8 @@ def test_a_wrapped_network_gives_its_own_probabilities(form, tmp_path, capsys):
 def test_an_output_is_chosen_by_its_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "other.onnx"
     names = {"output_names": ["small", "large"], "opset_version": 18}
-    exported(Small(lambda y: (0.1 * y, y)), path, 64, 96, external_data=False, **names)
+    two = Small(lambda y: (0.1 * y, y)).eval()
+    torch.onnx.export(two, (torch.zeros(1, 3, 64, 96),), path, verbose=False, external_data=False, **names)
     unclear = one_line_error(capsys, "wrap", path, "-o", tmp_path / "x.onnx", *NORMALISED)
     assert "several outputs can be the logits (small (1, 5, 64, 96), large (1, 5, 64, 96)); name one" in unclear
     mine, frame = wrap(path, "--logits", "small"), frames(64, 96, 1)
@@ -311,6 +297,7 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str], str]] = {
     "size of one number": ({"shape": FREE}, ["--size", "64"], "expected HEIGHTxWIDTH"),
     "fixed size": ({}, ["--size", "64x64"], "works at 48x64 (height x width) alone, got --size 64x64"),
     "small": ({"shape": (1, 3, 20, 20)}, [], "other.onnx: its size is (20, 20), expected a height"),
+    "layout of the output": ({"shape": (1, 3, 40, 40), "classes": 40}, [], "name the classes, or give a picture"),
     "layout of the input": ({"shape": (1, 3, 32, 3)}, [], "expected a picture [1, 3, h, w] or [1, h, w, 3]"),
     "four pictures": ({"shape": (4, 3, 48, 64)}, [], "takes 4 pictures at once"),
     "second input": ({"change": second_input}, [], "has 2 inputs ('picture', 'state')"),

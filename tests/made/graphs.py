@@ -21,15 +21,31 @@ Graphs = Callable[[str], Path]
 
 
 def graph_file(name: str) -> Path:
-    """The file that the command `export` makes of street-tiny with the flags of a name; exporting proves it."""
+    """The file that the command `export` makes of street-tiny with the flags of a name; exporting proves it.
+
+    `wrapped` is the file that `wrap` makes of its bare network, at the temperature of `motion`.
+    """
     from steadyseg.app.cli import main
 
-    words = ["export", "street-tiny", *FLAGS[name], "--size", str(HEIGHT)]
-
     def make(path: Path) -> None:
+        words = ["export", "street-tiny", *FLAGS.get(name, ()), "--size", str(HEIGHT)]
+        if name == "wrapped":
+            words = ["wrap", *as_a_stranger(graph_file("logits")), "--size", f"{HEIGHT}x{WIDTH}", "--classes", "camvid"]
         assert main([*words, "-o", str(path)]) == 0
 
     return made_once(f"{name}.onnx", make)
+
+
+def as_a_stranger(path: Path) -> list[str]:
+    """A copy of a file of logits without our record, and the flags that tell `wrap` what the record said."""
+    from steadyseg.core.method import MethodOptions
+    from steadyseg.seg.pretrained import read_segmenter
+
+    model, meta = onnx.load(path), read_segmenter("street-tiny").meta
+    del model.metadata_props[:]
+    onnx.save(model, other := path.with_name("other.onnx"))
+    flags = ["--temperature", str(MethodOptions().resolve(meta).temperature)]
+    return [str(other), *flags, "--mean", *map(str, meta.mean), "--std", *map(str, meta.std)]
 
 
 def skip_tracing(
