@@ -332,7 +332,7 @@ def test_settings_that_make_no_sense_are_refused_before_anything_is_written(data
 def test_a_missing_package_is_said_before_the_run_folder_is_taken(data, tmp_path, capsys, monkeypatch):
     monkeypatch.setitem(sys.modules, "imagecorruptions", None)
     command = [*arguments(data, tmp_path / "run", epochs=1), "--config", "corrupt=0.7"]
-    assert "steadyseg[calibrate]" in error_after_work(capsys, *command) and not (tmp_path / "run").exists()
+    assert ".[calibrate]" in error_after_work(capsys, *command) and not (tmp_path / "run").exists()
 
 
 def prepared(data: Path, run: Path, class_weights: str = "none", **changes: Any) -> TrainingParts:
