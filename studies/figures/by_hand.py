@@ -40,7 +40,10 @@ BY_HAND = {
     "transformers/[!e]*": AT_COMMIT,
     "transformers/e*": "the command in it",
     "results/again.json:*": AT_COMMIT,
-    "results/replica.json:*": "needs trainings: the command beside its table",
+    **{
+        f"results/{name}.json:*": "needs trainings: the command beside its table"
+        for name in ("replica", "unseen-drive")
+    },
     "gating/*": AT_COMMIT,
     "rates/*": AT_COMMIT,
     "cuts/*": AT_COMMIT,

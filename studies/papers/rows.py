@@ -43,7 +43,7 @@ def streams(*names: str, open: str = "", prediction: str = "") -> Row:
         for one, mean in [("dnn", "vq-dnn"), *([("bnn", "vq-bnn")] if "-mc" in name else [])]:
             of_mode = ((STILLS, one), (STREAM, one), (PUBLISHED, mean), (HALF_RATE, mean))
             found += [evaluate(name, f"{flags} --mode {mode}", "camvid") for flags, mode in of_mode]
-    for name in (name for name in names if open and "plain" in name):  # beside all methods one fitted temperature
+    for name in (name for name in names if prediction and "plain" in name):  # beside all methods one fitted temperature
         fitted = f"{{runs}}/{name}-fitted.safetensors"
         fit = f"--data {{camvid}} {STILLS} --mode dnn --device {{device}} --overwrite"
         found += [f"steadyseg calibrate {{{name}}} {fit} -o {fitted}"]
@@ -134,9 +134,7 @@ ROWS: dict[str, Row] = {
         open=NOT_RUN,
         prediction="the plain network's ECE is above 5 %, and all three methods lower the NLL by 10 % or more",
     ),
-    "unseen-drive": streams(
-        *named("unseen180", 0, 1, kinds=ENDS), open=NOT_RUN, prediction="the sign of `few`, and a smaller size"
-    ),
+    "unseen-drive": streams(*named("unseen180", 0, 1, kinds=ENDS), prediction="the sign of `few`, and a smaller size"),
     "width-64": streams(*named("replica360", 0, 1), open=NOT_RUN, prediction="the published signs of Table 2"),
     "hard-labels": pictures(
         *named("hard", 0), open=NOT_RUN, prediction="50 passes have a lower NLL than one, which label smoothing hides"

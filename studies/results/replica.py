@@ -2,7 +2,8 @@
 
     python -m steadyseg.studies.papers 130-epochs --device cpu --data data --out OUT
 
-Its OUT/130-epochs.json is docs/records/results/replica.json. Seventy minutes of one core a training.
+Its OUT/130-epochs.json is docs/records/results/replica.json, and OUT/unseen-drive.json of the row `unseen-drive` is
+unseen-drive.json there. Seventy and 22 minutes of one core a training.
 """
 
 from itertools import product
@@ -37,6 +38,8 @@ READINGS = {
 WITH_SHARES = (WITHIN, "all three against the plain network (Table E.4)")
 FORMS, SEEDS = ("plain", "smooth", "mc", "mc-smooth"), (0, 1)
 """As studies.papers trains them."""
+LONG = {"replica": "replica180", "unseen-drive": "unseen180"}
+"""By record the names of its trainings of 130 epochs, without form and seed."""
 HEADER = ["frames", "network", "seed", "method", "tau", "NLL", "accuracy, %", "mIoU, %", "ECE, %", "consistency, %"]
 
 
@@ -49,16 +52,19 @@ def readings_table() -> str:
     lines.append(changes("30 passes and spatial smoothing, test stills", "stills", "plain dnn", "mc-smooth bnn", "nll"))
     lines.append(changes("no method, one fitted temperature", "stream", "plain dnn", "plain dnn calibrated", "nll"))
     header = ["reading", "of", "published", "replica, 40 epochs", "own recipe, 40 epochs", "replica, 130 epochs"]
+    header.append("the same, val's drive not in training: two seeds")
     return table(header, lines)
 
 
 def changes(reading: str, protocol: str, before: str, after: str, key: str) -> list[str]:
     """A line of the readings: the change of a metric from one row to another, published and in each of our recipes."""
-    short, longer = read_record("results"), read_record("results", "replica.json")
+    short = read_record("results")
     published = {name: dict(zip(("nll", *SHARES), row, strict=True)) for name, row in PUBLISHED.items()}
     sources = [published, *(short_rows(short, recipe, protocol) for recipe in ("paper", "cpu"))]
+    longer = [long_rows("replica", 0, protocol), *(long_rows("unseen-drive", seed, protocol) for seed in SEEDS)]
+    *cells, first, second = (change(one, before, after, key) for one in (*sources, *longer))
     unit = "NLL, %" if key == "nll" else f"{key.replace('ece', 'ECE')}, points"
-    return [reading, unit, *(change(one, before, after, key) for one in (*sources, long_rows(longer, protocol)))]
+    return [reading, unit, *cells, "-" if first == second == "-" else f"{first}, {second}"]
 
 
 def short_rows(record: dict[str, Any], recipe: str, protocol: str) -> dict[str, dict[str, float]]:
@@ -70,10 +76,15 @@ def short_rows(record: dict[str, Any], recipe: str, protocol: str) -> dict[str, 
     return found
 
 
-def long_rows(record: dict[str, Any], protocol: str) -> dict[str, dict[str, float]]:
-    """The same of the trainings of 130 epochs, whose first mean has the published tau."""
-    rows = [(form, row) for form in FORMS for row in rows_of(record, form, 0, protocol)]
-    return {f"{form} {row['mode']}": in_percent(row) for form, row in reversed(rows)}
+def long_rows(file: str, seed: int, protocol: str) -> dict[str, dict[str, float]]:
+    """The same of the trainings of 130 epochs in a record, whose first mean has the published tau."""
+    rows = [(form, row) for form in FORMS for row in rows_of(file, form, seed, protocol)]
+    found = {f"{form} {row['mode']}": in_percent(row) for form, row in reversed(rows)}
+    fitted = f"steadyseg evaluate {{runs}}/{LONG[file]}-plain-{seed}-fitted"  # by its command, as it has no training
+    for name, row in read_record("results", f"{file}.json").items():
+        if name.startswith(fitted):
+            found["plain dnn calibrated"] = in_percent(row)
+    return found
 
 
 def in_percent(row: dict[str, Any]) -> dict[str, float]:
@@ -87,12 +98,12 @@ def change(rows: dict[str, dict[str, float]], before: str, after: str, key: str)
     return f"{100 * (new / old - 1):+.1f}" if key == "nll" else f"{new - old:+.2f}"
 
 
-def replica_table() -> str:
+def long_table(file: str) -> str:
     """Metrics by protocol, training and method, and the change of the NLL against the plain network's single frames."""
-    record, lines = read_record("results", "replica.json"), []
+    lines = []
     for protocol, seed, name in product(("stream", "stills"), SEEDS, FORMS):
-        for row in rows_of(record, name, seed, protocol):
-            plain = rows_of(record, "plain", seed, protocol)[0]["nll"]
+        for row in rows_of(file, name, seed, protocol):
+            plain = rows_of(file, "plain", seed, protocol)[0]["nll"]
             published = PUBLISHED.get(f"{name} {row['mode']}") if protocol == "stream" else None
             changes = [row["nll"] / plain - 1, published and published[0] / PUBLISHED["plain dnn"][0] - 1]
             keys = ("accuracy", "miou", "ece", "consistency")
@@ -103,7 +114,8 @@ def replica_table() -> str:
     return table([*HEADER, "NLL against plain dnn", "published"], lines)
 
 
-def rows_of(record: dict[str, Any], name: str, seed: int, protocol: str) -> list[dict[str, Any]]:
+def rows_of(file: str, form: str, seed: int, protocol: str) -> list[dict[str, Any]]:
     """The evaluations of a training, single frames first; none of a training that has not been made."""
-    rows = record.get(f"replica180-{name}-{seed}", {"evaluations": ()})["evaluations"]
+    record = read_record("results", f"{file}.json")
+    rows = record.get(f"{LONG[file]}-{form}-{seed}", {"evaluations": ()})["evaluations"]
     return [row for row in rows if row["protocol"] == protocol]

@@ -56,7 +56,7 @@ def at(tmp_path: Path) -> Queue:
 @pytest.mark.parametrize("name", [name for name, row in ROWS.items() if not row.commit])
 def test_every_command_of_a_row_is_known(name: str, at: Queue, capsys: pytest.CaptureFixture[str]) -> None:
     row = ROWS[name]
-    assert row.commands and bool(row.open) == bool(row.prediction)
+    assert row.commands and (row.prediction or not row.open)
     trained = [parsed(at.training(network)).config for network in row.networks]
     assert {config.loop.epochs > 0 for config in trained} <= {True}
     for number in range(len(row.commands)):
@@ -111,7 +111,7 @@ def test_the_list_says_what_was_not_run_and_what_it_should_show(capsys: pytest.C
     lines = capsys.readouterr().out.splitlines()
     assert [line.split(":")[0] for line in lines if not line.startswith(" ")] == list(ROWS)
     assert "few: 4 trainings, 1.6 h on two cores (an estimate), on a GPU not measured; not run" in lines
-    assert sum(line.startswith("    predicted: ") for line in lines) == 6
+    assert sum(line.startswith("    predicted: ") for line in lines) == 5
 
 
 def test_a_row_without_code_and_an_unknown_row_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
