@@ -55,10 +55,9 @@ def stages_table(record: Record) -> str:
     for model, one in record.items():
         alone, whole = (one["rows"][row] for row in ("bare", "vq_dnn_motion"))
         spent = {stage: whole["stages_ms"][stage] for stage in ("motion", "network", "smoothing")}
-        rest = whole["median_ms"] - sum(spent.values())
-        times = (alone["median_ms"], *spent.values(), rest, whole["median_ms"])
+        times = (alone["median_ms"], *spent.values(), whole["median_ms"])
         lines.append([model, *(f"{ms:.2f}" for ms in times), f"{alone['median_ms'] / whole['median_ms']:.2f}"])
-    stages = ["network alone", "motion", "network with familiarity", "mean and maps", "rest", "whole frame"]
+    stages = ["network alone", "motion", "network with familiarity", "mean and maps", "whole frame"]
     return table(["network", *stages, "speed, of the network alone"], lines)
 
 
