@@ -116,7 +116,9 @@ def test_auto_takes_it_where_bf16_is_slower_or_absent_and_the_loss_is_small(smal
     for bf16_ms, model, number, why in cases:
         times = {"bf16": bf16_ms, "int8": 6.0}
         monkeypatch.setattr(steadyseg.runtime.number_format, "time_formats", lambda networks, frame, times=times: times)
-        monkeypatch.setattr(steadyseg.runtime.open_file, "cpu_has_bf16", lambda bf16_ms=bf16_ms: bf16_ms is not None)
+        monkeypatch.setattr(
+            steadyseg.runtime.number_format, "cpu_has_bf16", lambda bf16_ms=bf16_ms: bf16_ms is not None
+        )
         monkeypatch.setattr(steadyseg.runtime.number_format, "MEASURED", {})
         shutil.rmtree(tmp_path / "steadyseg", ignore_errors=True)
         segmenter = open_segmenter(model)

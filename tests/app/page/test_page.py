@@ -378,13 +378,12 @@ def test_a_file_is_stopped_if_it_has_more_frames_than_the_limit(model, tmp_path,
     assert run_file(str(write_video(tmp_path / "film.mkv", stripes(3))), of(model), tmp_path).stopped == said
 
 
-def test_both_views_of_a_large_video_fit_a_page_and_it_is_said(graphs: Graphs, tmp_path: Path) -> None:
+def test_both_views_of_a_large_video_fit_a_page(graphs: Graphs, tmp_path: Path) -> None:
     video = write_video(tmp_path / "wide.mp4", stripes(2, 200, 2000))
     result = run_file(str(video), of(str(graphs("vq-dnn")), mode="vq-dnn", tau=1.25, motion=False), tmp_path)
     assert result.video is not None
     with av.open(str(result.video)) as container:
         assert (container.streams.video[0].width, container.streams.video[0].height) == (1920, 114)
-    assert "fitted into 1920x114" in report_html(result.record)
 
 
 def test_a_video_larger_than_a_page_works_on_is_refused(model: str, tmp_path: Path) -> None:
