@@ -27,8 +27,6 @@ PANELS = {
     "live": (("right", "inspected pixel"),),
     "compare": (("left", "inspected pixel, left"), ("right", "inspected pixel, right")),
 }
-COMPARED = tuple(("as it is (dnn)" if mode == "dnn" else name, mode) for name, mode in MODES)
-"""Names of the methods in Compare."""
 VERDICT_MEANS = (
     "An estimate of the accuracy from confidence, familiarity and the layout of the classes, fitted on other pictures. "
     "Below 50 % few labels can be trusted: look yourself, or train on such pictures."
@@ -61,7 +59,7 @@ def stage(name: str, source: str) -> str:
 def _picture(side: str, name: str) -> str:
     if name == "compare":
         foot = f"<div class='foot'><span class='track'><i data-bar='flicker-{side}'></i></span></div>"
-        modes = escape(json.dumps({mode: name for name, mode in COMPARED}))
+        modes = escape(json.dumps({mode: name for name, mode in MODES}))
         caption = f"<span data-fact='title-{side}' data-modes='{modes}'></span>"
     elif side == "left":
         caption = "<span>segmentation</span>"
@@ -135,7 +133,7 @@ def add_compare_tab(classes: ClassList, source: str) -> tuple[Any, list[Any]]:
     import gradio as gr
 
     with gr.Row(elem_id="compare"):
-        against = gr.Radio(list(COMPARED), value="dnn", label="Left picture", elem_id="against")
+        against = gr.Radio(list(MODES), value="dnn", label="Left picture", elem_id="against")
         mark = gr.Checkbox(False, label="Changed labels in white", elem_id="mark-changes")
     gr.HTML(stage("compare", source), js_on_load=None)
     colors = gr.HTML(legend(classes), js_on_load=None, elem_id="legend-compare")

@@ -192,7 +192,7 @@ def test_two_methods_are_compared_on_the_same_frames(browser: Any, address: str)
         choose(page, "model", "street-tiny")  # the untrained model labels all pixels alike
         page.get_by_role("tab", name="Compare").click()
         wait_for(lambda: "-" not in (fact(page, "flicker-left"), fact(page, "flicker-right")))
-        assert (fact(page, "title-left"), fact(page, "title-right")) == ("as it is (dnn)", "smoothed (vq-dnn)")
+        assert (fact(page, "title-left"), fact(page, "title-right")) == ("single frame (dnn)", "smoothed (vq-dnn)")
         wait_for(lambda: 0 <= flicker(page, "right") < flicker(page, "left") <= 100)
         wait_for(lambda: "fewer" in fact(page, "fewer"))
         # Not at once: both methods give one picture of the first frame of a stream.
