@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from steadyseg.app.both_ways import segment_file
 from steadyseg.app.console import Console, print_table, track
 from steadyseg.app.evaluation.data import LabelledData, refuse_memory
 from steadyseg.app.evaluation.flags import EvaluateJob
@@ -15,6 +14,7 @@ from steadyseg.app.evaluation.recordings import RecordingMetrics, print_recordin
 from steadyseg.core.errors import InputError
 from steadyseg.core.frame import Frame, Maps
 from steadyseg.core.model.model import Model
+from steadyseg.core.segmenter import segment
 from steadyseg.export.file.onnx_file import OnnxFile
 from steadyseg.runtime.choose import RunOptions
 from steadyseg.runtime.open_model import is_graph, make_segmenter, open_checkpoint
@@ -74,7 +74,7 @@ class EvaluatedSegmenter:
         live, promised = FrameMetrics.of(classes, job.cutoff), ExpectedMetrics(classes.void_id)
         recordings = RecordingMetrics(chosen, classes) if job.by else None
         started = time.perf_counter()
-        stream = segment_file(seed_frames(chosen.frames, job.seed), segmenter)
+        stream = segment(seed_frames(chosen.frames, job.seed), segmenter)
         watched = track(stream, f"{job.protocol} {self.method.mode}", total=chosen.count)
         for place, (frame, maps) in enumerate(watched):
             live.update(frame, maps)

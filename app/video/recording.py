@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from steadyseg.app.both_ways import segment_file
 from steadyseg.app.sources.read_ahead import read_ahead
 from steadyseg.app.sources.source import Source
 from steadyseg.app.video.report import FrameFigures, StreamReport
@@ -72,15 +71,13 @@ class Recording(contextlib.AbstractContextManager["Recording"]):
     def _record(self, max_frames: int | None) -> Generator[Recorded, None, None]:
         decode_ms: deque[float] = deque(maxlen=MAX_TIMES)
         self.segmenter.clock.samples["decode"] = decode_ms
-        live = self.source.info.live or isinstance(self._sink, StreamSink)
-        step = segment if live else segment_file
         with (
             self._sink or contextlib.nullcontext(),
             contextlib.closing(
                 read_ahead(self.source, decode_ms=decode_ms, live=isinstance(self._sink, StreamSink))
             ) as self._unread,
         ):
-            for frame, maps in step(islice(self._unread, max_frames), self.segmenter):
+            for frame, maps in segment(islice(self._unread, max_frames), self.segmenter):
                 with uninterrupted():  # each frame is in the video, the masks and the report, or in none of the three
                     figures = self._write(frame, maps)
                 yield Recorded(frame, maps, figures)

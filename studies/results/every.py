@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from steadyseg.app.both_ways import segment_file
 from steadyseg.app.evaluation.evaluate_segmenter import ExpectedMetrics
 from steadyseg.core.frame import Frame, FrameScores
 from steadyseg.core.method import MethodOptions
@@ -65,12 +64,8 @@ ROWS: dict[str, tuple[MethodOptions, Every]] = {
     "geometric, every 3, coarse flow": (GEOMETRIC, 3),
     "geometric, every 3, held still": (GEOMETRIC, 3),
     "geometric, auto": (GEOMETRIC, "auto"),
-    "geometric, every 2, both ways": (GEOMETRIC, 2),
-    "geometric, every 3, both ways": (GEOMETRIC, 3),
-    "geometric, auto, both ways": (GEOMETRIC, "auto"),
 }
-"""The method of each row and the frames that have the network; all at the temperature of single frames. Files have both
-ways, streams one."""
+"""The method of each row and the frames that have the network; all at the temperature of single frames."""
 SPARSE = ("geometric mean", *(f"geometric, {every}" for every in ("every 2", "every 3", "auto")))
 SPEEDS = dict(zip(SPARSE, ("vq_dnn_motion", "every_2", "every_3", "every_auto"), strict=True))
 """The rows of docs/records/performance that have the frames a second of a rule."""
@@ -168,7 +163,7 @@ def measure(name: str, frames: Iterable[Frame]) -> dict[str, dict[str, Any]]:
         if flow := FLOWS.get(row.rpartition(", ")[2]):
             segmenter._estimate_motion = flow()
         metrics, promised = FrameMetrics.of(classes), [ExpectedMetrics(classes.void_id) for _ in range(2)]
-        for frame, maps in (segment_file if "both" in row else segment)(pictures, segmenter):
+        for frame, maps in segment(pictures, segmenter):
             promised[maps.network].update(frame, maps)
             metrics.update(dataclasses.replace(frame, image=frame.image[::2, ::2], label=half(frame.label)), maps)
         found = metrics.result()
