@@ -64,10 +64,9 @@ def kept(key: str | None, convert: Callable[[], Converted], check: Check = lambd
     Where the cache cannot be read or written, or another user may write there, the network is converted. A file that is
     damaged, or that `check` refuses by an InputError, is made again.
     """
-    told = telling("converts the network ...")
+    convert = telling("converts the network ...")(convert)
     if key is None:
-        with told:
-            return convert()
+        return convert()
     path, is_ours = cache_file(f"{FOLDER}/{key}"), False
     with contextlib.suppress(OSError, InputError):
         is_ours = is_private(path.parent)
@@ -77,8 +76,7 @@ def kept(key: str | None, convert: Callable[[], Converted], check: Check = lambd
                 check(found)
                 os.utime(path)
             return found
-    with told:
-        data = pack(convert(), key)
+    data = pack(convert(), key)
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         if not is_private(path.parent):
